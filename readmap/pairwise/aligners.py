@@ -12,8 +12,8 @@ from readmap.backend.team import Team
 from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.letters import letters_of_array
-from readmap.pairwise.matrix import Matrix
-from readmap.pairwise.parameters import Mode, Scheme, Settings
+from readmap.pairwise.matrix import DPMatrix
+from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
 from readmap.reads.sequences import Sequences
 
 #: Hears of the cells of the matrix that are done, and of all there are.
@@ -21,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 def align_batch(
-    queries: Sequences, targets: Sequences, scores: Scheme, mode: Mode, backend: Backend, score_only: bool
+    queries: Sequences, targets: Sequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool
 ) -> PairAlignments:
     """The alignment of query i with target i, for all of them."""
     rows, columns = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
@@ -33,8 +33,8 @@ def align_long(
 ) -> PairAlignments:
     """The local alignment of one query with one target."""
 
-    def matrix(backend: Backend) -> Matrix:
-        return Matrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
+    def matrix(backend: Backend) -> DPMatrix:
+        return DPMatrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
 
     return long_pairs.align_long(team.each(matrix, team.backends), settings, team, progress)
 

@@ -79,8 +79,8 @@ def align_arrays(
         return align_letters(given, others, scores, mode, backend, score_only).on_host(backend)
 
     cells = np.cumsum(rows * columns)
-    cuts = {int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)}
-    bounds = [0, *sorted(cuts - {0}), len(cells)]
+    column_ranges = {int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)}
+    bounds = [0, *sorted(column_ranges - {0}), len(cells)]
     parts = list(team.divide(partial(align, first, end) for first, end in pairwise(bounds)))
     return joined(parts) if len(parts) > 1 else parts[0]
 

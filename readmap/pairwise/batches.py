@@ -12,14 +12,14 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.sorting import order_by
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import Letters
-from readmap.pairwise.parameters import DeviceScheme, Mode, Scheme
+from readmap.pairwise.letters import DeviceSequences
+from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
 ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
 #: Cells a second of a pair in a thread of a GPU, with its path, and the seconds of a pair that is aligned alone; less
 #: than some seconds are not worth a look.
-THREAD_CELLS, ALONE_SECONDS, FEW_SECONDS = 1e7, 0.01, 0.05
+THREAD_CELLS, ALONE_SECONDS, MIN_SECONDS = 1e7, 0.01, 0.05
 #: Letters that count in addition to a sequence's own.
 MARGIN = constant("pairwise/pair_schedule.cu", "MARGIN")
 
@@ -37,8 +37,8 @@ class _Batch:
         most_cells: of a pair; larger ones are passed over.
     """
 
-    queries: Letters
-    targets: Letters
+    queries: DeviceSequences
+    targets: DeviceSequences
     scheme: DeviceScheme
     mode: Mode
     module: str
@@ -101,7 +101,7 @@ class _Blocks:
     count: int
 
 
-def too_large(queries: Letters, targets: Letters, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def find_large_pairs(queries: DeviceSequences, targets: DeviceSequences, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The numbers of the pairs that `align_batch` passes over; limit: cells of the largest one that it does not."""
     if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
         return np.empty(0, np.int64)
@@ -113,10 +113,10 @@ def most_cells(backend: Backend) -> int:
     return 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
 
 
-def worthwhile_cells(queries: Letters, targets: Letters, backend: Backend) -> int:
+def choose_cell_limit(queries: DeviceSequences, targets: DeviceSequences, backend: Backend) -> int:
     """Cells of the largest pair with which a batch is sooner done, if larger ones are aligned one by one."""
     limit, largest = most_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
-    if backend.lanes == 1 or largest < FEW_SECONDS * THREAD_CELLS:
+    if backend.lanes == 1 or largest < MIN_SECONDS * THREAD_CELLS:
         return limit
     cells = np.sort((queries.lengths + MARGIN) * (targets.lengths + MARGIN))[::-1]
     seconds = np.arange(len(cells)) * ALONE_SECONDS + cells / THREAD_CELLS
@@ -124,9 +124,9 @@ def worthwhile_cells(queries: Letters, targets: Letters, backend: Backend) -> in
 
 
 def align_batch(
-    queries: Letters,
-    targets: Letters,
-    scores: Scheme,
+    queries: DeviceSequences,
+    targets: DeviceSequences,
+    scores: ScoringScheme,
     mode: Mode,
     backend: Backend,
     score_only: bool = False,
@@ -134,12 +134,12 @@ def align_batch(
 ) -> PairAlignments:
     """The alignment of query i with target i, in the order of the input.
 
-    As many queries as targets. Those that are `too_large` are passed over: an empty alignment stands for each of them.
+    As many queries as targets. Those that are `find_large_pairs` are passed over: an empty alignment stands for each of them.
     limit: None is most_cells.
     """
     count = len(queries)
     limit = most_cells(backend) if limit is None else limit
-    batch = _Batch(queries, targets, scores.to_device(backend), mode, scores.module("batches", mode), limit)
+    batch = _Batch(queries, targets, scores.to_device(backend), mode, scores.kernel_module("batches", mode), limit)
     keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
     backend.launch(
         _KEY_SCORES,
@@ -149,7 +149,7 @@ def align_batch(
         keys=keys,
         numbers=numbers,
         most_cells=limit,
-        mode=mode.number,
+        mode=mode.code,
     )
     wide, large = map(int, backend.to_host(numbers))
     narrow = count - wide - large
@@ -177,7 +177,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
         widths=widths,
         keys=keys,
         most_cells=batch.most_cells,
-        mode=batch.mode.number,
+        mode=batch.mode.code,
     )
     words = (batch.queries.count + batch.targets.count) // 16 + count
     query_starts, target_starts, counts = (backend.full(count, 0, np.int64) for _ in range(3))
@@ -244,7 +244,7 @@ def _launch(
             blocks=_Blocks(order.pairs, frames, ends, count),
             scratch=scratch,
             first_block=first,
-            mode=batch.mode.number,
+            mode=batch.mode.code,
         )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from readmap.errors import InternalError
 from readmap.formats.wording import decode_name
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
-from readmap.pairwise.parameters import Mode, Scheme, Substitution
+from readmap.pairwise.parameters import Mode, ScoringScheme, Substitution
 from readmap.pairwise.results import Results
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
@@ -19,7 +19,7 @@ KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
 IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
 
 
-def check(results: Results, scores: Scheme, mode: Mode) -> None:
+def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
     """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score.
 
     results: of letters, or of the codes of a Substitution.

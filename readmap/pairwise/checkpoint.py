@@ -19,10 +19,10 @@ from readmap.errors import DataError
 from readmap.formats.faults import HEADER_ERRORS, naming
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.grid import Slab, Steps
-from readmap.pairwise.matrix import CHUNK, Best, Matrix
-from readmap.pairwise.shares import Kept, no_slab
-from readmap.pairwise.sweep import SpecialLines, Swept
+from readmap.pairwise.grid import Slab, TileSizes
+from readmap.pairwise.matrix import CHUNK, BestCell, DPMatrix
+from readmap.pairwise.shares import SavedSlab, empty_slab
+from readmap.pairwise.sweep import SpecialLines, SweepResult
 
 _STATE, _RESULT = "state.npz", "alignment.npz"
 
@@ -31,12 +31,12 @@ _STATE, _RESULT = "state.npz", "alignment.npz"
 class Resumed:
     """How far a sweep has come: its slabs, the rows below the last, the highest score and the first best cell."""
 
-    steps: Steps
+    steps: TileSizes
     slabs: int
     row_h: Array
     row_f: Array
     most: int
-    first: Best
+    first: BestCell
 
 
 class Checkpoint:
@@ -45,7 +45,7 @@ class Checkpoint:
     All arrays are of the whole matrix, however many devices have shares of it, and on the host.
     """
 
-    def __init__(self, folder: Path, matrix: Matrix, keeps: bool) -> None:
+    def __init__(self, folder: Path, matrix: DPMatrix, keeps: bool) -> None:
         """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
         self._folder, self._matrix, self._keeps = folder, matrix, keeps
         self._name = _name(matrix, keeps)
@@ -71,7 +71,7 @@ class Checkpoint:
         matrix = self._matrix
         with _kept(path) as state:
             self._expect(str(state["name"]))
-            steps = Steps(*map(int, _array(state, "steps", np.int64, 3)))
+            steps = TileSizes(*map(int, _array(state, "steps", np.int64, 3)))
             if steps.row % matrix.strip or steps.slab % matrix.strip:
                 raise DataError(f"{self._folder}: expected work of {matrix.backend.name}, found that of another device")
             self._expect_steps(steps)
@@ -81,7 +81,7 @@ class Checkpoint:
             row_h, row_f = (_array(state, row, np.int32, matrix.columns) for row in _ROWS)
             return Resumed(steps, count, row_h, row_f, most, first)
 
-    def _expect_steps(self, steps: Steps) -> None:
+    def _expect_steps(self, steps: TileSizes) -> None:
         """Raise ValueError where no grid has these steps."""
         least = CHUNK + self._matrix.lanes if self._keeps else 1
         whole = steps.row if self._keeps else 1
@@ -89,31 +89,31 @@ class Checkpoint:
         _in_range(steps.column, min(least, self._matrix.columns), 1 << 62)
         _in_range(steps.slab % whole, 0, 0)
 
-    def _first(self, first: NDArray[np.int64], rows: int) -> Best:
+    def _first(self, first: NDArray[np.int64], rows: int) -> BestCell:
         """The first best cell, which is none as yet, or in the rows that were swept. Raises ValueError."""
         score = _in_range(first[0], 0, int(np.iinfo(np.int32).max))
         least = 0 if score else -1
-        return Best(
+        return BestCell(
             score,
             _in_range(first[1], least, rows - 1 if score else -1),
             _in_range(first[2], least, self._matrix.columns - 1 if score else -1),
         )
 
-    def slab(self, number: int, steps: Steps) -> Slab:
+    def slab(self, number: int, steps: TileSizes) -> Slab:
         """A slab that is kept. Raises DataError where it is none."""
         matrix = self._matrix
         with _kept(self._folder / _file(number)) as kept:
             if not self._keeps:
-                return no_slab()
+                return empty_slab()
             rows, columns = min(steps.slab, matrix.rows - number * steps.slab), matrix.columns
             above, across = (rows - 1) // steps.row, (columns - 1) // steps.column
             shapes = ((above, columns), (above, columns), (across, rows + 1), (across, rows))
             lines = (_array(kept, name, np.int32, *shape) for name, shape in zip(_KEPT, shapes, strict=True))
-            swept = Swept(None, 0, SpecialLines(*lines))
+            swept = SweepResult(None, 0, SpecialLines(*lines))
             above_h, above_f = (_array(kept, name, np.int32, columns) for name in _ABOVE)
             return Slab(above_h, above_f, swept)
 
-    def save(self, number: int, steps: Steps, kept: Kept, most: int, first: Best) -> None:
+    def save(self, number: int, steps: TileSizes, kept: SavedSlab, most: int, first: BestCell) -> None:
         """Keep a slab, and where the sweep is behind it."""
         _write(self._folder / _file(number), _arrays(kept.slab) if self._keeps else {})
         state = {"name": self._name, "steps": (steps.slab, steps.row, steps.column), "slabs": number + 1}
@@ -148,7 +148,7 @@ def _file(number: object) -> str:
     return f"slab-{number}.npz"
 
 
-def _name(matrix: Matrix, keeps: bool) -> str:
+def _name(matrix: DPMatrix, keeps: bool) -> str:
     """A name of the comparison: of all that decides what comes out."""
     digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps)).encode())
     for side in (matrix.query, matrix.target):

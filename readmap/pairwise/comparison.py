@@ -17,7 +17,7 @@ from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.parameters import Mode, Scheme, Settings
+from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -165,7 +165,7 @@ def _results(
     return Results(queries, targets, np.full(len(queries), is_reverse), found, score_only, *numbers)
 
 
-def _checked(found: list[Results], scores: Scheme, mode: Mode) -> Results:
+def _checked(found: list[Results], scores: ScoringScheme, mode: Mode) -> Results:
     """The results of one strand, or the better ones of two."""
     results = _better(*found) if len(found) == 2 else found[0]
     check(results, scores, mode)

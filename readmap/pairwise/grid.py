@@ -10,44 +10,44 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from readmap.backend import Array, Backend
-from readmap.pairwise.matrix import Cell, Matrix
-from readmap.pairwise.sweep import Borders, Swept, sweep
+from readmap.pairwise.matrix import Cell, DPMatrix
+from readmap.pairwise.sweep import Borders, SweepResult, sweep
 
 #: Tiles of a region, along each side, at most: more of them would hardly spare any computing.
-MOST_TILES = 256
+MAX_TILES = 256
 
 #: The side of a tile of which each cell's source is kept, four bits; several groups of the device share a larger one.
 TRACED, SHARING = 2048, 8
 
 
 @dataclass(frozen=True)
-class Steps:
+class TileSizes:
     """Rows of a slab, and rows and columns of a tile; the last ones of a region may fall short."""
 
     slab: int
     row: int
     column: int
 
-    def fitted(self, slab: int, share: int, strip: int, least: int) -> Steps:
-        """Steps for slabs of so many rows and shares of so many columns, which tiles divide evenly: larger tiles.
+    def fitted(self, slab: int, share: int, strip: int, least: int) -> TileSizes:
+        """TileSizes for slabs of so many rows and shares of so many columns, which tiles divide evenly: larger tiles.
 
         Slabs of a device that waits for others are no larger than tiles ask for. least: columns of a tile.
         """
         above, across = max(slab // self.row, 1), max(share // self.column, 1)
         row = -(-max(slab // above, self.row) // strip) * strip
-        return Steps(above * row, row, max(-(-share // across), least))
+        return TileSizes(above * row, row, max(-(-share // across), least))
 
 
-def steps_within(matrix: Matrix, rows: int, columns: int, memory: int, slab: int) -> Steps:
+def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, slab: int) -> TileSizes:
     """Tiles as small as `memory`, in bytes, can hold the borders of; slabs of at least so many rows.
 
     A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
     """
     strip = matrix.strip
     traced = TRACED * min(matrix.backend.groups, SHARING)
-    step = max(16 * rows * columns // memory, max(rows, columns) // MOST_TILES, traced)
+    step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
     row = -(-step // strip) * strip
-    return Steps(-(-slab // row) * row, row, step)
+    return TileSizes(-(-slab // row) * row, row, step)
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Slab:
 
     above_h: Array
     above_f: Array
-    swept: Swept
+    swept: SweepResult
 
 
 @dataclass
-class Grid:
+class TileGrid:
     """The special rows and columns of a region, which grows by slabs as they are swept.
 
     Attributes:
@@ -71,7 +71,7 @@ class Grid:
     """
 
     origin: Cell
-    steps: Steps
+    steps: TileSizes
     left_h: Array
     left_e: Array
     slabs: list[Slab] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Grid:
 
 
 def sweep_slab(
-    matrix: Matrix, grid: Grid, borders: Borders, number: int, best: Array | None = None, prunes: bool = False
+    matrix: DPMatrix, grid: TileGrid, borders: Borders, number: int, best: Array | None = None, prunes: bool = False
 ) -> Slab:
     """A slab of a region, by its number, once those before it are swept; it is the caller's to keep."""
     rows, slab = len(borders.left_e), grid.steps.slab

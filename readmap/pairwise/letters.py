@@ -23,7 +23,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True)
-class Letters:
+class DeviceSequences:
     """Sequences behind each other.
 
     Attributes:
@@ -47,7 +47,7 @@ class Letters:
         return len(self.codes) - PAD
 
 
-def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Letters:
+def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
     """Sequences as one array of ASCII letters, uint8, of either case, U for T.
 
     offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
@@ -58,7 +58,7 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Let
     return _letters(codes, offsets, backend)
 
 
-def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Letters:
+def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
     """Sequences as one array of the codes of a Substitution, uint8, less than CODES.
 
     offsets: as in letters_of_array. Raises ValueError where a code is none.
@@ -68,10 +68,10 @@ def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Lette
     return _letters(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)
 
 
-def _letters(codes: Array, offsets: Integers, backend: Backend) -> Letters:
+def _letters(codes: Array, offsets: Integers, backend: Backend) -> DeviceSequences:
     """The sequences of these codes, with their pad; UsageError as in letters_of_array."""
     lengths = lengths_of(offsets, len(codes) - PAD)
-    return Letters(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
+    return DeviceSequences(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
 
 def lengths_of(offsets: Integers, count: int) -> Integers:
@@ -82,7 +82,7 @@ def lengths_of(offsets: Integers, count: int) -> Integers:
     return lengths
 
 
-def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> Letters:
+def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> DeviceSequences:
     """Sequences as text."""
     return letters_of_array(*array_of_texts(texts), backend)
 

@@ -17,12 +17,12 @@ from readmap.backend import Backend
 from readmap.backend.team import Team, await_all
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
-from readmap.pairwise.grid import Grid, Steps, steps_within, sweep_slab
-from readmap.pairwise.matrix import Best, Cell, CellState, Matrix
+from readmap.pairwise.grid import TileGrid, TileSizes, choose_tile_sizes, sweep_slab
+from readmap.pairwise.matrix import BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.parameters import Mode, Settings
-from readmap.pairwise.relay import Relay
-from readmap.pairwise.shares import Share, cuts, joined, plan, unit_of
-from readmap.pairwise.sweep import walk_back
+from readmap.pairwise.relay import MultiDeviceSweep
+from readmap.pairwise.shares import ColumnBlock, column_ranges, joined, plan, min_block_columns
+from readmap.pairwise.sweep import trace_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
 MEMORY = 1 << 30
@@ -34,7 +34,7 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 
 def align_long(
-    matrices: Sequence[Matrix],
+    matrices: Sequence[DPMatrix],
     settings: Settings,
     team: Team,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -72,61 +72,61 @@ def _memory(backend: Backend) -> int:
     return device[0] // 4 if device else MEMORY
 
 
-def _shares(matrices: Sequence[Matrix], team: Team, keeps: bool, memory: int, state: Resumed | None) -> list[Share]:
+def _shares(matrices: Sequence[DPMatrix], team: Team, keeps: bool, memory: int, state: Resumed | None) -> list[ColumnBlock]:
     """The shares of the matrix, of each device one after the other; memory: of a device."""
     matrix, devices = matrices[0], len(matrices)
     columns = -(-matrix.columns // devices)
     planned = plan(matrix, devices, max(GROUP_CELLS // (columns * matrix.strip), GROUP_STRIPS))
     count = devices * planned.shares
     steps = state.steps if state else _steps(matrix, planned.strips, count, keeps, memory * devices)
-    unit = steps.column if keeps else unit_of(matrix)
+    unit = steps.column if keeps else min_block_columns(matrix)
     made = [
-        team.do(number % devices, partial(Share.of, matrices[number % devices], first, end, steps, keeps))
-        for number, (first, end) in enumerate(cuts(matrix.columns, unit, count))
+        team.do(number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, steps, keeps))
+        for number, (first, end) in enumerate(column_ranges(matrix.columns, unit, count))
     ]
     return await_all(made, made)
 
 
-def _steps(matrix: Matrix, of_group: int, shares: int, keeps: bool, memory: int) -> Steps:
+def _steps(matrix: DPMatrix, of_group: int, shares: int, keeps: bool, memory: int) -> TileSizes:
     """The steps of the whole matrix, with slabs of so many strips of a group; memory: of all devices."""
     strips = -(-matrix.rows // matrix.strip)
     slabs = -(-strips // (of_group * matrix.backend.resident_groups))
     slab = -(-strips // slabs) * matrix.strip
     if not keeps:
-        return Steps(slab, slab, matrix.columns)
-    steps = steps_within(matrix, matrix.rows, matrix.columns, memory, slab)
-    return steps if shares == 1 else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, unit_of(matrix))
+        return TileSizes(slab, slab, matrix.columns)
+    steps = choose_tile_sizes(matrix, matrix.rows, matrix.columns, memory, slab)
+    return steps if shares == 1 else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, min_block_columns(matrix))
 
 
-def _resume(shares: list[Share], team: Team, kept: Checkpoint, state: Resumed) -> None:
+def _resume(shares: list[ColumnBlock], team: Team, kept: Checkpoint, state: Resumed) -> None:
     """Have the shares take over what is kept."""
 
-    def all_do(work: Callable[[Share], None]) -> None:
+    def all_do(work: Callable[[ColumnBlock], None]) -> None:
         done = [team.do(number % len(team), partial(work, share)) for number, share in enumerate(shares)]
         await_all(done, done)
 
     for number in range(state.slabs):
         slab = kept.slab(number, state.steps)
         if shares[0].keeps:
-            all_do(partial(Share.resume, number=number, slab=slab))
-    all_do(partial(Share.resume_below, row_h=state.row_h, row_f=state.row_f))
+            all_do(partial(ColumnBlock.resume, number=number, slab=slab))
+    all_do(partial(ColumnBlock.resume_below, row_h=state.row_h, row_f=state.row_f))
 
 
 def _best(
-    shares: list[Share],
+    shares: list[ColumnBlock],
     team: Team,
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
     state: Resumed | None,
-) -> Best:
+) -> BestCell:
     """The end of the alignment; the shares' grids get their slabs."""
     matrix, steps = shares[0].matrix, shares[0].grid.steps
-    first, swept, most = (state.first, state.slabs, state.most) if state else (Best(0, -1, -1), 0, 0)
-    relay = Relay(shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
+    first, swept, most = (state.first, state.slabs, state.most) if state else (BestCell(0, -1, -1), 0, 0)
+    relay = MultiDeviceSweep(shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
     with closing(relay.slabs()) as slabs:
         for number, found in enumerate(slabs, swept):
-            first = min([first, *(step.best for step in found if step.best)], key=Best.order)
+            first = min([first, *(step.best for step in found if step.best)], key=BestCell.order)
             if checkpoint:
                 # A tile's columns are those of all shares; of scores alone there are none.
                 own = steps if shares[0].keeps else replace(steps, column=matrix.columns)
@@ -139,10 +139,10 @@ def _best(
     rows = [team.do(number % len(team), share.last_row).result() for number, share in enumerate(shares)]
     row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
-    return Best(int(row[end]), matrix.rows - 1, end - 1)
+    return BestCell(int(row[end]), matrix.rows - 1, end - 1)
 
 
-def _start(shares: list[Share], team: Team, end: Best, memory: int, parts: list[Operations]) -> Cell:
+def _start(shares: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
     """The first cell beyond the matrix, or that at the alignment's beginning, on the way back, from share to share.
 
     parts: gets the operations of the way, each part's from its end on.
@@ -154,7 +154,7 @@ def _start(shares: list[Share], team: Team, end: Best, memory: int, parts: list[
     return cell
 
 
-def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
+def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
     """The first cell beyond the grid's region on the way back from `cell`, or that at the alignment's beginning.
 
     parts: gets the operations of the way, each part's from its end on.
@@ -162,27 +162,27 @@ def _walk(matrix: Matrix, grid: Grid, cell: Cell, memory: int, parts: list[Opera
     while cell.state != CellState.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
-        steps = steps_within(matrix, rows, columns, memory, rows)
+        steps = choose_tile_sizes(matrix, rows, columns, memory, rows)
         if rows <= steps.row and columns <= steps.column:
-            cell, operations = walk_back(matrix, first, cell, borders)
+            cell, operations = trace_back(matrix, first, cell, borders)
             parts.append(operations)
             continue
-        inner = Grid(first, steps, borders.left_h, borders.left_e)
+        inner = TileGrid(first, steps, borders.left_h, borders.left_e)
         inner.slabs.append(sweep_slab(matrix, inner, borders, 0))
         cell = _walk(matrix, inner, cell, memory, parts)
     return cell
 
 
-def _end_without_cells(matrix: Matrix) -> Best:
+def _end_without_cells(matrix: DPMatrix) -> BestCell:
     """The end where one sequence is empty: the other stands against a gap, if it has to be in the alignment."""
     rows = 0 if matrix.mode is Mode.LOCAL else matrix.rows
     columns = matrix.columns if matrix.mode is Mode.GLOBAL else 0
     gap = rows + columns
     cost = matrix.scores.gap_open + gap * matrix.scores.gap_extend if gap else 0
-    return Best(-cost, rows - 1, columns - 1)
+    return BestCell(-cost, rows - 1, columns - 1)
 
 
-def _alignments(matrix: Matrix, end: Best, start: Cell | None, parts: list[Operations]) -> PairAlignments:
+def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list[Operations]) -> PairAlignments:
     """One alignment. start: where the way back ends, before the first cell; parts: its operations from the end on."""
 
     def one(value: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.pairwise.parameters import CPU_ROWS, GPU_ROWS, DeviceScheme, Mode, Scheme
+from readmap.pairwise.parameters import CPU_ROWS, GPU_ROWS, DeviceScheme, Mode, ScoringScheme
 
 #: Rows of a lane where the sources of all cells are kept.
 TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     state: CellState = CellState.H
 
 
-class Best(NamedTuple):
+class BestCell(NamedTuple):
     """The first of the best cells, and its score."""
 
     score: int
@@ -54,7 +54,7 @@ class Best(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Matrix:
+class DPMatrix:
     """Two sequences on a device, and how they are compared.
 
     Attributes:
@@ -65,7 +65,7 @@ class Matrix:
 
     query: Array
     target: Array
-    scores: Scheme
+    scores: ScoringScheme
     mode: Mode
     backend: Backend
 
@@ -87,7 +87,7 @@ class Matrix:
     @property
     def strip(self) -> int:
         """Rows that a wavefront sweeps at most."""
-        return self.lanes * max(self._heights)
+        return self.lanes * max(self._sweep_costs)
 
     @property
     def bits(self) -> int:
@@ -105,7 +105,7 @@ class Matrix:
         return GPU_ROWS if self.backend.lanes > 1 else CPU_ROWS
 
     @property
-    def _heights(self) -> dict[int, int]:
+    def _sweep_costs(self) -> dict[int, int]:
         """Rows that a lane may have: what a column takes them."""
         if self.backend.lanes == 1 or self.bits == 32:
             return {self._wavefront_rows: 1}
@@ -116,7 +116,7 @@ class Matrix:
         scores = self.scores
         width = self.backend.lanes * self.backend.narrow_lanes
         reach = width * height + width + CHUNK
-        highest, lowest = scores.highest + scores.first_gap, scores.lowest + scores.first_gap
+        highest, lowest = scores.highest + scores.gap_first, scores.lowest + scores.gap_first
         span = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest
         return span <= SPAN and lowest >= -128 and highest < 128
 
@@ -125,7 +125,7 @@ class Matrix:
 
         row_step: of the rows that are kept, which have to be the last ones of strips.
         """
-        costs = self._heights
+        costs = self._sweep_costs
 
         def time(height: int) -> int:
             strips, groups = -(-rows // (self.lanes * height)), self.backend.resident_groups
@@ -137,7 +137,7 @@ class Matrix:
     def kernel(self, what: str, height: int) -> Kernel:
         """The sweep for this matrix's mode and scores, with so many rows a lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
-        module, name = self.scores.module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
+        module, name = self.scores.kernel_module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
         if height not in (self._wavefront_rows, TRACED_ROWS):
             module = f"pairwise/sweep_{'9_to_15' if height < self._wavefront_rows else '17_to_24'}_rows"
             name += f"_{height}_rows"

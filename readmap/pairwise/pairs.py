@@ -5,29 +5,29 @@ from __future__ import annotations
 from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.batches import align_batch, too_large, worthwhile_cells
-from readmap.pairwise.letters import Integers, Letters
+from readmap.pairwise.batches import align_batch, find_large_pairs, choose_cell_limit
+from readmap.pairwise.letters import Integers, DeviceSequences
 from readmap.pairwise.long_pairs import align_long
-from readmap.pairwise.matrix import Matrix
-from readmap.pairwise.parameters import Mode, Scheme, Settings
+from readmap.pairwise.matrix import DPMatrix
+from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
 
 
 def align_pairs(
-    queries: Letters, targets: Letters, scores: Scheme, mode: Mode, backend: Backend, score_only: bool = False
+    queries: DeviceSequences, targets: DeviceSequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool = False
 ) -> PairAlignments:
     """The alignment of query i with target i, as many queries as targets, in the order of the input."""
-    limit = worthwhile_cells(queries, targets, backend)
+    limit = choose_cell_limit(queries, targets, backend)
     batch = align_batch(queries, targets, scores, mode, backend, score_only, limit)
-    large = too_large(queries, targets, limit)
+    large = find_large_pairs(queries, targets, limit)
     if len(large) == 0:
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
-    matrices = [Matrix(query, target, scores, mode, backend) for query, target in codes]
+    matrices = [DPMatrix(query, target, scores, mode, backend) for query, target in codes]
     found = [align_long([matrix], Settings(scores, score_only), Team.of(backend)) for matrix in matrices]
     return _merged(batch, large, found, backend)
 
 
-def _range(letters: Letters, number: int) -> tuple[int, int]:
+def _range(letters: DeviceSequences, number: int) -> tuple[int, int]:
     """The places where a sequence begins and ends."""
     end = int(letters.lengths[: number + 1].sum())
     return end - int(letters.lengths[number]), end

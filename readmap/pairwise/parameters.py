@@ -41,7 +41,7 @@ class Mode(StrEnum):
     SEMIGLOBAL = "semiglobal"
 
     @property
-    def number(self) -> int:
+    def code(self) -> int:
         """The number by which kernels know the mode."""
         return constant("pairwise/comparison.cuh", self.name)
 
@@ -57,7 +57,7 @@ class DeviceScheme:
     matrix: Array | None = None
 
 
-class Scheme(ABC):
+class ScoringScheme(ABC):
     """What alignments score: two letters, and a gap of k, which costs gap_open + k * gap_extend.
 
     Attributes:
@@ -79,7 +79,7 @@ class Scheme(ABC):
         """No two letters score less; 0 or less."""
 
     @property
-    def first_gap(self) -> int:
+    def gap_first(self) -> int:
         """What the first letter of a gap costs."""
         return self.gap_open + self.gap_extend
 
@@ -92,7 +92,7 @@ class Scheme(ABC):
         """Rows of a lane for which there are 16-bit sweeps on a GPU: what a column takes them."""
 
     @abstractmethod
-    def module(self, name: str, mode: Mode) -> str:
+    def kernel_module(self, name: str, mode: Mode) -> str:
         """The module of the kernels of that name for such scores; ValueError if it lacks the mode."""
 
     def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
@@ -114,7 +114,7 @@ class Scheme(ABC):
 
 
 @dataclass(frozen=True)
-class Scores(Scheme):
+class Scores(ScoringScheme):
     """The scores of a comparison, by default those of CUDAlign (Sandes and de Melo, 2010); penalties are positive.
 
     A gap of k letters costs gap_open + k * gap_extend; with gap_open 0 gaps are linear. A letter other than A, C, G and
@@ -155,13 +155,13 @@ class Scores(Scheme):
         most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
         return most | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
-    def module(self, name: str, mode: Mode) -> str:
+    def kernel_module(self, name: str, mode: Mode) -> str:
         """The module for nucleotides."""
         return f"pairwise/{name}_identity"
 
 
 @dataclass(frozen=True, eq=False)
-class Substitution(Scheme):
+class Substitution(ScoringScheme):
     """The scores of a matrix, for local alignments.
 
     scores: int32 [32, 32], of a letter of the query and one of the target, by their codes; up to 1000, and any number
@@ -188,7 +188,7 @@ class Substitution(Scheme):
     @cached_property
     def matrix(self) -> NDArray[np.int32]:
         """int32 [32, 32], the scores as kernels take them: not so low that two gaps would not be better anyway."""
-        least = -2 * self.first_gap - 1
+        least = -2 * self.gap_first - 1
         matrix = np.maximum(self.scores, least).astype(np.int32, order="C")
         matrix[self.no_letter], matrix[:, self.no_letter] = least, least
         return matrix
@@ -211,7 +211,7 @@ class Substitution(Scheme):
         """Rows of sweep_substitution.cu, which has no others."""
         return {GPU_ROWS: 1}
 
-    def module(self, name: str, mode: Mode) -> str:
+    def kernel_module(self, name: str, mode: Mode) -> str:
         """The module for a matrix."""
         if mode is not Mode.LOCAL:
             raise ValueError(f"mode is {mode}, expected local, with a matrix")
@@ -229,7 +229,7 @@ class Settings:
     checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
     """
 
-    scores: Scheme = Scores()
+    scores: ScoringScheme = Scores()
     score_only: bool = False
     pruning: bool = True
     memory: int | None = None

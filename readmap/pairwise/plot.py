@@ -25,14 +25,14 @@ from readmap.reads.sequences import Sequences
 FORWARD, REVERSE, ONLY_TARGET, ONLY_QUERY = BLUE, GREEN, YELLOW, RED
 
 # The longer side of the axes in inches, and the least share of it that the other one has.
-SIDE, LEAST_SIDE = 6.0, 0.35
+SIDE, MIN_SIDE = 6.0, 0.35
 
 # A gap has a colour if it is so large a part of an axis; a smaller one would not be seen.
 VISIBLE_GAP = 1 / 300
 # An alignment smaller than that part of both axes is circled, where these are not too many.
-VISIBLE_ALIGNMENT, MOST_CIRCLES = 1 / 80, 100
+VISIBLE_ALIGNMENT, MAX_CIRCLES = 1 / 80, 100
 # Sequences whose names are shown and whose borders are drawn.
-MOST_NAMES, MOST_BORDERS = 12, 300
+MAX_NAMES, MAX_BORDERS = 12, 300
 
 #: The least length of an axis with that unit.
 UNITS = ((2_000_000, 1_000_000, "Mbp"), (20_000, 1_000, "kbp"), (0, 1, "bp"))
@@ -58,7 +58,7 @@ class DotPlot:
 
     def _figure(self) -> Figure:
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
-        shares = np.maximum(np.array([width, height]) / max(width, height), LEAST_SIDE) * SIDE
+        shares = np.maximum(np.array([width, height]) / max(width, height), MIN_SIDE) * SIDE
         # The words have their room outside, for which the picture grows.
         figure = Figure(figsize=(float(shares[0]), float(shares[1])))
         axes = figure.add_axes((0, 0, 1, 1))
@@ -94,7 +94,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
     plural = "queries" if what == "query" else ""
     name = shown(sequences.names[0]) if len(sequences) == 1 else pluralize(len(sequences), what, plural)
-    if 1 < len(sequences) <= MOST_NAMES:
+    if 1 < len(sequences) <= MAX_NAMES:
         middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2
         axis.set_ticks(middles.tolist(), [shown(each) for each in sequences.names])
         axis.set_tick_params(length=0)
@@ -104,7 +104,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
         axis.grid(visible=True)
         axis.set_major_formatter(FuncFormatter(lambda place, _: f"{place / scale:,.6g}"))
         axis.set_label_text(f"{name} ({unit})")
-    for border in sequences.offsets[1:-1] if len(sequences) <= MOST_BORDERS else ():
+    for border in sequences.offsets[1:-1] if len(sequences) <= MAX_BORDERS else ():
         draw_border(border, color=SILVER, linewidth=0.6, zorder=0)
 
 
@@ -152,7 +152,7 @@ def _gaps(paths: Paths, places: NDArray[np.int64], colour: str) -> LineCollectio
 def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None:
     left, right, low, high = paths.boxes
     small = (right - left < width * VISIBLE_ALIGNMENT) & (high - low < height * VISIBLE_ALIGNMENT)
-    if 0 < small.sum() <= MOST_CIRCLES:
+    if 0 < small.sum() <= MAX_CIRCLES:
         centres = (left + right)[small] / 2, (low + high)[small] / 2
         form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
         # Whole also where they reach over the frame.

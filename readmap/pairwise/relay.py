@@ -8,14 +8,14 @@ from functools import partial
 from threading import Lock
 
 from readmap.backend.team import AHEAD, Team, await_all, cancel
-from readmap.pairwise.shares import Share, Step
+from readmap.pairwise.shares import ColumnBlock, BlockResult
 
 
 class _Stopped(Exception):
     """Another device has failed, or the user has interrupted."""
 
 
-class Relay:
+class MultiDeviceSweep:
     """The sweep of all shares, of which the devices have one after the other in turns.
 
     What a step finds does not depend on the others but by what it takes from them: those of the slab above in the same
@@ -24,14 +24,14 @@ class Relay:
     """
 
     def __init__(
-        self, shares: Sequence[Share], team: Team, prunes: bool, copies: bool, first: int, highest: int | None
+        self, shares: Sequence[ColumnBlock], team: Team, prunes: bool, copies: bool, first: int, highest: int | None
     ) -> None:
-        """first: the number of the first slab to sweep. prunes, copies: as of Share.sweep."""
+        """first: the number of the first slab to sweep. prunes, copies: as of ColumnBlock.sweep."""
         self._shares, self._team, self._prunes, self._copies, self._first = shares, team, prunes, copies, first
         self._highest, self._lock, self._stopped = highest, Lock(), False
-        self._steps: dict[tuple[int, int], Future[Step]] = {}
+        self._steps: dict[tuple[int, int], Future[BlockResult]] = {}
 
-    def slabs(self) -> Generator[list[Step], None, None]:
+    def slabs(self) -> Generator[list[BlockResult], None, None]:
         """What all shares have found in a slab, one after the other from the first one to sweep.
 
         Raises what the first step raises that fails; others end with the slab that they are at.
@@ -58,7 +58,7 @@ class Relay:
         step = partial(self._sweep, share, number, self._steps.get((share - 1, number)))
         self._steps[share, number] = self._team.do(share % len(self._team), step)
 
-    def _sweep(self, share: int, number: int, before: Future[Step] | None) -> Step:
+    def _sweep(self, share: int, number: int, before: Future[BlockResult] | None) -> BlockResult:
         left = before.result().edge if before else None
         if self._stopped:
             raise _Stopped
@@ -68,7 +68,7 @@ class Relay:
                 self._highest = max(self._highest, step.best.score)
         return step
 
-    def _take(self, number: int) -> list[Step]:
+    def _take(self, number: int) -> list[BlockResult]:
         """The steps of a slab, once they are done, of which no others follow."""
         places = [(share, number) for share in range(len(self._shares))]
         steps = await_all([self._steps[place] for place in places], self._steps.values())

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.pairwise.grid import Grid, Slab, Steps, sweep_slab
-from readmap.pairwise.matrix import CHUNK, LAG, Best, Cell, Matrix
-from readmap.pairwise.sweep import Borders, SpecialLines, Swept, outer_borders
+from readmap.pairwise.grid import TileGrid, Slab, TileSizes, sweep_slab
+from readmap.pairwise.matrix import CHUNK, LAG, BestCell, Cell, DPMatrix
+from readmap.pairwise.sweep import Borders, SpecialLines, SweepResult, matrix_borders
 
 #: Shares of a device at most, and how much longer than the best plan more of them may take: pruning leaves out more of
 #: some columns than of others.
-MOST_SHARES, SLACK = 8, 1.01
+MAX_BLOCKS, SLACK = 8, 1.01
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Plan:
     shares: int
 
 
-def plan(matrix: Matrix, devices: int, most_strips: int) -> Plan:
+def plan(matrix: DPMatrix, devices: int, most_strips: int) -> Plan:
     """How several devices are done soonest; most_strips: of a group in a slab."""
     if devices == 1:
         return Plan(most_strips, 1)
@@ -45,12 +45,12 @@ def plan(matrix: Matrix, devices: int, most_strips: int) -> Plan:
         return (plan.shares * slabs + devices - 1) * step
 
     most = min(most_strips, -(-strips // groups))
-    plans = [Plan(each, shares) for each in range(1, most + 1) for shares in range(1, MOST_SHARES + 1)]
+    plans = [Plan(each, shares) for each in range(1, most + 1) for shares in range(1, MAX_BLOCKS + 1)]
     least = SLACK * min(map(time, plans))
     return max((each for each in plans if time(each) <= least), key=lambda each: (each.shares, -time(each)))
 
 
-def cuts(columns: int, unit: int, shares: int) -> list[tuple[int, int]]:
+def column_ranges(columns: int, unit: int, shares: int) -> list[tuple[int, int]]:
     """First columns and ends of so many shares, or fewer, of whole units and of about the same size."""
     units = -(-columns // unit)
     firsts = sorted({units * number // shares * unit for number in range(shares)})
@@ -58,7 +58,7 @@ def cuts(columns: int, unit: int, shares: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class Edge:
+class RightEdge:
     """A share's last column in a slab's rows, on the host: H from the row above on, and E, both int32."""
 
     h: Array
@@ -66,7 +66,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedSlab:
     """A slab of a share, or of all, on the host: its lines, and the rows below it, all of own columns alone."""
 
     slab: Slab
@@ -75,19 +75,19 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Step:
+class BlockResult:
     """What a slab of a share has: its best cell, by the matrix's rows and columns, and the rest as asked.
 
     edge: None where no columns follow. kept: None where nothing is to be kept.
     """
 
-    best: Best | None
-    edge: Edge | None
-    kept: Kept | None
+    best: BestCell | None
+    edge: RightEdge | None
+    kept: SavedSlab | None
 
 
 @dataclass
-class Share:
+class ColumnBlock:
     """Some columns of a matrix on a device, and one more where others follow, whose border these are to have.
 
     Attributes:
@@ -97,21 +97,21 @@ class Share:
         keeps: whether the grid gets the slabs.
     """
 
-    matrix: Matrix
+    matrix: DPMatrix
     first: int
     end: int
     borders: Borders
-    grid: Grid
+    grid: TileGrid
     keeps: bool
 
     @classmethod
-    def of(cls, matrix: Matrix, first: int, end: int, steps: Steps, keeps: bool) -> Share:
+    def of(cls, matrix: DPMatrix, first: int, end: int, steps: TileSizes, keeps: bool) -> ColumnBlock:
         """A share of which nothing is swept. keeps: else no special lines are, but that of the last column."""
-        borders = outer_borders(matrix, first, min(end + 1, matrix.columns))
+        borders = matrix_borders(matrix, first, min(end + 1, matrix.columns))
         own = steps if keeps else replace(steps, column=end - first)
-        return cls(matrix, first, end, borders, Grid(Cell(0, first), own, borders.left_h, borders.left_e), keeps)
+        return cls(matrix, first, end, borders, TileGrid(Cell(0, first), own, borders.left_h, borders.left_e), keeps)
 
-    def sweep(self, number: int, left: Edge | None, highest: int | None, prunes: bool, copies: bool) -> Step:
+    def sweep(self, number: int, left: RightEdge | None, highest: int | None, prunes: bool, copies: bool) -> BlockResult:
         """Sweep a slab. left: its border, if there are columns there. highest: the score to beat, where one is looked
         for. copies: whether what is kept is wanted on the host.
         """
@@ -124,17 +124,17 @@ class Share:
         if found:
             found = found._replace(row=begin + found.row, column=self.first + found.column)
         if self.end < self.matrix.columns:
-            edge = Edge(backend.to_host(lines.columns_h[-1]), backend.to_host(lines.columns_e[-1]))
+            edge = RightEdge(backend.to_host(lines.columns_h[-1]), backend.to_host(lines.columns_e[-1]))
         if copies:
             # Of an array that the next slab overwrites.
             below = (backend.to_host(row) for row in (self.borders.row_h, self.borders.row_f))
             rows = (row[: self.end - self.first].copy() for row in below)
-            kept = Kept(_on_host(slab, self.end - self.first, backend) if self.keeps else no_slab(), *rows)
+            kept = SavedSlab(_on_host(slab, self.end - self.first, backend) if self.keeps else empty_slab(), *rows)
         if self.keeps:
             self.grid.slabs.append(slab)
-        return Step(found, edge, kept)
+        return BlockResult(found, edge, kept)
 
-    def _take_left(self, begin: int, left: Edge) -> None:
+    def _take_left(self, begin: int, left: RightEdge) -> None:
         backend, end = self.matrix.backend, begin + len(left.e)
         backend.put(self.borders.left_h[begin : end + 1], backend.to_device(left.h))
         backend.put(self.borders.left_e[begin:end], backend.to_device(left.e))
@@ -145,7 +145,7 @@ class Share:
         columns, lines = slice(self.first, self.first + len(self.borders.row_h)), slab.swept.lines
         before = self.first // step
         if before:
-            edge = Edge(lines.columns_h[before - 1], lines.columns_e[before - 1])
+            edge = RightEdge(lines.columns_h[before - 1], lines.columns_e[before - 1])
             self._take_left(number * self.grid.steps.slab, edge)
         across = slice(before, before + (len(self.borders.row_h) - 1) // step)
         own = SpecialLines(
@@ -153,7 +153,7 @@ class Share:
             *(to_device(kept[across]) for kept in (lines.columns_h, lines.columns_e)),
         )
         above_h, above_f = (to_device(row[columns]) for row in (slab.above_h, slab.above_f))
-        self.grid.slabs.append(Slab(above_h, above_f, Swept(None, 0, own)))
+        self.grid.slabs.append(Slab(above_h, above_f, SweepResult(None, 0, own)))
 
     def resume_below(self, row_h: Array, row_f: Array) -> None:
         """Take over the rows, from the host, below the last slab that was kept."""
@@ -166,12 +166,12 @@ class Share:
         return self.matrix.backend.to_host(self.borders.row_h)[: self.end - self.first]
 
 
-def unit_of(matrix: Matrix) -> int:
+def min_block_columns(matrix: DPMatrix) -> int:
     """Columns that a share has at least: what a special column has to be apart, in whole chunks."""
     return -(-(CHUNK + matrix.lanes) // CHUNK) * CHUNK
 
 
-def joined(parts: Sequence[Kept]) -> Kept:
+def joined(parts: Sequence[SavedSlab]) -> SavedSlab:
     """What all shares of a slab have kept, from the first column on."""
     if len(parts) == 1:
         return parts[0]
@@ -187,8 +187,8 @@ def joined(parts: Sequence[Kept]) -> Kept:
         of([each.columns_h for each in lines], 0),
         of([each.columns_e for each in lines], 0),
     )
-    whole = Slab(of([each.above_h for each in slabs]), of([each.above_f for each in slabs]), Swept(None, 0, swept))
-    return Kept(whole, of([part.row_h for part in parts]), of([part.row_f for part in parts]))
+    whole = Slab(of([each.above_h for each in slabs]), of([each.above_f for each in slabs]), SweepResult(None, 0, swept))
+    return SavedSlab(whole, of([part.row_h for part in parts]), of([part.row_f for part in parts]))
 
 
 def _on_host(slab: Slab, columns: int, backend: Backend) -> Slab:
@@ -198,10 +198,10 @@ def _on_host(slab: Slab, columns: int, backend: Backend) -> Slab:
         *(host(rows)[:, :columns] for rows in (lines.rows_h, lines.rows_f)),
         *(host(kept) for kept in (lines.columns_h, lines.columns_e)),
     )
-    return Slab(host(slab.above_h)[:columns], host(slab.above_f)[:columns], Swept(None, 0, own))
+    return Slab(host(slab.above_h)[:columns], host(slab.above_f)[:columns], SweepResult(None, 0, own))
 
 
-def no_slab() -> Slab:
+def empty_slab() -> Slab:
     """A slab of which nothing is kept."""
     none = np.empty((0, 0), np.int32)
-    return Slab(none, none, Swept(None, 0, SpecialLines(none, none, none, none)))
+    return Slab(none, none, SweepResult(None, 0, SpecialLines(none, none, none, none)))

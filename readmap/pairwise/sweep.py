@@ -9,11 +9,11 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import row_dtype
-from readmap.pairwise.matrix import CHUNK, TRACED_ROWS, Best, Cell, CellState, Matrix
+from readmap.pairwise.matrix import CHUNK, TRACED_ROWS, BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.parameters import NO_SCORE, Mode
 
 #: More than any alignment scores.
-NONE_BETTER = 0x7FFFFFFF
+ABOVE_ANY_SCORE = 0x7FFFFFFF
 
 _FILL_BUS = Kernel("pairwise/bus", "fill_bus")
 _FOUND_WORDS = row_dtype("pairwise/wavefront.cuh", "Found").itemsize // 4
@@ -57,7 +57,7 @@ class SpecialLines:
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepResult:
     """What a sweep leaves beside the borders.
 
     Attributes:
@@ -66,7 +66,7 @@ class Swept:
         lines: the special rows and columns.
     """
 
-    best: Best | None
+    best: BestCell | None
     skipped: int
     lines: SpecialLines
 
@@ -99,7 +99,7 @@ class _Meeting:
     prunes: bool
 
 
-def outer_borders(matrix: Matrix, first: int = 0, end: int | None = None) -> Borders:
+def matrix_borders(matrix: DPMatrix, first: int = 0, end: int | None = None) -> Borders:
     """The borders of some columns, or all, from the matrix's first row on: what gaps in front of a sequence cost, or
     nothing. What is left of columns that are not the first ones is yet to fill.
     """
@@ -109,13 +109,13 @@ def outer_borders(matrix: Matrix, first: int = 0, end: int | None = None) -> Bor
         costs = matrix.scores.gap_open + matrix.scores.gap_extend * lengths
         return np.maximum(-costs, NO_SCORE).astype(np.int32)
 
-    rows, backend, first_gap = matrix.rows, matrix.backend, matrix.scores.first_gap
+    rows, backend, gap_first = matrix.rows, matrix.backend, matrix.scores.gap_first
     end = matrix.columns if end is None else end
     if matrix.mode is Mode.GLOBAL:
         across = gaps(first, end)
-        row_h, row_f = backend.to_device(across), backend.to_device(across - np.int32(first_gap))
+        row_h, row_f = backend.to_device(across), backend.to_device(across - np.int32(gap_first))
     else:
-        row_h, row_f = backend.full(end - first, 0, np.int32), backend.full(end - first, -first_gap, np.int32)
+        row_h, row_f = backend.full(end - first, 0, np.int32), backend.full(end - first, -gap_first, np.int32)
     if first:
         return Borders(row_h, row_f, backend.empty(rows + 1, np.int32), backend.empty(rows, np.int32))
     if matrix.mode is Mode.LOCAL:
@@ -126,14 +126,14 @@ def outer_borders(matrix: Matrix, first: int = 0, end: int | None = None) -> Bor
 
 
 def sweep(
-    matrix: Matrix,
+    matrix: DPMatrix,
     origin: Cell,
     borders: Borders,
     row_step: int,
     column_step: int,
     best: Array | None = None,
     prunes: bool = False,
-) -> Swept:
+) -> SweepResult:
     """Sweep the rows and columns from `origin` on of which there are borders.
 
     row_step: a multiple of the strip's rows. column_step: no less than a chunk and a wavefront's lanes. best: int32
@@ -147,15 +147,15 @@ def sweep(
     strips = -(-rows // (matrix.lanes * height))
     found, skipped = _launch(matrix, matrix.kernel("sweep", height), strips, region, best, prunes)
     if best is None:
-        return Swept(None, 0, region.lines)
+        return SweepResult(None, 0, region.lines)
     cells = backend.to_host(found)
-    ends = [Best(*map(int, cell)) for cell in cells[cells[:, 0] == cells[:, 0].max()] if cell[0] > 0]
-    first = min(ends, key=Best.order, default=None)
-    return Swept(first, int(backend.to_host(skipped).sum()), region.lines)
+    ends = [BestCell(*map(int, cell)) for cell in cells[cells[:, 0] == cells[:, 0].max()] if cell[0] > 0]
+    first = min(ends, key=BestCell.order, default=None)
+    return SweepResult(first, int(backend.to_host(skipped).sum()), region.lines)
 
 
-def walk_back(
-    matrix: Matrix, origin: Cell, end: Cell, borders: Borders
+def trace_back(
+    matrix: DPMatrix, origin: Cell, end: Cell, borders: Borders
 ) -> tuple[Cell, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
     """The way back from `end` to the first cell beyond the region, or at the beginning of the alignment.
 
@@ -184,7 +184,7 @@ def walk_back(
     return Cell(origin.row + row, origin.column + column, CellState(state)), backend.to_host(operations[:count])
 
 
-def _region(matrix: Matrix, origin: Cell, borders: Borders, cells: Array, row_step: int, column_step: int) -> _Region:
+def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_step: int, column_step: int) -> _Region:
     """The region from `origin` on that has these borders; its bus and its special rows and columns are yet to fill."""
     empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
     kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
@@ -212,13 +212,13 @@ def _region(matrix: Matrix, origin: Cell, borders: Borders, cells: Array, row_st
 
 
 def _launch(
-    matrix: Matrix, kernel: Kernel, strips: int, region: _Region, best: Array | None, prunes: bool
+    matrix: DPMatrix, kernel: Kernel, strips: int, region: _Region, best: Array | None, prunes: bool
 ) -> tuple[Array, Array]:
     """The first best cell of each strip, and how many chunks of each were skipped."""
     backend = matrix.backend
     found, skipped = backend.empty((strips, _FOUND_WORDS), np.int32), backend.empty(strips, np.uint64)
     backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)
-    highest = backend.full(1, NONE_BETTER, np.int32) if best is None else best
+    highest = backend.full(1, ABOVE_ANY_SCORE, np.int32) if best is None else best
     backend.launch(
         kernel,
         strips,

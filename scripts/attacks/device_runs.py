@@ -224,16 +224,16 @@ def _interrupted() -> None:
 
 def _heights() -> None:
     """Lanes of the sweeps have as many rows as any kernel has, in turns."""
-    from readmap.pairwise.matrix import Matrix
+    from readmap.pairwise.matrix import DPMatrix
 
     turns = itertools.count()
 
-    def height(self: Matrix, rows: int, columns: int, row_step: int) -> int:
-        fitting = [n for n in self._heights if row_step >= rows or not row_step % (self.lanes * n)]
+    def height(self: DPMatrix, rows: int, columns: int, row_step: int) -> int:
+        fitting = [n for n in self._sweep_costs if row_step >= rows or not row_step % (self.lanes * n)]
         return fitting[next(turns) % len(fitting)]
 
     _small()
-    Matrix.height = height  # type: ignore[method-assign]
+    DPMatrix.height = height  # type: ignore[method-assign]
 
 
 SETTINGS: dict[str, Callable[[], None]] = {

@@ -18,7 +18,7 @@ from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
 from readmap.pairwise.api_pairs import align_arrays
-from readmap.pairwise.batches import align_batch, most_cells, too_large
+from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
 from readmap.pairwise.letters import array_of_texts, letters_of_array, letters_of_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, Scores
@@ -155,7 +155,7 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
     queries, targets = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
-    assert 5 < len(too_large(queries, targets, most_cells(backend))) < 50
+    assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
     found = align(pairs, Scores(), mode, backend, score_only, align_pairs)
     assert same(found, align(pairs, Scores(), mode, roomy, score_only))
 

@@ -19,9 +19,9 @@ from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
-from readmap.pairwise.matrix import Cell, Matrix
+from readmap.pairwise.matrix import Cell, DPMatrix
 from readmap.pairwise.parameters import Mode, Scores, Settings
-from readmap.pairwise.sweep import outer_borders, sweep
+from readmap.pairwise.sweep import matrix_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
 
@@ -48,7 +48,7 @@ def codes(text: str, backend: Backend) -> Any:
 def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
     known, sides = {"progress"} & how.keys(), [codes(side, backend) for side in pair]
     own = {name: how.pop(name) for name in known}
-    return align_long([Matrix(*sides, scores, mode, backend)], Settings(scores, **how), Team.of(backend), **own)
+    return align_long([DPMatrix(*sides, scores, mode, backend)], Settings(scores, **how), Team.of(backend), **own)
 
 
 def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> PairAlignments:
@@ -103,7 +103,7 @@ def test_a_height_with_which_no_group_is_idle() -> None:
     gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
-        matrix = Matrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)
+        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)
         return matrix.height(rows, rows, row_step)
 
     assert height(1_000_000) == 15
@@ -127,12 +127,12 @@ def test_ties_all_over_end_at_the_first(backend: Backend, fine: None) -> None:
 
 def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
     text = random_bases(random.Random(4), 12_000)
-    matrix = Matrix(codes(text, backend), codes(text, backend), Scores(), Mode.LOCAL, backend)
+    matrix = DPMatrix(codes(text, backend), codes(text, backend), Scores(), Mode.LOCAL, backend)
     skipped = {}
     for prunes in (True, False):
         best = backend.full(1, 0, np.int32)
         step = matrix.strip * -(-matrix.rows // matrix.strip)
-        swept = sweep(matrix, Cell(0, 0), outer_borders(matrix), step, matrix.columns, best, prunes)
+        swept = sweep(matrix, Cell(0, 0), matrix_borders(matrix), step, matrix.columns, best, prunes)
         assert swept.best == (12_000, 11_999, 11_999)
         skipped[prunes] = swept.skipped
     assert skipped[True] > skipped[False] == 0
@@ -142,8 +142,8 @@ def test_borders_are_the_matrix(backend: Backend) -> None:
     draw = random.Random(6)
     query, target = random_bases(draw, 530), random_bases(draw, 400)
     comparison = Comparison(query, target, Scores(), Mode.GLOBAL)
-    matrix = Matrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
-    borders, host = outer_borders(matrix), backend.to_host
+    matrix = DPMatrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
+    borders, host = matrix_borders(matrix), backend.to_host
     swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 130)
     table: NDArray[Any] = np.array(comparison.matrices[0])
     assert np.array_equal(host(borders.row_h), table[-1, 1:])

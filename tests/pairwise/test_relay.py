@@ -21,9 +21,9 @@ from readmap.pairwise import checkpoint, grid, long_pairs, relay, shares
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.letters import letters_of_texts
 from readmap.pairwise.long_pairs import align_long
-from readmap.pairwise.matrix import Matrix
+from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.parameters import Mode, Scores, Settings
-from readmap.pairwise.shares import Plan, Share, cuts, plan
+from readmap.pairwise.shares import Plan, ColumnBlock, column_ranges, plan
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
@@ -62,9 +62,9 @@ def align(
     progress = how.pop("progress", lambda done, total: None)
     scores = scores or Scores()
 
-    def matrix(backend: Backend) -> Matrix:
+    def matrix(backend: Backend) -> DPMatrix:
         query, target = (letters_of_texts([side], backend).codes[: len(side)] for side in pair)
-        return Matrix(query, target, scores, mode, backend)
+        return DPMatrix(query, target, scores, mode, backend)
 
     with Team.of(*backends) as team:
         return align_long(team.each(matrix, team.backends), Settings(scores, **how), team, progress)
@@ -174,7 +174,7 @@ def test_an_interrupted_comparison_goes_on_with_another_number(
 def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Number for number, of the same steps, where none is left out."""
     text, kept = random_bases(random.Random(8), 9000), {}
-    steps = grid.Steps(4096, 2048, 500)  # whole strips on every device
+    steps = grid.TileSizes(4096, 2048, 500)  # whole strips on every device
     monkeypatch.setattr(long_pairs, "_steps", lambda *_: steps)
     monkeypatch.setattr(checkpoint.Checkpoint, "finish", lambda *_: None)
     for count in (1, 2, 3):
@@ -206,17 +206,17 @@ def test_a_device_that_fails_ends_all(
 ) -> None:
     """With its own error, though another one would have come to its next slabs."""
     text = random_bases(random.Random(10), 20_000)
-    sweep, threads = Share.sweep, threading.active_count()
+    sweep, threads = ColumnBlock.sweep, threading.active_count()
     opened = several(backends, 3)
     begun: list[int] = []
 
-    def fail(share: Share, number: int, *rest: Any) -> Any:
+    def fail(share: ColumnBlock, number: int, *rest: Any) -> Any:
         begun.append(number)
         if share.matrix.backend is opened[place] and number == 2:
             raise error
         return sweep(share, number, *rest)
 
-    monkeypatch.setattr(Share, "sweep", fail)
+    monkeypatch.setattr(ColumnBlock, "sweep", fail)
     with pytest.raises(type(error)) as raised:
         align((text, text), Mode.LOCAL, opened)
     assert raised.value is error
@@ -227,15 +227,15 @@ def test_a_device_that_fails_ends_all(
 @pytest.mark.usefixtures("fine")
 def test_a_failure_is_not_waited_for_by_those_before(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last share's first slab fails while the first device sweeps on."""
-    text, sweep, opened, begun = random_bases(random.Random(11), 60_000), Share.sweep, several(backends, 2), []
+    text, sweep, opened, begun = random_bases(random.Random(11), 60_000), ColumnBlock.sweep, several(backends, 2), []
 
-    def fail(share: Share, number: int, *rest: Any) -> Any:
+    def fail(share: ColumnBlock, number: int, *rest: Any) -> Any:
         if share.first:
             raise BackendError("device cuda:1 cannot be used")
         begun.append(number)
         return sweep(share, number, *rest)
 
-    monkeypatch.setattr(Share, "sweep", fail)
+    monkeypatch.setattr(ColumnBlock, "sweep", fail)
     with pytest.raises(BackendError, match="cuda:1"):
         align((text, text[:1000]), Mode.LOCAL, opened)
     assert len(begun) < 20  # of 118
@@ -244,16 +244,16 @@ def test_a_failure_is_not_waited_for_by_those_before(backends: str, monkeypatch:
 @pytest.mark.usefixtures("fine")
 def test_an_interrupt_of_the_user_ends_all(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the main thread waits."""
-    text, sweep, begun = random_bases(random.Random(12), 20_000), Share.sweep, []
+    text, sweep, begun = random_bases(random.Random(12), 20_000), ColumnBlock.sweep, []
 
-    def interrupted(share: Share, number: int, *rest: Any) -> Any:
+    def interrupted(share: ColumnBlock, number: int, *rest: Any) -> Any:
         begun.append(number)
         if len(begun) == 3:
             signal.raise_signal(signal.SIGINT)
         time.sleep(0.02)
         return sweep(share, number, *rest)
 
-    monkeypatch.setattr(Share, "sweep", interrupted)
+    monkeypatch.setattr(ColumnBlock, "sweep", interrupted)
     threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         align((text, text), Mode.LOCAL, several(backends, 2))
@@ -279,12 +279,12 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
                 if self.number:
                     assert number in self.done[self.number - 1]
                 self.done[self.number].append(number)
-                return shares.Step(None, self.number, None)
+                return shares.BlockResult(None, self.number, None)
 
         backend: Any = SimpleNamespace(keep_own_stream=lambda: None, synchronize=lambda: None)
         parts: Any = [Fake(number) for number in range(count)]
         with Team.of(*[backend] * devices) as team:
-            found = list(relay.Relay(parts, team, True, False, 4, 0).slabs())
+            found = list(relay.MultiDeviceSweep(parts, team, True, False, 4, 0).slabs())
         assert [[step.edge for step in steps] for steps in found] == [list(range(count))] * 5
         assert done == [[4, 5, 6, 7, 8]] * count
 
@@ -293,7 +293,7 @@ def test_the_plan_of_the_largest() -> None:
     gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
 
     def of(rows: int, columns: int, devices: int) -> Plan:
-        matrix = Matrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), Scores(), Mode.LOCAL, gpu)
+        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), Scores(), Mode.LOCAL, gpu)
         return plan(matrix, devices, 4)
 
     assert of(30_000_000, 30_000_000, 1) == Plan(4, 1)
@@ -305,7 +305,7 @@ def test_the_plan_of_the_largest() -> None:
 
 @pytest.mark.parametrize(("columns", "unit", "count"), [(1000, 128, 2), (1000, 128, 8), (100, 128, 3), (1024, 128, 8)])
 def test_shares_are_of_whole_units(columns: int, unit: int, count: int) -> None:
-    made = cuts(columns, unit, count)
+    made = column_ranges(columns, unit, count)
     assert [first for first, _ in made] == [0, *(end for _, end in made[:-1])]
     assert made[-1][1] == columns
     assert all(first % unit == 0 and end > first for first, end in made)

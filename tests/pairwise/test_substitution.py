@@ -19,11 +19,11 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
-from readmap.pairwise.batches import align_batch, most_cells, too_large
+from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
 from readmap.pairwise.checker import check
-from readmap.pairwise.letters import Letters, letters_of_codes
+from readmap.pairwise.letters import DeviceSequences, letters_of_codes
 from readmap.pairwise.long_pairs import align_long
-from readmap.pairwise.matrix import Matrix
+from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import CODES, Mode, Settings, Substitution
 from readmap.pairwise.results import Results
@@ -77,7 +77,7 @@ def coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return codes, np.cumsum([0, *map(len, texts)], dtype=np.int64)
 
 
-def letters_of(texts: list[str], backend: Backend) -> Letters:
+def letters_of(texts: list[str], backend: Backend) -> DeviceSequences:
     return letters_of_codes(*coded(texts), backend)
 
 
@@ -91,7 +91,7 @@ def align(
 
 def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
-    matrix = Matrix(query, target, scores, Mode.LOCAL, backend)
+    matrix = DPMatrix(query, target, scores, Mode.LOCAL, backend)
     return align_long([matrix], Settings(scores, **how), Team.of(backend))
 
 
@@ -119,7 +119,7 @@ def parasails(pair: Pair, scores: Substitution) -> int:
     matrix = parasail.matrix_create(LETTERS[:26], 1, -1)
     for i, j in itertools.product(range(27), repeat=2):
         matrix[i, j] = int(scores.scores[i, j])
-    return int(parasail.sw_scan_32(*pair, scores.first_gap, scores.gap_extend, matrix).score)
+    return int(parasail.sw_scan_32(*pair, scores.gap_first, scores.gap_extend, matrix).score)
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
@@ -170,7 +170,7 @@ def test_large_pairs_go_another_way(backends: str) -> None:
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
-    assert 5 < len(too_large(queries, targets, most_cells(backend))) < 50
+    assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
     assert same(align(pairs, scores, backend), align(pairs, scores, roomy))
 
 
@@ -205,7 +205,7 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
     codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
     letters = letters_of_codes(codes, np.array([0, 7]), backend)
     scores = Substitution(table, 100, 1)
-    matrix = Matrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
+    matrix = DPMatrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
     for found in (
         align_pairs(letters, letters, scores, Mode.LOCAL, backend).on_host(backend),
         align_long([matrix], Settings(scores), Team.of(backend)),
