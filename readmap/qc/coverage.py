@@ -54,7 +54,7 @@ class _Events:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class CoverageEvents:
     """What is known of some records that follow each other.
 
     Attributes:
@@ -93,7 +93,7 @@ class Coverage:
         self.lost = backend.full(self._samples, 0, np.uint64)
         self._left: dict[int, _Events] = {}
 
-    def measure(self, records: Array, ends: Array, origin: int) -> Stretch:
+    def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
         """The events of some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
         backend, count = self._backend, len(ends)
         given = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
@@ -106,9 +106,9 @@ class Coverage:
         backend.launch(_LIST, count, **given, **listed)
         found = _Events(*sort_pairs(places, changes, scratch[0], scratch[1], self._bits, backend))
         bounds = self._not_above(found, [(sample << _PLACE_BITS) + _NO_BORDER for sample in range(self._samples)])
-        return Stretch(found, bounds, int(backend.to_host(border)[0]))
+        return CoverageEvents(found, bounds, int(backend.to_host(border)[0]))
 
-    def accumulate(self, stretch: Stretch) -> None:
+    def accumulate(self, stretch: CoverageEvents) -> None:
         """Hear of the records that follow those before."""
         for sample, (begin, end) in enumerate(zip([0, *stretch.bounds], stretch.bounds, strict=False)):
             events = stretch.events.part(begin, end)

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from readmap.formats.wording import format_percent, format_si
 from readmap.qc.coverage import BREADTHS
-from readmap.qc.plots import Plot, Row, plots_of
+from readmap.qc.plots import Plot, Row, sample_plots
 from readmap.qc.tally import Depths, Sample, Tally, share
 from readmap.version import __version__
 
@@ -53,7 +53,7 @@ def write_page(samples: Sequence[Sample], tables: Sequence[Table], output: str, 
 
 def _section(sample: Sample, number: int, is_only: bool) -> str:
     heading = "" if is_only else f"<h2>{escape(sample.name)}</h2>"
-    plots = "".join(map(_figure, plots_of(sample)))
+    plots = "".join(map(_figure, sample_plots(sample)))
     return (
         f'<section id="s{number}" aria-label="{escape(sample.name)}">{heading}\n'
         f'{_facts(sample)}\n{_lanes(sample)}\n<div class="plots">\n{plots}</div>\n'

@@ -36,7 +36,7 @@ class Plot:
     rows: Sequence[Row]
 
 
-def plots_of(sample: Sample) -> Iterator[Plot]:
+def sample_plots(sample: Sample) -> Iterator[Plot]:
     """The plots of a sample, in the order in which a lab asks: is the sequencing good, the library, the coverage."""
     tally = sample.tally
     mates = [mate for mate in range(2) if tally.bases[mate].any()]

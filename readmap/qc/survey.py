@@ -10,7 +10,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
 from readmap.formats.header import Group
 from readmap.qc.counts import RecordCounts
-from readmap.qc.coverage import Coverage, Stretch
+from readmap.qc.coverage import Coverage, CoverageEvents
 from readmap.qc.tally import Depths, Lane, Sample, Tally
 
 #: Read groups that are surveyed: each takes two megabytes.
@@ -42,7 +42,7 @@ class Survey:
             raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MOST_GROUPS}")
         self._groups, self._contigs = groups, contigs
 
-    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Stretch | None:
+    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> CoverageEvents | None:
         """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on; their coverage.
 
         backend: on which they lie; None for the host, which a device is faster than even if they are brought there.
@@ -57,7 +57,7 @@ class Survey:
             self._backend.synchronize()  # the bytes are the caller's again, and the stretch another thread's
         return stretch
 
-    def accumulate(self, seen: Stretch | None) -> None:
+    def accumulate(self, seen: CoverageEvents | None) -> None:
         """Hear of the next records."""
         if self._coverage is not None and seen is not None:
             self._coverage.accumulate(seen)
