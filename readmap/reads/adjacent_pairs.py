@@ -16,7 +16,7 @@ import numpy as np
 from readmap.backend import Backend, Kernel
 from readmap.reads.parsing import BY_RECORD, Reads
 
-_MARK, _PLACE = Kernel("reads/reads", "mark_same_names"), Kernel("reads/reads", "place_reads")
+_MARK, _PLACE = Kernel("reads/parsing", "mark_same_names"), Kernel("reads/parsing", "place_reads")
 
 #: Of a slot: what stands there is the mate that a single read does not have.
 _NOBODY = -1

@@ -14,13 +14,13 @@ from readmap.errors import DataError
 MAX_READ_LENGTH = 10_000
 
 NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
-    constant("reads/reads.cu", name)
+    constant("reads/parsing.cu", name)
     for name in ("NO_HEADER", "NO_SEPARATOR", "QUALITY_LENGTH", "NOT_A_BASE", "TOO_LONG")
 )
 QUALITY_RANGE, MATE_NAMES, NOT_TAGS, NOT_A_NAME, OTHER_NAME = (
-    constant("reads/reads.cu", name) for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
+    constant("reads/parsing.cu", name) for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
 )
-LONGEST_NAME = constant("reads/names.cuh", "LONGEST_NAME")
+LONGEST_NAME = constant("reads/read_names.cuh", "LONGEST_NAME")
 
 
 class BadRecord(NamedTuple):

@@ -18,34 +18,34 @@ from readmap.reads.bad_records import MAX_READ_LENGTH
 Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
-#: Where the parts of a read lie in its text: struct Place of kernels/reads/bam.cu.
-PLACE = row_dtype("reads/bam.cu", "Place")
+#: Where the parts of a read lie in its text: struct Place of kernels/reads/bam_records.cu.
+PLACE = row_dtype("reads/bam_records.cu", "Place")
 PLACE_WORDS = PLACE.itemsize // 8
 
-HAS_QUALITY = constant("reads/bam.cu", "HAS_QUALITY")
+HAS_QUALITY = constant("reads/bam_records.cu", "HAS_QUALITY")
 
 #: The fewest bytes of a record, with those of its size.
-LEAST_BYTES = constant("reads/bam.cu", "LEAST_SIZE") + 4
-MOST_SIZE = constant("reads/bam.cu", "MOST_SIZE")
+LEAST_BYTES = constant("reads/bam_records.cu", "LEAST_SIZE") + 4
+MOST_SIZE = constant("reads/bam_records.cu", "MOST_SIZE")
 
 FIXED_BYTES = constant("common/bam_fields.cuh", "FIELDS")
 
 BAD_NAME, BAD_LENGTHS, BAD_PLACE, BAD_TAG, BAD_LETTER, BAD_QUALITY, LONG_READ = (
-    constant("reads/bam.cu", name)
+    constant("reads/bam_records.cu", name)
     for name in ("BAD_NAME", "BAD_LENGTHS", "BAD_PLACE", "BAD_TAG", "BAD_LETTER", "BAD_QUALITY", "LONG_READ")
 )
 
 #: Of KeptTags: every tag.
 ALL_TAGS = ("*",)
 
-_FIND, _EXAMINE = Kernel("reads/bam", "find_records"), Kernel("reads/bam", "examine_records")
-_WRITE, _COPY = Kernel("reads/bam", "write_reads"), Kernel("reads/bam", "copy_reads")
-_COMPARE = Kernel("reads/bam", "compare_mates")
+_FIND, _EXAMINE = Kernel("reads/bam_records", "find_records"), Kernel("reads/bam_records", "examine_records")
+_WRITE, _COPY = Kernel("reads/bam_records", "write_reads"), Kernel("reads/bam_records", "copy_reads")
+_COMPARE = Kernel("reads/bam_records", "compare_mates")
 
 
 @dataclass(frozen=True)
 class KeptTags:
-    """The tags that stand behind a read's name: struct KeptTags of kernels/reads/bam.cu."""
+    """The tags that stand behind a read's name: struct KeptTags of kernels/reads/bam_records.cu."""
 
     names: Bytes
     count: int
@@ -227,7 +227,7 @@ def name_of(record: bytes) -> str:
 
 
 def describe(record: bytes, code: int, kept: KeptTags, contigs: int) -> str:
-    """What is expected of a record, and what was found, in words; code: a BamError of kernels/reads/bam.cu."""
+    """What is expected of a record, and what was found, in words; code: a BamError of kernels/reads/bam_records.cu."""
     contig, size, operations, length, mate_contig = struct.unpack_from("<i4xB3xH2xii", record, 4)
     bases = FIXED_BYTES + size + 4 * operations
     qualities = bases + (length + 1) // 2
@@ -289,7 +289,7 @@ def _value_bytes(record: bytes, at: int) -> int | None:
 
 
 def _is_writable(tag: bytes) -> bool:
-    """As is_writable of kernels/reads/bam.cu."""
+    """As is_writable of kernels/reads/bam_records.cu."""
     name, kind, value = tag[:2].decode("latin-1"), tag[2:3], tag[3:]
     if not (name.isascii() and name[0].isalpha() and name.isalnum()) or kind == b"d":
         return False

@@ -9,12 +9,12 @@ from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
 from readmap.formats.gzip_data import Inflater, told_bytes
 
-_INFLATE = Kernel("reads/blocks", "inflate_blocks")
+_INFLATE = Kernel("reads/bgzf_libdeflate", "inflate_blocks")
 
 
 def bgzf_inflater() -> Inflater | None:
     """What inflates blocks: functions of libdeflate, where its Python package shows them, and kernels of the host."""
-    held, backend = libdeflate(), host_backend("reads/blocks", 1)
+    held, backend = libdeflate(), host_backend("reads/bgzf_libdeflate", 1)
     if held is None or backend is None:
         return None
 

@@ -11,7 +11,7 @@ from readmap.backend.cuda import PRIORITY, CudaBackend
 from readmap.formats.gzip_data import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
 from readmap.reads.blocks import bgzf_inflater
 
-_INFLATE = Kernel("reads/members", "inflate_members")
+_INFLATE = Kernel("reads/bgzf_device", "inflate_members")
 
 #: Blocks that are inflated together, and how many times that is under way.
 BLOCKS, THREADS = 1024, 3

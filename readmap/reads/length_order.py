@@ -11,8 +11,8 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 
-_BEGIN, _LAY = Kernel("reads/slots", "begin_order"), Kernel("reads/slots", "lay_slots")
-_BLOCK = constant("reads/slots.cu", "BLOCK")
+_BEGIN, _LAY = Kernel("reads/length_order", "begin_order"), Kernel("reads/length_order", "lay_slots")
+_BLOCK = constant("reads/length_order.cu", "BLOCK")
 
 #: Of a word of packed bases.
 WORD_BASES = 32

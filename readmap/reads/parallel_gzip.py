@@ -29,10 +29,10 @@ from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.formats.gzip_data import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
 from readmap.formats.gzip_points import Point, Points
 
-_INFLATE, _RESOLVE = Kernel("reads/parts", "inflate_part"), Kernel("reads/parts", "resolve_symbols")
+_INFLATE, _RESOLVE = Kernel("reads/parallel_gzip", "inflate_part"), Kernel("reads/parallel_gzip", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")
 _LITERALS = np.arange(constant("reads/deflate.cuh", "LITERALS"), dtype=np.uint8)
-_LAST = constant("reads/parts.cu", "PART_IS_THE_LAST")
+_LAST = constant("reads/parallel_gzip.cu", "PART_IS_THE_LAST")
 
 #: Compressed bytes of a part, and symbols for each of them that there is room for: what has more is inflated in several
 #: steps.
@@ -51,7 +51,7 @@ Bytes = NDArray[np.uint8]
 
 def parallel_gzip_inflater() -> MemberInflater | None:
     """What inflates members; None where the host has no kernels."""
-    backend = host_backend("reads/parts", 1)
+    backend = host_backend("reads/parallel_gzip", 1)
     if backend is None:
         return None
 

@@ -15,7 +15,7 @@ from readmap.reads import bad_records
 from readmap.reads.bad_records import MAX_READ_LENGTH, BadRecord
 from readmap.reads.chunks import PairLayout
 
-_BLOCK_BYTES = constant("reads/reads.cu", "BLOCK_BYTES")
+_BLOCK_BYTES = constant("reads/parsing.cu", "BLOCK_BYTES")
 
 #: Of the marks of a read: it stands for the mate that a single read does not have.
 READ_ABSENT = constant("reads/queries.cuh", "READ_ABSENT")
@@ -26,11 +26,11 @@ Text = str | bytes | bytearray | memoryview
 #: One of them, or any number.
 Texts = Text | Iterable[Text]
 
-_COUNT = Kernel("reads/reads", "count_newlines")
-_FIND = Kernel("reads/reads", "find_newlines")
-_PARSE = Kernel("reads/reads", "parse_records")
-_COMPARE_NAMES = Kernel("reads/reads", "compare_names")
-_CHECK_COMMENTS = Kernel("reads/reads", "check_comments")
+_COUNT = Kernel("reads/parsing", "count_newlines")
+_FIND = Kernel("reads/parsing", "find_newlines")
+_PARSE = Kernel("reads/parsing", "parse_records")
+_COMPARE_NAMES = Kernel("reads/parsing", "compare_names")
+_CHECK_COMMENTS = Kernel("reads/parsing", "check_comments")
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from readmap.formats.text_range import TextRange
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-_CUT, _READ, _JOIN = (Kernel("reads/cut", f"{name}_blocks") for name in ("cut", "read", "join"))
-_BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/cut.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
+_CUT, _READ, _JOIN = (Kernel("reads/record_scan", f"{name}_blocks") for name in ("cut", "read", "join"))
+_BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/record_scan.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
 
 #: Text of a block, and bytes of a record below which a block may have no room for all of them.
 BLOCK_BYTES, RECORD_BYTES = 1 << 20, 32
@@ -34,7 +34,7 @@ class _Format:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """What the blocks of a text hold; see kernels/reads/cut.cu."""
+    """What the blocks of a text hold; see kernels/reads/record_scan.cu."""
 
     ends: Offsets
     found: Offsets

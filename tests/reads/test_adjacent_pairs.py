@@ -87,7 +87,7 @@ def test_cuts_divide_no_mates(names: str) -> None:
 
 
 def test_what_mates_have_in_common() -> None:
-    """As kernels/reads/names.cuh has it."""
+    """As kernels/reads/read_names.cuh has it."""
     names = {b"@a/1 x": b"a", b"@a/2\tx": b"a", b"@/1": b"/1", b"@/1/1": b"/1", b"@a/3": b"a/3", b"@": b""}
     assert {header: read_name(header) for header in names} == names
 

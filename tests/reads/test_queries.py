@@ -147,7 +147,7 @@ def test_any_records(backends: str, records: list[tuple[str, str]], returns: boo
 def test_records_over_the_bounds_of_blocks(backends: str, shift: int) -> None:
     """Newlines on both sides of a block's end, and long lines without any in a whole block."""
     generator = random.Random(shift)
-    block = constant("reads/reads.cu", "BLOCK_BYTES")
+    block = constant("reads/parsing.cu", "BLOCK_BYTES")
     lengths = [block - 8 - shift, block - 9, MAX_READ_LENGTH, 0, 1, MAX_READ_LENGTH - 1, 0, *([1] * 2_000), 2 * block - 1]
     reads = [Read(str(i), random_bases(generator, n), random_quality(generator, n)) for i, n in enumerate(lengths)]
     found = parse(fastq(reads), open_backend(backends))

@@ -23,7 +23,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     if request.param == "no compiler":
         monkeypatch.setattr(cutting, "host_backend", lambda module, threads: None)
     else:
-        assert host_backend("reads/cut", 1)
+        assert host_backend("reads/record_scan", 1)
 
 
 def cut(data: np.ndarray[Any, Any], lines: int, checks: bool, threads: int = 1) -> tuple[np.ndarray[Any, Any], bool]:

@@ -7,7 +7,7 @@
 #include "common/flags.cuh"
 #include "reads/comments.cuh"
 #include "reads/decimals.cuh"
-#include "reads/names.cuh"
+#include "reads/read_names.cuh"
 #include "reads/queries.cuh"
 
 enum BamError {

@@ -5,7 +5,7 @@
 // R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
 // first bad record is the one that is reported, whatever thread saw it.
 #include "reads/comments.cuh"
-#include "reads/names.cuh"
+#include "reads/read_names.cuh"
 #include "reads/queries.cuh"
 
 // The first that a record has is the one that is reported.
