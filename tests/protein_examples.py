@@ -8,8 +8,8 @@ from oracles.scan import Codes
 
 from readmap.database.database import Database
 from readmap.database.letters import codes_of
-from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
-from readmap.database.parameters import Costs
+from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
+from readmap.database.parameters import ScanScoring
 from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import Sequences
 
@@ -33,19 +33,19 @@ def random_letters(draw: random.Random, length: int, alphabet: str = LETTERS) ->
 
 
 COSTS = {
-    **{name: Costs.of(standard(name)) for name in STANDARD},
-    "BLOSUM50, 8/2": Costs.of(standard("BLOSUM50"), 8, 2),
-    "linear gaps": Costs.of(standard("BLOSUM62"), 0, 3),
-    "cheap gaps": Costs.of(standard("BLOSUM62"), 0, 1),
-    "dear gaps": Costs.of(standard("BLOSUM62"), 1000, 1000),
-    "nucleotides": Costs.of(nucleotides(2, 3)),
-    "lopsided": Costs(Matrix("", np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32)), 5, 2),
-    "all of a byte": Costs(Matrix("", drawn(6, -128, 20, (100, 127))), 40, 7),
-    "beyond a byte, low": Costs(Matrix("", drawn(7, -129, 5, (3, 9))), 6, 2),
-    "beyond a byte, high": Costs(Matrix("", drawn(8, -90, 20, (100, 128))), 30, 9),
-    "large": Costs(Matrix("", drawn(2, -900, 200, (100, 1000))), 1000, 150),
-    "dear letters": Costs(Matrix("", drawn(4, -(1 << 30), 3, (1, 6))), 7, 2),
-    "nothing is worth a thing": Costs(Matrix("", drawn(5, -9, 0, (-3, 0))), 2, 1),
+    **{name: ScanScoring.of(standard(name)) for name in STANDARD},
+    "BLOSUM50, 8/2": ScanScoring.of(standard("BLOSUM50"), 8, 2),
+    "linear gaps": ScanScoring.of(standard("BLOSUM62"), 0, 3),
+    "cheap gaps": ScanScoring.of(standard("BLOSUM62"), 0, 1),
+    "dear gaps": ScanScoring.of(standard("BLOSUM62"), 1000, 1000),
+    "nucleotides": ScanScoring.of(nucleotides(2, 3)),
+    "lopsided": ScanScoring(ScoreMatrix("", np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32)), 5, 2),
+    "all of a byte": ScanScoring(ScoreMatrix("", drawn(6, -128, 20, (100, 127))), 40, 7),
+    "beyond a byte, low": ScanScoring(ScoreMatrix("", drawn(7, -129, 5, (3, 9))), 6, 2),
+    "beyond a byte, high": ScanScoring(ScoreMatrix("", drawn(8, -90, 20, (100, 128))), 30, 9),
+    "large": ScanScoring(ScoreMatrix("", drawn(2, -900, 200, (100, 1000))), 1000, 150),
+    "dear letters": ScanScoring(ScoreMatrix("", drawn(4, -(1 << 30), 3, (1, 6))), 7, 2),
+    "nothing is worth a thing": ScanScoring(ScoreMatrix("", drawn(5, -9, 0, (-3, 0))), 2, 1),
 }
 
 

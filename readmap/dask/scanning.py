@@ -12,8 +12,8 @@ import numpy as np
 from readmap.dask.cluster import Tasks, expect_dask
 from readmap.database.api import Texts, sequences_of
 from readmap.database.database import Database
-from readmap.database.hits import Hits
-from readmap.database.parameters import MOST_HITS, Limits, costs_of
+from readmap.database.hits import ScanHits
+from readmap.database.parameters import MAX_HITS, HitFilter, choose_scoring
 from readmap.formats.array_folder import MANIFEST
 from readmap.pairwise.alignments import joined
 
@@ -31,13 +31,13 @@ def scan(
     strand: str | None = None,
     evalue: float | None = None,
     min_score: int = 1,
-    max_hits: int = MOST_HITS,
+    max_hits: int = MAX_HITS,
     database_letters: int | None = None,
     parts: int | None = None,
     device: str = "auto",
     threads: int | None = None,
     check: bool = True,
-) -> list[Hits]:
+) -> list[ScanHits]:
     """The hits of each query, as readmap.scan finds them, by the workers of a cluster, which have a part each.
 
     client: of distributed. database: a folder that `readmap index --database` has made, which all workers see; a worker
@@ -53,12 +53,12 @@ def scan(
 
     path = Path(database).absolute()
     opened = Database.open(path)
-    costs = costs_of(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
-    limits = Limits(
+    costs = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
+    limits = HitFilter(
         evalue,
         min_score,
         max_hits,
-        Limits.strand_of(opened.molecule, strand),
+        HitFilter.strand_of(opened.molecule, strand),
         database_letters or opened.letters or None,
         int(np.count_nonzero(opened.lengths)) or None,
     )
@@ -94,11 +94,11 @@ def _cuts(database: Database, parts: int) -> list[int]:
     return [*sorted({0, *np.searchsorted(database.starts, wanted).tolist()} - {len(database)}), len(database)]
 
 
-def _best(parts: Sequence[Hits], most: int) -> Hits:
+def _best(parts: Sequence[ScanHits], most: int) -> ScanHits:
     """The best hits of a query in all parts, in their order among all."""
     names = ("subjects", "reverse", "scores", "bit_scores", "evalues")
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     order = np.lexsort((columns["reverse"], columns["subjects"], -columns["scores"].astype(np.int64)))[:most]
     alignments = joined([part.alignments for part in parts])
     chosen = joined([alignments.part(0, 0), *(alignments.part(at, at + 1) for at in order.tolist())])
-    return Hits(parts[0].query, **{name: column[order] for name, column in columns.items()}, alignments=chosen)
+    return ScanHits(parts[0].query, **{name: column[order] for name, column in columns.items()}, alignments=chosen)

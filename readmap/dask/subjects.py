@@ -14,9 +14,9 @@ from readmap.dask.worker import hold_backend, take_turn, tells_errors
 from readmap.database.bounds import PADDING
 from readmap.database.database import Database, Titles
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import Hits
+from readmap.database.hits import ScanHits
 from readmap.database.letters import PAD
-from readmap.database.parameters import Costs, Limits
+from readmap.database.parameters import ScanScoring, HitFilter
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 
@@ -43,8 +43,8 @@ def check_database(path: str, device: str, threads: int | None) -> None:
 
 @tells_errors
 def scan_part(
-    part: Part, queries: Sequences, costs: Costs, limits: Limits, device: str, threads: int | None
-) -> list[Hits]:
+    part: Part, queries: Sequences, costs: ScanScoring, limits: HitFilter, device: str, threads: int | None
+) -> list[ScanHits]:
     """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
     with take_turn():
         numbers, database, pool = _hold_part(part, device, threads)

@@ -11,8 +11,8 @@ from readmap.backend.select import ALL
 from readmap.backend.team import Team
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import Hits
-from readmap.database.parameters import MOST_HITS, Limits, costs_of
+from readmap.database.hits import ScanHits
+from readmap.database.parameters import MAX_HITS, HitFilter, choose_scoring
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, checked
@@ -33,12 +33,12 @@ def scan(
     strand: str | None = None,
     evalue: float | None = None,
     min_score: int = 1,
-    max_hits: int = MOST_HITS,
+    max_hits: int = MAX_HITS,
     database_letters: int | None = None,
     device: str = "auto",
     gpus: Gpus = ALL,
     threads: int | None = None,
-) -> list[Hits]:
+) -> list[ScanHits]:
     """The hits of each query in a database, the best first, as `readmap scan` finds them.
 
     queries: a sequence, several, or a mapping of names to sequences; letters of the database's kind.
@@ -48,13 +48,13 @@ def scan(
     match, mismatch: of nucleotides, the mismatch as a positive number (default: 2 and 3).
     gap_open, gap_extend: a gap of k letters costs gap_open + k * gap_extend (default: BLAST's for the scores).
     strand: of nucleotides: forward, reverse or both (default), strands of the subjects.
-    evalue, min_score, max_hits, database_letters: see Limits.
+    evalue, min_score, max_hits, database_letters: see HitFilter.
     device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
     Raises DataError where a sequence has what is no letter, UsageError for options that are none.
     """
     opened = _database(database, match is not None or mismatch is not None)
-    costs = costs_of(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
-    limits = Limits(evalue, min_score, max_hits, Limits.strand_of(opened.molecule, strand), database_letters)
+    costs = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
+    limits = HitFilter(evalue, min_score, max_hits, HitFilter.strand_of(opened.molecule, strand), database_letters)
     given = sequences_of("query", queries, opened.molecule)
     with Team.open(device, gpus, threads) as team:
         team.do(0, partial(opened.check, team.first)).result()

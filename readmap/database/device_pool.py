@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.database.database import Database
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.partition import Partition
 
 #: By how much of the database a device's partition has to be wrong for all to be changed: what moves is sent again.
@@ -31,7 +31,7 @@ class _Worker:
         self.cells, self.seconds = 0, 0.0
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects of its partition]; queries: codes; report: hears of cells that are done."""
         began = time.perf_counter()
@@ -63,7 +63,7 @@ class DevicePool:
         self._divide()
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects], the longest subject first; queries: codes; report: hears of cells done."""
         lock, stopped = Lock(), False

@@ -11,7 +11,7 @@ from readmap.pairwise.alignments import PairAlignments
 
 
 @dataclass(frozen=True)
-class Hits:
+class ScanHits:
     """The reported hits of a query, the best first; all arrays are on the host.
 
     Attributes:

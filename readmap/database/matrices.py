@@ -27,7 +27,7 @@ STANDARD = {
     "PAM250": (14, 2),
 }
 #: blastp's of its default matrix, for one that is none of these; blastn's.
-OWN_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
+CUSTOM_MATRIX_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
 
 #: What BLAST has published: the matrices and their statistics.
 PUBLISHED = Path(__file__).parent / "published"
@@ -36,13 +36,13 @@ PUBLISHED = Path(__file__).parent / "published"
 LETTERS = LETTERS_BY_CODE.tobytes().decode()
 # Of which alone the statistics of a matrix are, and by which it is therefore known.
 #: Of a matrix's file. What is longer, as a device that never ends, is none.
-MOST_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 
 _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTVWY"])
 
 
 @dataclass(frozen=True)
-class Matrix:
+class ScoreMatrix:
     """The scores of all pairs of letters.
 
     name: of a standard matrix, or of the file; +2/-3 of a match and a mismatch.
@@ -63,14 +63,14 @@ class Matrix:
 
 
 @functools.cache
-def standard(name: str) -> Matrix:
+def standard(name: str) -> ScoreMatrix:
     """The matrix that BLAST knows by this name, in upper or lower case; raises UsageError where there is none."""
     if name.upper() not in STANDARD:
         raise UsageError(f"matrix is {name}, expected one of {', '.join(STANDARD)}, or a file of scores")
     return read_matrix(PUBLISHED / name.upper())
 
 
-def nucleotides(match: int, mismatch: int) -> Matrix:
+def nucleotides(match: int, mismatch: int) -> ScoreMatrix:
     """A, C, G and T score `match` with themselves; all else costs `mismatch`, an ambiguous letter with itself too."""
     for name, value, least in (("match", match, 1), ("mismatch", mismatch, 0)):
         if not least <= value <= MOST:
@@ -81,7 +81,7 @@ def nucleotides(match: int, mismatch: int) -> Matrix:
     return _matrix(f"+{match}/-{mismatch}", scores, match, mismatch)
 
 
-def read_matrix(path: str | os.PathLike[str]) -> Matrix:
+def read_matrix(path: str | os.PathLike[str]) -> ScoreMatrix:
     """The matrix of a file in NCBI's format.
 
     Lines that begin with # are comments. The first other one names the columns by letters A to Z and *, in upper or
@@ -100,7 +100,7 @@ def read_matrix(path: str | os.PathLike[str]) -> Matrix:
     return _matrix(os.path.basename(path), scores)
 
 
-def standard_name(matrix: Matrix) -> str | None:
+def standard_name(matrix: ScoreMatrix) -> str | None:
     """The name of the standard matrix that scores the twenty amino acids likewise, if there is one."""
     pairs = np.ix_(_AMINO_ACIDS, _AMINO_ACIDS)
     for name in STANDARD:
@@ -109,17 +109,17 @@ def standard_name(matrix: Matrix) -> str | None:
     return None
 
 
-def default_gaps(matrix: Matrix) -> tuple[int, int]:
+def default_gaps(matrix: ScoreMatrix) -> tuple[int, int]:
     """(gap_open, gap_extend) as BLAST has them: a gap of k letters costs gap_open + k * gap_extend."""
     if matrix.is_nucleotide:
         return NUCLEOTIDE_GAPS
     name = standard_name(matrix)
-    return STANDARD[name] if name else OWN_GAPS
+    return STANDARD[name] if name else CUSTOM_MATRIX_GAPS
 
 
-def _matrix(name: str, scores: NDArray[np.int32], match: int | None = None, mismatch: int | None = None) -> Matrix:
+def _matrix(name: str, scores: NDArray[np.int32], match: int | None = None, mismatch: int | None = None) -> ScoreMatrix:
     scores.setflags(write=False)
-    return Matrix(name, scores, match, mismatch)
+    return ScoreMatrix(name, scores, match, mismatch)
 
 
 def _place_of(letter: str, letters: str) -> int | None:
@@ -133,9 +133,9 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
     letters = ""
     rows: dict[str, list[int]] = {}
     with naming(str(path)), open(path, "rb") as file:
-        text = file.read(MOST_BYTES + 1)
-    if len(text) > MOST_BYTES:
-        raise DataError(f"{path}: expected a matrix of scores, found more than {MOST_BYTES:,} bytes")
+        text = file.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise DataError(f"{path}: expected a matrix of scores, found more than {MAX_BYTES:,} bytes")
     for number, line in enumerate(text.split(b"\n"), 1):
         words = line.decode("ascii", "backslashreplace").split()
         if not words or words[0].startswith("#"):

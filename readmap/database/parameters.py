@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.database.letters import LETTERS, codes_of
-from readmap.database.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
-from readmap.database.statistics import Parameters, gapped_parameters, supported_gaps
+from readmap.database.matrices import STANDARD, ScoreMatrix, default_gaps, nucleotides, read_matrix, standard
+from readmap.database.statistics import KarlinAltschulParameters, gapped_parameters, supported_gaps
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.parameters import CODES, Substitution
@@ -20,7 +20,7 @@ from readmap.strand import Strand
 MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 
 #: The E-value up to which hits are reported, as blastp's, and how many of a query.
-EVALUE, MOST_HITS = 10.0, 500
+EVALUE, MAX_HITS = 10.0, 500
 
 # By the codes of nucleotides.
 _COMPLEMENTS = np.arange(CODES)
@@ -28,10 +28,10 @@ _COMPLEMENTS[: len(LETTERS)] = codes_of(COMPLEMENTS[LETTERS])
 
 
 @dataclass(frozen=True)
-class Costs:
+class ScanScoring:
     """How a query and a subject are scored: a gap of k letters costs gap_open + k * gap_extend, as BLAST's does."""
 
-    matrix: Matrix
+    matrix: ScoreMatrix
     gap_open: int
     gap_extend: int
 
@@ -40,7 +40,7 @@ class Costs:
         self.substitution()
 
     @classmethod
-    def of(cls, matrix: Matrix, gap_open: int | None = None, gap_extend: int | None = None) -> Costs:
+    def of(cls, matrix: ScoreMatrix, gap_open: int | None = None, gap_extend: int | None = None) -> ScanScoring:
         """The costs of a matrix; None is what BLAST takes for it."""
         default_open, default_extend = default_gaps(matrix)
         return cls(
@@ -53,25 +53,25 @@ class Costs:
         """The costs as alignments take them."""
         return Substitution(self.matrix.scores, self.gap_open, self.gap_extend)
 
-    def of_complements(self) -> Costs:
-        """Costs that score letters as these do their complements: in most cases the same."""
+    def of_complements(self) -> ScanScoring:
+        """ScanScoring that score letters as these do their complements: in most cases the same."""
         scores = self.matrix.scores[np.ix_(_COMPLEMENTS, _COMPLEMENTS)]
         return replace(self, matrix=replace(self.matrix, scores=scores))
 
     @property
-    def statistics(self) -> Parameters | None:
+    def statistics(self) -> KarlinAltschulParameters | None:
         """The parameters of E-values; None where BLAST has published none."""
         return gapped_parameters(self.matrix, self.gap_open, self.gap_extend)
 
 
-def costs_of(
+def choose_scoring(
     molecule: Alphabet,
     matrix: str | None,
     match: int | None,
     mismatch: int | None,
     gap_open: int | None,
     gap_extend: int | None,
-) -> Costs:
+) -> ScanScoring:
     """The costs that a user names; None is the default of the molecule and the matrix.
 
     matrix: a name, or a file. Raises UsageError where they do not go with the molecule, DataError for a broken file.
@@ -81,18 +81,18 @@ def costs_of(
     if molecule is Alphabet.PROTEINS:
         if by_match:
             raise UsageError("a match and a mismatch score nucleotides, and the database is of proteins: take a matrix")
-        chosen = matrix_of(matrix or MATRIX)
+        chosen = find_matrix(matrix or MATRIX)
     elif is_named or (matrix is not None and by_match):
         wrong = f"matrix {matrix} scores proteins, and the database is of nucleotides"
         raise UsageError(wrong if is_named else "a matrix, or a match and a mismatch: expected one of the two")
     elif matrix is not None:
-        chosen = matrix_of(matrix)
+        chosen = find_matrix(matrix)
     else:
         chosen = nucleotides(MATCH if match is None else match, MISMATCH if mismatch is None else mismatch)
-    return Costs.of(chosen, gap_open, gap_extend)
+    return ScanScoring.of(chosen, gap_open, gap_extend)
 
 
-def matrix_of(name: str) -> Matrix:
+def find_matrix(name: str) -> ScoreMatrix:
     """A standard matrix, or that of a file; raises UsageError where it is neither."""
     if name.upper() in STANDARD:
         return standard(name)
@@ -102,19 +102,19 @@ def matrix_of(name: str) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Limits:
+class HitFilter:
     """Which hits are reported.
 
     evalue: the highest; None is EVALUE where the costs have statistical parameters, else any.
     min_score: the lowest score, 1 or more.
-    most_hits: of a query, the best ones.
+    max_hits: of a query, the best ones.
     strand: of nucleotides, whether the subjects, their reverse complements, or both are looked at.
     database_letters, database_sequences: what E-values count for the database's; None for what it has.
     """
 
     evalue: float | None = None
     min_score: int = 1
-    most_hits: int = MOST_HITS
+    max_hits: int = MAX_HITS
     strand: Strand = Strand.BOTH
     database_letters: int | None = None
     database_sequences: int | None = None
@@ -123,7 +123,7 @@ class Limits:
         for name, least in {
             "evalue": 0,
             "min_score": 1,
-            "most_hits": 1,
+            "max_hits": 1,
             "database_letters": 1,
             "database_sequences": 1,
         }.items():
@@ -142,7 +142,7 @@ class Limits:
             raise UsageError(f"strand {name}: the database is of proteins, which have none")
         return Strand(name)
 
-    def highest_evalue(self, costs: Costs) -> float | None:
+    def max_evalue(self, costs: ScanScoring) -> float | None:
         """None for any; raises UsageError where one is asked for, and the costs have no statistical parameters."""
         if costs.statistics is not None:
             return EVALUE if self.evalue is None else self.evalue

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.database.database import Database
 from readmap.database.interleaving import InterleavedSubjects, interleave
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.scores import DeviceQuery, score
 
 #: Letters that are interleaved together where the device shares the host's memory.
@@ -23,7 +23,7 @@ BATCH_LETTERS = 1 << 26
 LETTER_BYTES = 4
 
 #: Letters of a batch however little memory there is: fewer would leave the device idle, and take no less.
-LEAST_LETTERS = 1 << 22
+MIN_BATCH_LETTERS = 1 << 22
 
 #: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
 #: Pieces fill the lanes of a group that would otherwise wait for one of them.
@@ -72,7 +72,7 @@ class Partition:
             self._first, self._end, self._resident = first, end, None
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: Costs, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects]; queries: codes; report: hears of cells that are done, and may raise to stop it."""
         placed = [DeviceQuery.of(codes, costs, self._backend) for codes in queries]
@@ -93,7 +93,7 @@ class Partition:
         memory = self._backend.memory()
         limit = BATCH_LETTERS
         if memory:
-            limit = max((memory[0] - self._backend.scratch_bytes) // LETTER_BYTES, LEAST_LETTERS)
+            limit = max((memory[0] - self._backend.scratch_bytes) // LETTER_BYTES, MIN_BATCH_LETTERS)
         starts, first = self._database.starts, self._first
         while first < self._end:
             end = int(np.searchsorted(starts[: self._end], starts[first] + max(limit, 1), side="right")) - 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.regions import find_regions
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import PairAlignments, joined
@@ -27,7 +27,7 @@ BATCH_LETTERS = 1 << 25
 
 
 #: Cells of a query's hits from which on what holds the alignments is looked for first.
-CROPPED_CELLS = 1 << 24
+MIN_CROP_CELLS = 1 << 24
 
 #: For each lane with a subject so many may be empty; and cells of a pair that is better left to all of a GPU than to a
 #: group of threads.
@@ -36,7 +36,7 @@ EMPTY_LANES, ALONE_CELLS = 4, 1 << 28
 Codes = NDArray[np.uint8]
 
 
-class Wanted(NamedTuple):
+class AlignmentRequest(NamedTuple):
     """A query and the subjects of its hits, as codes, and what the scan has found that they score, int32 [subjects]."""
 
     query: Codes
@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
     scores: NDArray[np.int32]
 
 
-class Pair(NamedTuple):
+class CroppedPair(NamedTuple):
     """Parts of a query and a subject, where they begin, and what they score."""
 
     query: Codes
@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     score: int
 
 
-def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend: Backend) -> list[PairAlignments]:
+def align(wanted: Iterable[AlignmentRequest], counts: Sequence[int], costs: ScanScoring, backend: Backend) -> list[PairAlignments]:
     """The alignments of each query with its subjects, on the host.
 
     wanted: are taken as they are aligned. counts: of subjects, of each.
@@ -68,18 +68,18 @@ def align(wanted: Iterable[Wanted], counts: Sequence[int], costs: Costs, backend
     return [whole.part(first, end) for first, end in pairwise(ends.tolist())]
 
 
-def _pairs(wanted: Wanted, costs: Costs, backend: Backend) -> list[Pair]:
+def _pairs(wanted: AlignmentRequest, costs: ScanScoring, backend: Backend) -> list[CroppedPair]:
     """All of both sequences, or of large ones the parts that hold their alignment."""
     query, subjects, scores = wanted
-    pairs = [Pair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
+    pairs = [CroppedPair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
     lengths = np.array([len(subject) for subject in subjects], np.int64)
-    if len(query) * int(lengths.sum()) < CROPPED_CELLS:
+    if len(query) * int(lengths.sum()) < MIN_CROP_CELLS:
         return pairs
     numbers = _croppable(len(query), lengths, backend)
     found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], costs, backend)
     rows = zip(numbers.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
     for number, start, end, first, last in rows:
-        pairs[number] = Pair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)
+        pairs[number] = CroppedPair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)
     return pairs
 
 
@@ -95,9 +95,9 @@ def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArr
     return np.sort(order[np.repeat(are_full, lanes)[: len(lengths)]])
 
 
-def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
     """Batches of neighbours; there is one at least, though it may have no pairs."""
-    batch: list[Pair] = []
+    batch: list[CroppedPair] = []
     letters = 0
     for pair in pairs:
         more = len(pair.query) + len(pair.subject)
@@ -109,7 +109,7 @@ def _batches(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     yield batch
 
 
-def _align_batch(pairs: Sequence[Pair], scores: Substitution, backend: Backend) -> PairAlignments:
+def _align_batch(pairs: Sequence[CroppedPair], scores: Substitution, backend: Backend) -> PairAlignments:
     names = [b"%d" % number for number in range(len(pairs))]
     queries = Sequences.of(names, [pair.query for pair in pairs])
     subjects = Sequences.of(names, [pair.subject for pair in pairs])

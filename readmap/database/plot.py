@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]
 ALL, HITS = "#AFC3D4", RED
 
 #: More queries are drawn together, in one panel.
-MOST_PANELS = 12
+MAX_PANELS = 12
 
 #: Bins of a histogram, of which narrow ranges of scores have less.
 BINS = 50
@@ -82,7 +82,7 @@ class Histograms:
         panel = _Panel(shown(name), counts, count_scores(hits), threshold)
         self._queries += 1
         self._counts, self._hits = _sum(self._counts, panel.counts), _sum(self._hits, panel.hits)
-        if self._queries <= MOST_PANELS:
+        if self._queries <= MAX_PANELS:
             self._panels.append(panel)
         else:
             self._panels = []

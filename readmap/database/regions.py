@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.database.interleaving import interleave
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.scores import DeviceQuery, find_ends
 
 Codes = NDArray[np.uint8]
@@ -31,7 +31,7 @@ class Regions:
 
 
 def find_regions(
-    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: Costs, backend: Backend
+    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: ScanScoring, backend: Backend
 ) -> Regions:
     """The regions of a query and subjects, as codes; scores: int32 [subjects], of their best alignments, above 0."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
@@ -49,7 +49,7 @@ def find_regions(
 
 
 def _ends(
-    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: Costs, backend: Backend
+    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
     """The ends that find_ends finds; subjects: the longest one first."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)

@@ -1,4 +1,4 @@
-"""Hits, with the letters that they are of -> QueryHits: what the formats write, hit by hit."""
+"""ScanHits, with the letters that they are of -> QueryHits: what the formats write, hit by hit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.database.database import Database
-from readmap.database.hits import Hits
+from readmap.database.hits import ScanHits
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, in_cigars
@@ -24,7 +24,7 @@ _KINDS = max(EQUAL, DIFFERENT) + 1
 
 
 @dataclass(frozen=True)
-class Query:
+class ScanQuery:
     """A sequence that the database was scanned with.
 
     name: its title up to the first blank. title: its header's line without '>'. letters: uint8, in upper case.
@@ -41,7 +41,7 @@ class Query:
 
 
 @dataclass(frozen=True)
-class Hit:
+class ScanHit:
     """A subject, and the alignment of the query with it.
 
     query_start to subject_end: 0-based and half-open, in both sequences as they were given.
@@ -116,8 +116,8 @@ class QueryHits:
     letter_scores: int32 [32, 32], of a letter of the query with one of the subject, by their codes (letters.py).
     """
 
-    query: Query
-    hits: Hits
+    query: ScanQuery
+    hits: ScanHits
     subjects: Database
     letter_scores: NDArray[np.int32]
 
@@ -129,7 +129,7 @@ class QueryHits:
         """Whether the sequences have two strands."""
         return self.subjects.molecule == Alphabet.NUCLEOTIDES
 
-    def __iter__(self) -> Iterator[Hit]:
+    def __iter__(self) -> Iterator[ScanHit]:
         hits, subjects = self.hits, self.subjects
         names, titles, covered, are_similar = subjects.names, subjects.titles, self._covered(), self._are_similar()
         facts = (hits.subjects, hits.reverse, hits.scores, hits.bit_scores, hits.evalues, *self._places())
@@ -142,7 +142,7 @@ class QueryHits:
             if reverse:
                 start, stop = length - stop, length - start
             subject = subjects.letters_of(number, start, stop)
-            yield Hit(
+            yield ScanHit(
                 *(names[number], titles[number], length, reverse, score, bit_score, evalue),
                 *(query_start, query_end, start, stop, covered[number]),
                 self.query.letters[query_start:query_end],

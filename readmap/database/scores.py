@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, declarations
 from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 
 #: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
 OVERFLOW = 32_000
@@ -35,7 +35,7 @@ ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
 
 #: What a step costs beside its cells, in cells: letters and scores that go from thread to thread; and by how much more
 #: it costs where so few threads go together that they meet in the banks of the shared memory.
-STEP_CELLS, CROWDED = 3, {4: 1.3, 8: 1.05}
+STEP_CELLS, BANK_CONFLICT_COSTS = 3, {4: 1.3, 8: 1.05}
 
 #: Columns of a stretch that are not cut, so that a thread is not busy with one subject long after all others are done.
 #: PIECES: for each group of threads that works at once.
@@ -45,7 +45,7 @@ UNCUT, PIECES = 4096, 8
 CALL_CELLS = 1 << 31
 
 
-class Shape(NamedTuple):
+class StripShape(NamedTuple):
     """How the query's rows are held: `cells` in each of `width` threads."""
 
     width: int
@@ -73,7 +73,7 @@ class DeviceQuery:
     is_narrow: bool
 
     @classmethod
-    def of(cls, codes: NDArray[np.uint8], costs: Costs, backend: Backend) -> DeviceQuery:
+    def of(cls, codes: NDArray[np.uint8], costs: ScanScoring, backend: Backend) -> DeviceQuery:
         """The query of these codes, which are on the host."""
         scores = costs.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
@@ -86,8 +86,8 @@ class DeviceQuery:
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """Stretches of groups' columns.
+class ColumnRanges:
+    """ColumnRanges of groups' columns.
 
     Attributes:
         offsets: int64 [stretches + 1] on the host, where borders begin if there are any, and the last one's end.
@@ -107,15 +107,15 @@ class Stretches:
         """How many there are."""
         return len(self.offsets) - 1
 
-    def part(self, first: int, end: int) -> Stretches:
+    def part(self, first: int, end: int) -> ColumnRanges:
         """The stretches from `first` to before `end`."""
-        return Stretches(self.offsets[first : end + 1], *(array[first:end] for array in self._arrays))
+        return ColumnRanges(self.offsets[first : end + 1], *(array[first:end] for array in self._arrays))
 
     @property
     def _arrays(self) -> tuple[Array, ...]:
         return self.starts, self.columns, self.groups, self.border_starts
 
-    def joined(self, others: Stretches, backend: Backend) -> Stretches:
+    def joined(self, others: ColumnRanges, backend: Backend) -> ColumnRanges:
         """These and others, whose borders begin where those of these end."""
         arrays = []
         for own, other in zip(self._arrays, others._arrays, strict=True):
@@ -123,7 +123,7 @@ class Stretches:
             backend.put(both[: len(own)], own)
             backend.put(both[len(own) :], other)
             arrays.append(both)
-        return Stretches(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
+        return ColumnRanges(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) ->
     return found[: columns.subjects]
 
 
-def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> Stretches:
+def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> ColumnRanges:
     """The columns of all groups: those of each that has many in pieces, of the others a stretch each.
 
     Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
@@ -158,7 +158,7 @@ def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backen
     # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
     enough = int(columns.offsets[-1]) // (PIECES * backend.groups)
     own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
-    whole = Stretches(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
+    whole = ColumnRanges(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
     long = columns.longer_than(own + before)
     if long == 0:
         return whole
@@ -179,12 +179,12 @@ def _multiple(columns: int) -> int:
 
 def _made(
     starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
-) -> Stretches:
-    """Stretches of these columns, on the device; end: of their borders."""
+) -> ColumnRanges:
+    """ColumnRanges of these columns, on the device; end: of their borders."""
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     offsets += end - offsets[-1]
     arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
-    return Stretches(offsets, *(backend.to_device(array) for array in arrays))
+    return ColumnRanges(offsets, *(backend.to_device(array) for array in arrays))
 
 
 def find_ends(
@@ -213,7 +213,7 @@ def find_ends(
 def _launch(
     what: str,
     query: DeviceQuery,
-    stretches: Stretches,
+    stretches: ColumnRanges,
     columns: InterleavedSubjects,
     arguments: dict[str, Any],
     is_narrow: bool,
@@ -240,28 +240,28 @@ def _launch(
             )
 
 
-def _shape(rows: int, stretches: Stretches, sizes: Sequence[int], backend: Backend) -> Shape:
+def _shape(rows: int, stretches: ColumnRanges, sizes: Sequence[int], backend: Backend) -> StripShape:
     """The shape that wastes least: rows that the query does not have, and steps until all threads are at work.
 
     sizes: cells that a thread may hold.
     """
     if backend.lanes == 1:
-        return Shape(1, CELLS[0])
+        return StripShape(1, CELLS[0])
     mean = int(stretches.offsets[-1] - stretches.offsets[0]) / stretches.count
-    shapes = [Shape(width, cells) for width in WIDTHS for cells in sizes]
+    shapes = [StripShape(width, cells) for width in WIDTHS for cells in sizes]
 
-    def cost(shape: Shape) -> float:
+    def cost(shape: StripShape) -> float:
         strips = -(-rows // (shape.width * shape.cells))
-        steps = strips * (mean + shape.width - 1) * CROWDED.get(shape.width, 1)
+        steps = strips * (mean + shape.width - 1) * BANK_CONFLICT_COSTS.get(shape.width, 1)
         return steps * shape.width * (shape.cells + STEP_CELLS)
 
     return min((shape for shape in shapes if shape.width * -(-shape.cells // 8) * 8 <= STRIP_ROWS), key=cost)
 
 
 def _slices(
-    query: DeviceQuery, stretches: Stretches, shape: Shape, is_narrow: bool, backend: Backend
-) -> Iterator[tuple[Stretches, Array]]:
-    """Stretches whose borders fit in the scratch memory, and room for these."""
+    query: DeviceQuery, stretches: ColumnRanges, shape: StripShape, is_narrow: bool, backend: Backend
+) -> Iterator[tuple[ColumnRanges, Array]]:
+    """ColumnRanges whose borders fit in the scratch memory, and room for these."""
     border = 4 * backend.narrow_lanes * (1 if is_narrow else 2)
     if backend.lanes == 1:
         ends = np.arange(stretches.count + 1) * (query.rows * border)
@@ -278,7 +278,7 @@ def _slices(
         first = last
 
 
-def _rounds(query: DeviceQuery, part: Stretches, backend: Backend) -> Iterator[Stretches]:
+def _rounds(query: DeviceQuery, part: ColumnRanges, backend: Backend) -> Iterator[ColumnRanges]:
     """The stretches, cut for calls that do not last too long, one behind the other."""
     step = max(CALL_CELLS // (query.rows * backend.narrow_lanes) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
     if backend.lanes > 1 or (most := int(part.columns.max())) <= step:

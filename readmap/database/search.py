@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import Hits
+from readmap.database.hits import ScanHits
 from readmap.database.letters import codes_of
-from readmap.database.parameters import Costs, Limits
-from readmap.database.paths import Wanted, align
+from readmap.database.parameters import ScanScoring, HitFilter
+from readmap.database.paths import AlignmentRequest, align
 from readmap.database.statistics import SearchSpace
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import PairAlignments
@@ -43,7 +43,7 @@ class Scanned(NamedTuple):
     threshold: the lowest score of a hit with a subject of median length; None where none is known.
     """
 
-    hits: Hits
+    hits: ScanHits
     scores: NDArray[np.int32]
     threshold: int | None
 
@@ -65,8 +65,8 @@ class Scan:
     """A scan, as often as it is asked for."""
 
     database: Database
-    costs: Costs
-    limits: Limits
+    costs: ScanScoring
+    limits: HitFilter
     pool: DevicePool
 
     @property
@@ -85,7 +85,7 @@ class Scan:
 
         Raises UsageError where E-values are unknown or scores too high.
         """
-        self.limits.highest_evalue(self.costs)  # whether there are any
+        self.limits.max_evalue(self.costs)  # whether there are any
         longest = np.full(len(queries), self.database.longest)
         self.costs.substitution().expect_room(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
@@ -104,7 +104,7 @@ class Scan:
         alignments = self._align(queries, chosen)
         for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
             subjects = self.database.order[made.ranks]
-            hits = Hits(first + number, subjects, made.reverse, made.scores, made.bit_scores, made.evalues, found)
+            hits = ScanHits(first + number, subjects, made.reverse, made.scores, made.bit_scores, made.evalues, found)
             by_number = np.empty(len(self.database), np.int32)
             by_number[self.database.order] = scores[number].max(axis=0)
             yield Scanned(hits, by_number, made.threshold)
@@ -117,7 +117,7 @@ class Scan:
 
     def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
         """scores: int32 [strands, subjects]."""
-        statistics, highest = self.costs.statistics, self.limits.highest_evalue(self.costs)
+        statistics, highest = self.costs.statistics, self.limits.max_evalue(self.costs)
         lengths, least, threshold = self.database.lengths, self.limits.min_score, None
         space = None
         if statistics is not None:
@@ -126,12 +126,12 @@ class Scan:
             space = SearchSpace(statistics, len(query), letters, sequences)
         if space and highest is not None and len(query) and len(lengths) and lengths[0]:
             sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
-            (usual,) = space.least_scores(highest, np.maximum(lengths[len(lengths) // 2 :][:1], 1))
+            (usual,) = space.min_scores(highest, np.maximum(lengths[len(lengths) // 2 :][:1], 1))
             threshold = max(int(usual), least)
             # An E-value is that of an area, which rises with the length, divided by the length: up to the next one that
             # is sampled it falls by less than these lengths' ratio.
             margins = np.append(sampled[1:], sampled[-1]) / sampled
-            least = max(int(space.least_scores(highest * margins, sampled).min()), least)
+            least = max(int(space.min_scores(highest * margins, sampled).min()), least)
         # Indices of two dimensions take NumPy ten times as long.
         strands, ranks = np.divmod(np.flatnonzero(scores.reshape(-1) >= least), len(self.database) or 1)
         found = scores[strands, ranks]
@@ -141,7 +141,7 @@ class Scan:
         if highest is not None:
             kept = evalues <= highest
             strands, ranks, found, evalues = strands[kept], ranks[kept], found[kept], evalues[kept]
-        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.limits.most_hits]
+        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.limits.max_hits]
         strands, ranks, found, evalues = strands[order], ranks[order], found[order], evalues[order]
         reverse = np.array(self.strands, np.bool_)[strands]
         bits = statistics.bit_scores(found) if statistics else np.full(len(found), np.nan)
@@ -152,11 +152,11 @@ class Scan:
         counts, team = [len(made.ranks) for made in chosen], self.pool.team
         return team.do(0, lambda: align(self._wanted(queries, chosen), counts, self.costs, team.first)).result()
 
-    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[Wanted]:
+    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[AlignmentRequest]:
         """One query at a time: reverse complements of long subjects take memory."""
         for query, made in zip(queries, chosen, strict=True):
             places = zip(made.ranks.tolist(), made.reverse.tolist(), strict=True)
-            yield Wanted(query, [self._subject(rank, reverse) for rank, reverse in places], made.scores)
+            yield AlignmentRequest(query, [self._subject(rank, reverse) for rank, reverse in places], made.scores)
 
     def _subject(self, rank: int, reverse: bool) -> Codes:
         start = int(self.database.starts[rank])

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.database.matrices import PUBLISHED, Matrix, standard_name
+from readmap.database.matrices import PUBLISHED, ScoreMatrix, standard_name
 from readmap.pairwise.parameters import SCORES_END
 
 Numbers = NDArray[np.float64]
@@ -48,7 +48,7 @@ class FiniteSize:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class KarlinAltschulParameters:
     """The statistics of a matrix with costs of gaps.
 
     lambda_: of a unit of score, in nats. k: no unit. h: nats a pair of letters.
@@ -78,7 +78,7 @@ class SearchSpace:
     query_length: in letters. letters, sequences: of the whole database, or what the user says that it has.
     """
 
-    parameters: Parameters
+    parameters: KarlinAltschulParameters
     query_length: int
     letters: int
     sequences: int
@@ -99,7 +99,7 @@ class SearchSpace:
         evalues: Numbers = float(query * database) * np.exp(exponents)
         return evalues
 
-    def least_scores(self, evalue: float | Numbers, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
+    def min_scores(self, evalue: float | Numbers, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
         """The lowest score from 1 to have at most this E-value with a subject of each length; integers [lengths].
 
         evalue: of all lengths, or float64 [lengths].
@@ -158,7 +158,7 @@ class SearchSpace:
         return np.maximum(2 * slope / self.parameters.lambda_, slope * scores + intercept)
 
 
-def gapped_parameters(matrix: Matrix, gap_open: int, gap_extend: int) -> Parameters | None:
+def gapped_parameters(matrix: ScoreMatrix, gap_open: int, gap_extend: int) -> KarlinAltschulParameters | None:
     """The parameters of a matrix where a gap of k costs gap_open + k * gap_extend; None where BLAST has published none.
 
     Proteins' go by the scores of the twenty amino acids: a file that scores them as BLOSUM62 does has its parameters.
@@ -166,12 +166,12 @@ def gapped_parameters(matrix: Matrix, gap_open: int, gap_extend: int) -> Paramet
     return _published(matrix).get((gap_open, gap_extend))
 
 
-def supported_gaps(matrix: Matrix) -> list[tuple[int, int]]:
+def supported_gaps(matrix: ScoreMatrix) -> list[tuple[int, int]]:
     """(gap_open, gap_extend) of all the costs that have parameters, in BLAST's order; none of an unknown matrix."""
     return list(_published(matrix))
 
 
-def length_adjustment(parameters: Parameters, query_length: int, letters: int, sequences: int) -> int:
+def length_adjustment(parameters: KarlinAltschulParameters, query_length: int, letters: int, sequences: int) -> int:
     """The letters that each sequence loses at its ends: in most cases the largest integer below the l with l = f(l).
 
     f(l) = alpha / lambda * (log K + log((query_length - l) * (letters - sequences * l))) + beta. The steps are those of
@@ -222,7 +222,7 @@ def _complementary_errors(values: Numbers) -> Numbers:
     return errors
 
 
-def _published(matrix: Matrix) -> dict[tuple[int, int], Parameters]:
+def _published(matrix: ScoreMatrix) -> dict[tuple[int, int], KarlinAltschulParameters]:
     """The parameters by (gap_open, gap_extend)."""
     if matrix.match is not None and matrix.mismatch is not None:
         return _nucleotide_parameters(matrix.match, matrix.mismatch)
@@ -231,7 +231,7 @@ def _published(matrix: Matrix) -> dict[tuple[int, int], Parameters]:
 
 
 @functools.cache
-def _protein_parameters(name: str) -> dict[tuple[int, int], Parameters]:
+def _protein_parameters(name: str) -> dict[tuple[int, int], KarlinAltschulParameters]:
     rows = [row for row in _read_rows("proteins.tsv") if row["matrix"] == name]
     (ungapped,) = (row for row in rows if row["gap_open"] == "inf")
     found = {}
@@ -254,7 +254,7 @@ def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) 
 
 
 @functools.cache
-def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], Parameters]:
+def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], KarlinAltschulParameters]:
     """Published are those of scores without a common divisor; twice the scores take twice the costs, and lambda / 2."""
     divisor = math.gcd(match, mismatch)
     scores = match // divisor, mismatch // divisor
@@ -268,9 +268,9 @@ def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], P
 
 def _parameters(
     row: dict[str, str], divisor: int = 1, rounds_down: bool = False, finite_size: FiniteSize | None = None
-) -> Parameters:
+) -> KarlinAltschulParameters:
     lambda_, k, h, alpha, beta = (float(row[name]) for name in ("lambda", "k", "h", "alpha", "beta"))
-    return Parameters(lambda_ / divisor, k, h, alpha / divisor, beta, rounds_down, finite_size)
+    return KarlinAltschulParameters(lambda_ / divisor, k, h, alpha / divisor, beta, rounds_down, finite_size)
 
 
 def _read_rows(name: str) -> Iterator[dict[str, str]]:

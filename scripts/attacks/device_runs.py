@@ -199,7 +199,7 @@ def _small() -> None:
     from readmap.index import suffix_array, suffix_sorting
 
     CpuBackend.scratch_bytes = CudaBackend.scratch_bytes = 1 << 14
-    paths.CROPPED_CELLS = 0
+    paths.MIN_CROP_CELLS = 0
     suffix_array.SMALL, suffix_sorting._LEAST_PAIRS, suffix_sorting._MOST_PAIRS = 0, 1, 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from oracles.alignment import reverse_complement
 
 import readmap.dask
-from readmap.database.hits import Hits
+from readmap.database.hits import ScanHits
 from readmap.errors import DatabaseFolderError, UsageError
 from readmap.formats.alphabets import Alphabet
 
@@ -39,7 +39,7 @@ def written(folder: Path, subjects: dict[str, str], molecule: Alphabet) -> Path:
     return folder / "db.readmapdb"
 
 
-def told(found: Sequence[Hits]) -> list[Any]:
+def told(found: Sequence[ScanHits]) -> list[Any]:
     return [
         (
             hits.query,

@@ -9,9 +9,9 @@ from itertools import groupby
 import numpy as np
 import parasail
 
-from readmap.database.hits import Hits
+from readmap.database.hits import ScanHits
 from readmap.database.letters import codes_of
-from readmap.database.results import Query, QueryHits
+from readmap.database.results import ScanQuery, QueryHits
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import COMPLEMENTS
@@ -104,7 +104,7 @@ def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[
         np.cumsum([len(each) for each in found], dtype=np.int64),
         np.array([operation for each in found for operation in each], np.uint32),
     )
-    hits = Hits(
+    hits = ScanHits(
         0,
         np.array([each.subject for each in aligned], np.int64),
         np.array([each.reverse for each in aligned], np.bool_),
@@ -114,7 +114,7 @@ def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[
         alignments,
     )
     name, *_ = title.split()
-    return QueryHits(Query(name.encode(), title.encode(), array(letters)), hits, database, blosum62())
+    return QueryHits(ScanQuery(name.encode(), title.encode(), array(letters)), hits, database, blosum62())
 
 
 #: A protein's query with two hits in one subject and one in another, and one with none.

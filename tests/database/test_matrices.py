@@ -12,7 +12,7 @@ from readmap.database.matrices import (
     LETTERS,
     PUBLISHED,
     STANDARD,
-    Matrix,
+    ScoreMatrix,
     default_gaps,
     nucleotides,
     read_matrix,
@@ -31,7 +31,7 @@ def codes(letters: str) -> list[int]:
     return [LETTERS.index(letter) for letter in letters]
 
 
-def score(matrix: Matrix, query: str, subject: str) -> int:
+def score(matrix: ScoreMatrix, query: str, subject: str) -> int:
     return int(matrix.scores[codes(query)[0], codes(subject)[0]])
 
 

@@ -60,7 +60,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have batches of so many letters at most."""
     size = backend.scratch_bytes + LETTER_BYTES * letters
-    monkeypatch.setattr(partition, "LEAST_LETTERS", 0)
+    monkeypatch.setattr(partition, "MIN_BATCH_LETTERS", 0)
     monkeypatch.setattr(backend, "memory", lambda: (size, size))
 
 
@@ -116,7 +116,7 @@ def test_a_window_is_worth_placing(
     """However little memory there is."""
     monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
     scored(whole(database, backend), queries)
-    assert LETTERS < partition.LEAST_LETTERS
+    assert LETTERS < partition.MIN_BATCH_LETTERS
     assert placed == [len(database)]
 
 

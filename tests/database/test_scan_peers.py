@@ -19,8 +19,8 @@ from readmap.backend.team import Team
 from readmap.database.database import open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.matrices import nucleotides, standard
-from readmap.database.parameters import Costs, Limits
-from readmap.database.results import Query, QueryHits
+from readmap.database.parameters import ScanScoring, HitFilter
+from readmap.database.results import ScanQuery, QueryHits
 from readmap.database.search import Scan
 from readmap.reads.sequences import read_sequences
 
@@ -88,7 +88,7 @@ def genome(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scanned(folder: Path, costs: Costs, limits: Limits) -> list[Row]:
+def scanned(folder: Path, costs: ScanScoring, limits: HitFilter) -> list[Row]:
     """The best hit of each query with each subject."""
     database = open_database(str(folder / "db.fa"))
     queries = read_sequences(str(folder / "queries.fa"), 1, database.molecule)
@@ -97,7 +97,7 @@ def scanned(folder: Path, costs: Costs, limits: Limits) -> list[Row]:
     for found in Scan(database, costs, limits, pool)(queries):
         number = found.hits.query
         letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
-        query = Query(queries.names[number], queries.titles[number], letters)
+        query = ScanQuery(queries.names[number], queries.titles[number], letters)
         hits = QueryHits(query, found.hits, database, costs.matrix.scores)
         rows += b"".join(records(hits, COLUMNS)).decode().splitlines()
     return best([row.split("\t") for row in rows])
@@ -140,7 +140,7 @@ def test_proteins_are_blastps(proteins: Path, name: str, gaps: tuple[int, int]) 
     need("blastp", "makeblastdb")
     options = f"-comp_based_stats 0 -seg no -matrix {name} -gapopen {gaps[0]} -gapextend {gaps[1]}"
     theirs = blast("blastp", proteins, *options.split())
-    hits, scored, placed, same = compare(scanned(proteins, Costs(standard(name), *gaps), Limits()), theirs)
+    hits, scored, placed, same = compare(scanned(proteins, ScanScoring(standard(name), *gaps), HitFilter()), theirs)
     assert scored >= 0.75 * hits > 50
     assert placed >= 0.95 * scored
     assert same >= 0.9 * placed
@@ -150,7 +150,7 @@ def test_nucleotides_are_blastns(genome: Path) -> None:
     need("blastn", "makeblastdb")
     options = "-task blastn -reward 2 -penalty -3 -gapopen 5 -gapextend 2 -word_size 7 -dust no -evalue 1e-3"
     theirs = blast("blastn", genome, *options.split())
-    found = scanned(genome, Costs.of(nucleotides(2, 3)), Limits(evalue=1e-3))
+    found = scanned(genome, ScanScoring.of(nucleotides(2, 3)), HitFilter(evalue=1e-3))
     hits, _, placed, same = compare(found, theirs)
     assert placed == hits == len(found) > 40
     assert same >= 0.9 * hits
@@ -179,8 +179,8 @@ def test_top_hits_are_ssearchs(proteins: Path, name: str, gaps: tuple[int, int])
     need("ssearch36")
     theirs = ssearch(proteins, 15, "-s", name, "-f", str(-gaps[0]), "-g", str(-gaps[1]), "-z", "11")
     assert len(theirs) > 80
-    costs = Costs(standard(name.replace("BL", "BLOSUM")), *gaps)
-    limits = Limits(evalue=None if costs.statistics is None else 1e9, most_hits=200)
+    costs = ScanScoring(standard(name.replace("BL", "BLOSUM")), *gaps)
+    limits = HitFilter(evalue=None if costs.statistics is None else 1e9, max_hits=200)
     rows = scanned(proteins, costs, limits)
     mine = {(row[0], row[1]): [int(number) for number in row[2:7]] for row in rows}
     same = 0

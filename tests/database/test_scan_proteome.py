@@ -11,12 +11,12 @@ from readmap.backend import open_backend
 from readmap.database.database import Database
 from readmap.database.letters import LETTERS, codes_of
 from readmap.database.matrices import standard
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.partition import Partition
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, read_sequences
 
-COSTS = Costs.of(standard("BLOSUM62"))
+COSTS = ScanScoring.of(standard("BLOSUM62"))
 WORD = 12  # letters that a relative shares with a query
 STEP = 3
 

@@ -18,21 +18,21 @@ from example_hits import (
     reverse_complement,
 )
 
-from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.results import Hit
+from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.results import ScanHit
 
 
 @pytest.fixture
-def proteins() -> list[Hit]:
+def proteins() -> list[ScanHit]:
     return list(results("q1", QUERY, PROTEINS, PROTEIN_HITS))
 
 
 @pytest.fixture
-def nucleotides() -> list[Hit]:
+def nucleotides() -> list[ScanHit]:
     return list(results("n1", DNA_QUERY, NUCLEOTIDES, DNA_HITS))
 
 
-def test_counts(proteins: list[Hit], nucleotides: list[Hit]) -> None:
+def test_counts(proteins: list[ScanHit], nucleotides: list[ScanHit]) -> None:
     counts = [
         (hit.size, hit.equal, hit.different, hit.gaps, hit.openings, hit.positives) for hit in [*proteins, *nucleotides]
     ]
@@ -46,7 +46,7 @@ def test_counts(proteins: list[Hit], nucleotides: list[Hit]) -> None:
     ]
 
 
-def test_places_are_those_of_the_sequences_as_given(nucleotides: list[Hit]) -> None:
+def test_places_are_those_of_the_sequences_as_given(nucleotides: list[ScanHit]) -> None:
     for hit, aligned in zip(nucleotides, DNA_HITS, strict=True):
         letters = [*NUCLEOTIDES.sequences.values()][aligned.subject][hit.subject_start : hit.subject_end]
         assert hit.subject.tobytes().decode() == (reverse_complement(letters) if hit.reverse else letters)
@@ -55,7 +55,7 @@ def test_places_are_those_of_the_sequences_as_given(nucleotides: list[Hit]) -> N
         assert hit.columns.target.tobytes().decode() == aligned.lines[1]
 
 
-def test_subjects(proteins: list[Hit]) -> None:
+def test_subjects(proteins: list[ScanHit]) -> None:
     assert [(hit.name, hit.title, hit.length) for hit in proteins] == [
         (b"s1", b"s1 a first title", 34),
         (b"s2", b"s2", 29),
@@ -90,7 +90,7 @@ EVALUES = [
 
 @pytest.mark.parametrize(("evalue", "table", "text"), EVALUES)
 def test_evalues(evalue: float, table: str, text: str) -> None:
-    assert (evalue_text(evalue), evalue_text(evalue, 0)) == (table, text)
+    assert (format_evalue(evalue), format_evalue(evalue, 0)) == (table, text)
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_evalues(evalue: float, table: str, text: str) -> None:
     [(18.54, "18.5"), (99.86, "99.9"), (99.91, "99"), (104.96, "104"), (11408.9, "11408"), (123456.0, "1.235e+05")],
 )
 def test_bit_scores(bits: float, text: str) -> None:
-    assert bit_score_text(bits) == text
-    assert bit_score_text(math.nan) == "NA"
+    assert format_bit_score(bits) == text
+    assert format_bit_score(math.nan) == "NA"
 
 
-def test_similar_letters_are_those_of_the_matrix(proteins: list[Hit]) -> None:
+def test_similar_letters_are_those_of_the_matrix(proteins: list[ScanHit]) -> None:
     hit = proteins[0]
     pairs = itertools.compress(zip(hit.columns.query, hit.columns.target, strict=True), hit.similar.tolist())
     assert [bytes(pair) for pair in pairs] == [b"AS", b"QR"]

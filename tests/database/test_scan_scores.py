@@ -15,9 +15,9 @@ from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 from readmap.backend import Backend, open_backend
 from readmap.database import partition, scores
 from readmap.database.interleaving import InterleavedSubjects, interleave
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.partition import SubjectBatch
-from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, DeviceQuery, Shape, score
+from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, DeviceQuery, StripShape, score
 
 BLOSUM62 = COSTS["BLOSUM62"]
 
@@ -41,7 +41,7 @@ def columns_of(subjects: Sequence[Codes], backend: Backend) -> InterleavedSubjec
     return interleave(*joined(subjects), backend)
 
 
-def found(query: Codes, subjects: Sequence[Codes], costs: Costs, backend: Backend) -> NDArray[np.int32]:
+def found(query: Codes, subjects: Sequence[Codes], costs: ScanScoring, backend: Backend) -> NDArray[np.int32]:
     return score(DeviceQuery.of(query, costs, backend), columns_of(subjects, backend), backend)
 
 
@@ -57,7 +57,7 @@ def family(draw: random.Random, query: str, lengths: Sequence[int], letters: str
     return longest_first(subjects)
 
 
-def parasails(query: Codes, subject: Codes, costs: Costs) -> int:
+def parasails(query: Codes, subject: Codes, costs: ScanScoring) -> int:
     """The score that parasail finds, of a symmetric matrix and sequences with letters."""
     matrix = parasail_matrix(costs)
     texts = ("".join(LETTERS[code] for code in codes) for codes in (query, subject))
@@ -203,7 +203,7 @@ def test_every_shape_gives_the_same(
         for rows in (1, width * cells - 1, width * cells, width * cells + 1, len(query)):
             expected = found(query[:rows], subjects, COSTS[name], backend)
             with monkeypatch.context() as patch:
-                patch.setattr(scores, "_shape", lambda *_, cells=cells: Shape(width, cells))
+                patch.setattr(scores, "_shape", lambda *_, cells=cells: StripShape(width, cells))
                 assert np.array_equal(found(query[:rows], subjects, COSTS[name], backend), expected), (cells, rows)
 
 

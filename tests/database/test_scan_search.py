@@ -19,10 +19,10 @@ from readmap.backend.team import Team
 from readmap.database import paths, search
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import Hits
-from readmap.database.matrices import STANDARD, Matrix, nucleotides, standard
-from readmap.database.parameters import Costs, Limits
-from readmap.database.paths import Pair, Wanted
+from readmap.database.hits import ScanHits
+from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
+from readmap.database.parameters import ScanScoring, HitFilter
+from readmap.database.paths import CroppedPair, AlignmentRequest
 from readmap.database.search import Scan, Scanned
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
@@ -78,14 +78,14 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 
 
 @contextmanager
-def opened(subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> Iterator[Scan]:
+def opened(subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend) -> Iterator[Scan]:
     molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
     with Team.of(*backends) as team:
         yield Scan(database, costs, limits, DevicePool(database, team))
 
 
-def scanned(queries: list[str], subjects: list[str], costs: Costs, limits: Limits, *backends: Backend) -> list[Scanned]:
+def scanned(queries: list[str], subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend) -> list[Scanned]:
     with opened(subjects, costs, limits, *backends) as scan:
         return list(scan(sequences_of(queries)))
 
@@ -93,7 +93,7 @@ def scanned(queries: list[str], subjects: list[str], costs: Costs, limits: Limit
 KNOWN: dict[tuple[int, str, str], int] = {}
 
 
-def known(query: str, subjects: list[str], costs: Costs) -> list[int]:
+def known(query: str, subjects: list[str], costs: ScanScoring) -> list[int]:
     """What the oracle says, which is asked but once for scores of the same costs."""
     for subject in subjects:
         if (id(costs), query, subject) not in KNOWN:
@@ -104,7 +104,7 @@ def known(query: str, subjects: list[str], costs: Costs) -> list[int]:
 Row = tuple[int, bool, int]
 
 
-def brute(query: str, subjects: list[str], costs: Costs, limits: Limits) -> tuple[list[Row], list[float]]:
+def brute(query: str, subjects: list[str], costs: ScanScoring, limits: HitFilter) -> tuple[list[Row], list[float]]:
     """(number of the subject, whether it is reversed, score) of each hit, and their E-values."""
     is_dna = costs.matrix.is_nucleotide
     strands = {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[limits.strand]
@@ -125,15 +125,15 @@ def brute(query: str, subjects: list[str], costs: Costs, limits: Limits) -> tupl
         if row[2] >= limits.min_score and (costs.statistics is None or evalue <= highest)
     ]
     kept.sort(key=lambda each: (-each[0][2], each[0][0], each[0][1]))
-    kept = kept[: limits.most_hits]
+    kept = kept[: limits.max_hits]
     return [row for row, _ in kept], [evalue for _, evalue in kept]
 
 
-def rows_of(hits: Hits) -> list[Row]:
+def rows_of(hits: ScanHits) -> list[Row]:
     return list(zip(hits.subjects.tolist(), hits.reverse.tolist(), hits.scores.tolist(), strict=True))
 
 
-def assert_found(found: Scanned, query: str, subjects: list[str], costs: Costs, limits: Limits) -> int:
+def assert_found(found: Scanned, query: str, subjects: list[str], costs: ScanScoring, limits: HitFilter) -> int:
     rows, evalues = brute(query, subjects, costs, limits)
     hits = found.hits
     assert rows_of(hits) == rows
@@ -154,9 +154,9 @@ def assert_found(found: Scanned, query: str, subjects: list[str], costs: Costs, 
 
 @pytest.mark.parametrize("evalue", [0.0, 1e-20, 1e-3, 0.5, None, 30.0, 1e3, 1e9, float("inf")])
 @pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_hits_are_those_of_brute_force(backend: Backend, costs: Costs, evalue: float | None) -> None:
+def test_hits_are_those_of_brute_force(backend: Backend, costs: ScanScoring, evalue: float | None) -> None:
     queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    limits = Limits(evalue=evalue)
+    limits = HitFilter(evalue=evalue)
     found = scanned(queries, subjects, costs, limits, backend)
     counts = [assert_found(*each, subjects, costs, limits) for each in zip(found, queries, strict=True)]
     assert [each.hits.query for each in found] == list(range(len(queries)))
@@ -167,19 +167,19 @@ def test_hits_are_those_of_brute_force(backend: Backend, costs: Costs, evalue: f
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(min_score=40),
-        Limits(min_score=40, evalue=1e-3),
-        Limits(min_score=1 << 30, evalue=1e9),
-        Limits(most_hits=1),
-        Limits(most_hits=7, evalue=1e9),
-        Limits(database_letters=10),
-        Limits(database_letters=10**14),
-        Limits(strand=Strand.FORWARD),
-        Limits(strand=Strand.REVERSE, evalue=1e9),
+        HitFilter(min_score=40),
+        HitFilter(min_score=40, evalue=1e-3),
+        HitFilter(min_score=1 << 30, evalue=1e9),
+        HitFilter(max_hits=1),
+        HitFilter(max_hits=7, evalue=1e9),
+        HitFilter(database_letters=10),
+        HitFilter(database_letters=10**14),
+        HitFilter(strand=Strand.FORWARD),
+        HitFilter(strand=Strand.REVERSE, evalue=1e9),
     ],
     ids=str,
 )
-def test_limits(backend: Backend, limits: Limits) -> None:
+def test_limits(backend: Backend, limits: HitFilter) -> None:
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
         for found, query in zip(scanned(queries, subjects, costs, limits, backend), queries, strict=True):
             assert_found(found, query, subjects, costs, limits)
@@ -188,20 +188,20 @@ def test_limits(backend: Backend, limits: Limits) -> None:
 @pytest.mark.parametrize("name", ["BLOSUM50, 8/2", "linear gaps", "lopsided", "large"])
 def test_costs_without_statistics(backend: Backend, name: str) -> None:
     queries, subjects = PROTEINS
-    for limits in (Limits(), Limits(min_score=45, most_hits=20)):
+    for limits in (HitFilter(), HitFilter(min_score=45, max_hits=20)):
         for found, query in zip(scanned(queries, subjects, COSTS[name], limits, backend), queries, strict=True):
             assert found.threshold is None
             assert_found(found, query, subjects, COSTS[name], limits)
     with (
         pytest.raises(UsageError, match="E-values are not known"),
-        opened(subjects, COSTS[name], Limits(evalue=1), backend) as scan,
+        opened(subjects, COSTS[name], HitFilter(evalue=1), backend) as scan,
     ):
         next(scan(sequences_of(queries)))
 
 
 def test_scores_that_have_no_room(backend: Backend) -> None:
-    costs = Costs(nucleotides(1000, 1), 5, 2)
-    with opened(["A" * 1_100_000], costs, Limits(), backend) as scan:
+    costs = ScanScoring(nucleotides(1000, 1), 5, 2)
+    with opened(["A" * 1_100_000], costs, HitFilter(), backend) as scan:
         assert next(scan(sequences_of(["ACGT"]))).hits.scores.tolist() == [1000, 1000]
         with pytest.raises(UsageError, match="scores of 1,100,000 letters with 1,100,000 may reach 1,100,000,000"):
             next(scan(sequences_of(["A" * 1_100_000])))
@@ -211,19 +211,19 @@ def test_all_scores_are_reported(backend: Backend) -> None:
     """By the number in the file, the better one of both strands."""
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
         turned = [reverse_complement(text) for text in subjects] if costs is DNA else subjects
-        for found, query in zip(scanned(queries, subjects, costs, Limits(), backend), queries, strict=True):
+        for found, query in zip(scanned(queries, subjects, costs, HitFilter(), backend), queries, strict=True):
             both = (known(query, texts, costs) for texts in (subjects, turned))
             assert np.array_equal(found.scores, np.maximum(*both))
 
 
 def test_nothing_to_find_it_with_or_in(backend: Backend) -> None:
     queries, subjects = PROTEINS
-    assert scanned([], subjects, BLOSUM62, Limits(), backend) == []
+    assert scanned([], subjects, BLOSUM62, HitFilter(), backend) == []
     for texts in ([], [""], ["", ""]):
-        for found in scanned(queries, texts, BLOSUM62, Limits(), backend):
+        for found in scanned(queries, texts, BLOSUM62, HitFilter(), backend):
             assert len(found.hits) == len(found.hits.alignments.scores) == 0
             assert found.scores.tolist() == [0] * len(texts)
-    for found in scanned(["P" * 40, "W" * 5], ["G" * 90] * 5, BLOSUM62, Limits(evalue=1e9), backend):
+    for found in scanned(["P" * 40, "W" * 5], ["G" * 90] * 5, BLOSUM62, HitFilter(evalue=1e9), backend):
         assert len(found.hits) == 0
 
 
@@ -231,9 +231,9 @@ def test_ties_are_in_the_databases_order(backend: Backend) -> None:
     """However long the subjects are, and the forward strand first."""
     text = "ACGTACGTACGT" * 3
     subjects = [text, text + "N" * 40, "N" * 9 + text, text, "N" * 200 + text + "N"]
-    (found,) = scanned([text], subjects, DNA, Limits(evalue=1e9), backend)
+    (found,) = scanned([text], subjects, DNA, HitFilter(evalue=1e9), backend)
     assert rows_of(found.hits) == [(number, reverse, 72) for number in range(5) for reverse in (False, True)]
-    (found,) = scanned([text], subjects, DNA, Limits(evalue=1e9, most_hits=3), backend)
+    (found,) = scanned([text], subjects, DNA, HitFilter(evalue=1e9, max_hits=3), backend)
     assert rows_of(found.hits) == [(0, False, 72), (0, True, 72), (1, False, 72)]
 
 
@@ -253,19 +253,19 @@ def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.M
     """All subjects score just enough to be hits, or one less."""
     draw = random.Random(name)
     for gaps in draw.sample(supported_gaps(standard(name)), 2):
-        costs = Costs(standard(name), *gaps)
+        costs = ScanScoring(standard(name), *gaps)
         assert costs.statistics is not None
         for _ in range(10):
             lengths, rows = all_lengths(draw), draw.choice([1, 7, 40, 400, 9_000])
             evalue = 10.0 ** draw.choice([-150, -30, -3, 1, 1, 4])
             space = SearchSpace(costs.statistics, rows, int(lengths.sum()), len(lengths))
-            least = space.least_scores(evalue, lengths)
+            least = space.min_scores(evalue, lengths)
             order = np.arange(len(lengths))
             codes = np.zeros(int(lengths.sum()) + 64, np.uint8)
             starts = np.cumsum(lengths) - lengths
             database = Database.of(sequences_of([""]), "protein")
             database = replace(database, codes=codes, starts=starts, lengths=lengths, order=order)
-            scan = Scan(database, costs, Limits(evalue=evalue, most_hits=1000), None)  # type: ignore[arg-type]
+            scan = Scan(database, costs, HitFilter(evalue=evalue, max_hits=1000), None)  # type: ignore[arg-type]
             for below in (0, 1):
                 scores = np.maximum(least - below, 1).astype(np.int32)
                 chosen = scan._choose(np.zeros(rows, np.uint8), scores[None])
@@ -278,14 +278,14 @@ def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_alignments_are_those_of_pairs(backend: Backend, costs: Costs) -> None:
+def test_alignments_are_those_of_pairs(backend: Backend, costs: ScanScoring) -> None:
     queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    for found, query in zip(scanned(queries, subjects, costs, Limits(evalue=1e4), backend), queries, strict=True):
+    for found, query in zip(scanned(queries, subjects, costs, HitFilter(evalue=1e4), backend), queries, strict=True):
         texts = [reverse_complement(subjects[n]) if turned else subjects[n] for n, turned, _ in rows_of(found.hits)]
         assert parsed(found.hits.alignments) == aligned([query] * len(texts), texts, costs, backend)
 
 
-def aligned(queries: list[str], subjects: list[str], costs: Costs, backend: Backend) -> list[Any]:
+def aligned(queries: list[str], subjects: list[str], costs: ScanScoring, backend: Backend) -> list[Any]:
     letters = []
     for texts in (queries, subjects):
         codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
@@ -296,7 +296,7 @@ def aligned(queries: list[str], subjects: list[str], costs: Costs, backend: Back
 def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:
     query = "ACGTTGCAAGNNRTTGACCATGGA"
     subjects = [query, reverse_complement(query), query.replace("N", "R")]
-    (found,) = scanned([query], subjects, DNA, Limits(evalue=1e3, most_hits=3), backend)
+    (found,) = scanned([query], subjects, DNA, HitFilter(evalue=1e3, max_hits=3), backend)
     assert rows_of(found.hits)[:2] == [(0, False, 33), (1, True, 33)]
     assert found.hits.alignments.cigars()[0] == found.hits.alignments.cigars()[1]
 
@@ -305,12 +305,12 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
     """A C may be read as T, as where DNA was treated with bisulfite: the reverse complement must not read G as A."""
     scores = nucleotides(2, 3).scores.copy()
     scores[coded("C")[0], coded("T")[0]] = 2
-    costs = Costs(Matrix("bisulfite", scores), 5, 2)
+    costs = ScanScoring(ScoreMatrix("bisulfite", scores), 5, 2)
     draw = random.Random(4)
     query = random_letters(draw, 60, "ACGT")
     treated = query.replace("C", "T")
     subjects = [treated, reverse_complement(treated), query.replace("G", "A")]
-    (found,) = scanned([query], subjects, costs, Limits(min_score=110), backend)
+    (found,) = scanned([query], subjects, costs, HitFilter(min_score=110), backend)
     assert rows_of(found.hits) == [(0, False, 120), (1, True, 120)]
     (text,) = {subjects[0], reverse_complement(subjects[1])}
     assert parsed(found.hits.alignments) == aligned([query] * 2, [text] * 2, costs, backend)
@@ -319,21 +319,21 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
 def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
     with pytest.raises(InternalError, match="a hit scores 30, and its alignment 36"):
-        paths.align([Wanted(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend)
+        paths.align([AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend)
 
 
 @pytest.mark.parametrize("letters", [0, 300, 1000])
 def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     queries, subjects = PROTEINS
-    whole = scanned(queries, subjects, BLOSUM62, Limits(), backend)
+    whole = scanned(queries, subjects, BLOSUM62, HitFilter(), backend)
     monkeypatch.setattr(paths, "BATCH_LETTERS", letters)
-    for one, other in zip(whole, scanned(queries, subjects, BLOSUM62, Limits(), backend), strict=True):
+    for one, other in zip(whole, scanned(queries, subjects, BLOSUM62, HitFilter(), backend), strict=True):
         assert_same(one, other)
 
 
 @pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
 def test_parts_of_sequences_are_aligned_as_the_whole(
-    backend: Backend, costs: Costs, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, costs: ScanScoring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where there are several best alignments, in a few letters and in repeats."""
     draw = random.Random(8)
@@ -347,26 +347,26 @@ def test_parts_of_sequences_are_aligned_as_the_whole(
     subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
     subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
     for given in ((queries, subjects), PROTEINS if costs is BLOSUM62 else NUCLEOTIDES):
-        monkeypatch.setattr(paths, "CROPPED_CELLS", 1 << 60)
-        whole = scanned(*given, costs, Limits(evalue=1e9), backend)
+        monkeypatch.setattr(paths, "MIN_CROP_CELLS", 1 << 60)
+        whole = scanned(*given, costs, HitFilter(evalue=1e9), backend)
         assert sum(len(found.hits) for found in whole) > 30
-        monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+        monkeypatch.setattr(paths, "MIN_CROP_CELLS", 0)
         monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
-        for one, other in zip(whole, scanned(*given, costs, Limits(evalue=1e9), backend), strict=True):
+        for one, other in zip(whole, scanned(*given, costs, HitFilter(evalue=1e9), backend), strict=True):
             assert_same(one, other)
 
 
 def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "CROPPED_CELLS", 0)
+    monkeypatch.setattr(paths, "MIN_CROP_CELLS", 0)
     monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
-    (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, Limits(), backend)
+    (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, HitFilter(), backend)
     assert rows_of(found.hits)[0] == (0, False, 33550)
     assert found.hits.alignments.target_starts[0] == 30
 
 
 def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "BATCH_LETTERS", 100)
-    pairs = [Pair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
+    pairs = [CroppedPair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
     batches = list(paths._batches(iter(pairs)))
     assert [[len(pair.subject) for pair in batch] for batch in batches] == [[90], [1], [300], [1, 2, 3, 50], [10, 4]]
     assert list(paths._batches([])) == [[]]
@@ -388,12 +388,12 @@ def assert_same(one: Scanned, other: Scanned) -> None:
 @pytest.mark.parametrize("scores", [0, 130, 300, 600])
 @pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
 def test_blocks_of_queries_give_the_same(
-    backend: Backend, costs: Costs, scores: int, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, costs: ScanScoring, scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    whole = scanned(queries, subjects, costs, Limits(), backend)
+    whole = scanned(queries, subjects, costs, HitFilter(), backend)
     monkeypatch.setattr(search, "BLOCK_SCORES", scores)
-    found = scanned(queries, subjects, costs, Limits(), backend)
+    found = scanned(queries, subjects, costs, HitFilter(), backend)
     for one, other in zip(whole, found, strict=True):
         assert_same(one, other)
 
@@ -401,23 +401,23 @@ def test_blocks_of_queries_give_the_same(
 @pytest.mark.parametrize("threads", [[1], [3], [1, 1], [2, 1, 1]])
 def test_threads_and_devices_give_the_same(backends: str, threads: list[int]) -> None:
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        whole = scanned(queries * 2, subjects, costs, Limits(), open_backend(backends, threads=2))
+        whole = scanned(queries * 2, subjects, costs, HitFilter(), open_backend(backends, threads=2))
         several = [open_backend(backends, threads=count) for count in threads]
-        for one, other in zip(whole, scanned(queries * 2, subjects, costs, Limits(), *several), strict=True):
+        for one, other in zip(whole, scanned(queries * 2, subjects, costs, HitFilter(), *several), strict=True):
             assert_same(one, other)
 
 
 def test_devices_are_timed_by_a_few_queries() -> None:
     backends = [open_backend("cpu", threads=1)] * 2
-    with opened(PROTEINS[1], BLOSUM62, Limits(), *backends) as scan:
+    with opened(PROTEINS[1], BLOSUM62, HitFilter(), *backends) as scan:
         assert [scan._blocks(queries) for queries in (0, 1, 4, 5, 9)] == [[], [0, 1], [0, 4], [0, 4, 5], [0, 4, 9]]
-    with opened(PROTEINS[1], BLOSUM62, Limits(), *backends[:1]) as scan:
+    with opened(PROTEINS[1], BLOSUM62, HitFilter(), *backends[:1]) as scan:
         assert scan._blocks(9) == [0, 9]
 
 
 def test_cells_are_counted(backend: Backend) -> None:
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
         reported: list[int] = []
-        with opened(subjects, costs, Limits(), backend) as scan:
+        with opened(subjects, costs, HitFilter(), backend) as scan:
             list(scan(sequences_of(queries), reported.append))
             assert sum(reported) == scan.cells(sequences_of(queries))

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.matrices import STANDARD, Matrix, default_gaps, nucleotides, read_matrix, standard
+from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.matrices import STANDARD, ScoreMatrix, default_gaps, nucleotides, read_matrix, standard
 from readmap.database.statistics import SearchSpace, gapped_parameters, length_adjustment, supported_gaps
 
 #: Of ../shared/data/protein/queries.fa.gz: 24, 63, 189, 729 and 2,504 letters.
@@ -128,7 +128,7 @@ def blast(
 
 
 def texts(
-    lines: list[Line], matrix: Matrix, gaps: tuple[int, int], letters: int, sequences: int, adjusted: bool = False
+    lines: list[Line], matrix: ScoreMatrix, gaps: tuple[int, int], letters: int, sequences: int, adjusted: bool = False
 ) -> list[tuple[str, str]]:
     """The E-value and the bit score of each line as they should be printed."""
     parameters = gapped_parameters(matrix, *gaps)
@@ -138,7 +138,7 @@ def texts(
         space = SearchSpace(parameters, line.query_length, letters, sequences)
         score, length = np.array([line.score], np.int32), np.array([line.subject_length], np.int64)
         (evalue,) = space.adjusted_evalues(score) if adjusted else space.evalues(score, length)
-        found.append((evalue_text(evalue), bit_score_text(parameters.bit_scores(score)[0])))
+        found.append((format_evalue(evalue), format_bit_score(parameters.bit_scores(score)[0])))
     return found
 
 
@@ -292,16 +292,16 @@ def test_length_adjustment_is_a_fixed_point(query: int, letters: int, sequences:
 @pytest.mark.parametrize("matrix", [standard("BLOSUM62"), nucleotides(2, 3)], ids=["proteins", "nucleotides"])
 @pytest.mark.parametrize("query", [10, 24, 374, 35_000])
 @pytest.mark.parametrize("evalue", [0.0, 1e-300, 1e-3, 10.0, 1e9])
-def test_least_scores(matrix: Matrix, query: int, evalue: float) -> None:
+def test_least_scores(matrix: ScoreMatrix, query: int, evalue: float) -> None:
     parameters = gapped_parameters(matrix, *default_gaps(matrix))
     assert parameters is not None
     lengths = np.array([0, 1, 2, 10, 50, 300, 1000, 5000, 35_000, 10**6, 10**9])
     space = SearchSpace(parameters, query, 180_000_000, 500_000)
-    least = space.least_scores(evalue, lengths)
+    least = space.min_scores(evalue, lengths)
     assert (space.evalues(least, lengths) <= evalue).all()
     below = np.maximum(least - 1, 0)
     assert ((space.evalues(below, lengths) > evalue) | (least == 1)).all()
-    assert len(space.least_scores(evalue, lengths[:0])) == 0
+    assert len(space.min_scores(evalue, lengths[:0])) == 0
 
 
 @pytest.mark.parametrize(
@@ -325,11 +325,11 @@ def test_least_scores(matrix: Matrix, query: int, evalue: float) -> None:
     ],
 )
 def test_evalue_text(evalue: float, text: str) -> None:
-    assert evalue_text(evalue) == text
+    assert format_evalue(evalue) == text
 
 
 def test_evalue_text_of_pairwise_output() -> None:
-    assert [evalue_text(value, 0) for value in (2.345e-5, 1.6e-120, 0.002)] == ["2e-05", "2e-120", "0.002"]
+    assert [format_evalue(value, 0) for value in (2.345e-5, 1.6e-120, 0.002)] == ["2e-05", "2e-120", "0.002"]
 
 
 @pytest.mark.parametrize(
@@ -337,4 +337,4 @@ def test_evalue_text_of_pairwise_output() -> None:
     [(12.345, "12.3"), (99.9, "99.9"), (99.91, "99"), (166.7, "166"), (99999.5, "1.000e+05"), (math.nan, "NA")],
 )
 def test_bit_score_text(bit_score: float, text: str) -> None:
-    assert bit_score_text(bit_score) == text
+    assert format_bit_score(bit_score) == text

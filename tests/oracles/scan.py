@@ -10,12 +10,12 @@ import parasail
 from numpy.typing import NDArray
 
 from readmap.database.letters import LETTERS
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 
 Codes = NDArray[np.uint8]
 
 
-def parasail_matrix(costs: Costs) -> Any:
+def parasail_matrix(costs: ScanScoring) -> Any:
     """The same scores for parasail, whose own matrices differ in B, J, X and Z."""
     letters = LETTERS.tobytes().decode()
     matrix = parasail.matrix_create(letters[:-1], 1, -1)  # what is no letter is *
@@ -24,7 +24,7 @@ def parasail_matrix(costs: Costs) -> Any:
     return matrix
 
 
-def score_of(query: Codes, subject: Codes, costs: Costs) -> int:
+def score_of(query: Codes, subject: Codes, costs: ScanScoring) -> int:
     matrix = costs.matrix.scores.astype(np.int64)
     steps = np.arange(len(subject) + 1) * costs.gap_extend
     row, down, highest = np.zeros(len(subject) + 1, np.int64), np.full(len(subject) + 1, -(10**12)), 0
@@ -39,6 +39,6 @@ def score_of(query: Codes, subject: Codes, costs: Costs) -> int:
     return highest
 
 
-def scores_of(queries: list[Codes], subjects: list[Codes], costs: Costs) -> NDArray[np.int32]:
+def scores_of(queries: list[Codes], subjects: list[Codes], costs: ScanScoring) -> NDArray[np.int32]:
     """int32 [queries, subjects]."""
     return np.array([[score_of(query, subject, costs) for subject in subjects] for query in queries], np.int32)

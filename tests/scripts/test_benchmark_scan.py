@@ -16,7 +16,7 @@ from oracles.comparison import Comparison
 
 from readmap.database.database import Database
 from readmap.database.matrices import standard
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import Sequences
@@ -24,7 +24,7 @@ from readmap.reads.sequences import Sequences
 HAS_PARASAIL = find_spec("parasail") is not None
 needs_parasail = pytest.mark.skipif(not HAS_PARASAIL, reason="parasail is not installed")
 SMALL = ["scan", "--proteins", "40", "--lengths", "30", "10", "--bases", "2000", "--runs", "1"]
-BLOSUM62 = Costs.of(standard("BLOSUM62"))
+BLOSUM62 = ScanScoring.of(standard("BLOSUM62"))
 
 
 @pytest.fixture
@@ -154,8 +154,8 @@ def test_scores_of_parasail_are_kept(script: Any, tmp_path: Path, monkeypatch: p
         (sequences_of("ACDEW", "W"), database, BLOSUM62),
         (queries, database_of("ACE", "AWWC"), BLOSUM62),
         (queries, database_of("ACEA", "WWA"), BLOSUM62),
-        (queries, database, Costs.of(standard("BLOSUM62"), 10, 1)),
-        (queries, database, Costs.of(standard("BLOSUM50"), 11, 1)),
+        (queries, database, ScanScoring.of(standard("BLOSUM62"), 10, 1)),
+        (queries, database, ScanScoring.of(standard("BLOSUM50"), 11, 1)),
     ):
         assert (peer.scores(*others, 1, tmp_path) == 7).all()
     assert len(list(tmp_path.iterdir())) == 6

@@ -15,7 +15,7 @@ from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.formats import writer
-from readmap.database.parameters import Limits, costs_of
+from readmap.database.parameters import HitFilter, choose_scoring
 from readmap.database.search import Scan
 from readmap.formats.wording import printable
 from readmap.reads.sequences import read_sequences
@@ -50,7 +50,7 @@ def scan(context: typer.Context, options: Options) -> None:
             molecule = molecule_of(options.molecule)
             database = open_database(options.database, workers, molecule, not options.no_check)
             scores, limits = options.scores, _limits(options, database)
-            costs = costs_of(
+            costs = choose_scoring(
                 database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
             )
             show(f"reading {printable(options.query)}")
@@ -70,7 +70,7 @@ def scan(context: typer.Context, options: Options) -> None:
             report.say(line)
 
 
-def _limits(options: Options, database: Database) -> Limits:
+def _limits(options: Options, database: Database) -> HitFilter:
     """The limits of the hits that are reported; raises UsageError where the database's molecule has no strands."""
-    hits, strand = options.hits, Limits.strand_of(database.molecule, options.scores.strand)
-    return Limits(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)
+    hits, strand = options.hits, HitFilter.strand_of(database.molecule, options.scores.strand)
+    return HitFilter(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)

@@ -16,7 +16,7 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources, gpus_option
 from readmap.database.formats import ENDINGS, ScanFormat, tab
 from readmap.database.matrices import STANDARD
-from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MOST_HITS
+from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MAX_HITS
 from readmap.errors import UsageError
 from readmap.formats.output import format_by_ending
 from readmap.strand import Strand
@@ -61,7 +61,7 @@ class HitOptions:
 
     evalue: float | None = option("--evalue", f"Highest E-value of a hit (default: {EVALUE:g}).", "X")
     max_hits: int = number(
-        "--max-hits", f"Most hits of a query, the best ones (default: {MOST_HITS}).", 1, 1 << 31, default=MOST_HITS
+        "--max-hits", f"Most hits of a query, the best ones (default: {MAX_HITS}).", 1, 1 << 31, default=MAX_HITS
     )
     min_score: int = number("--min-score", "Lowest score of a hit (default: 1).", 1, 1 << 30, default=1)
     dbsize: int | None = number(

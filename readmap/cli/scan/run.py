@@ -10,7 +10,7 @@ from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups,
 from readmap.cli.common.report import Show
 from readmap.cli.scan.options import Options
 from readmap.database.formats import ScanFormat
-from readmap.database.results import Query, QueryHits
+from readmap.database.results import ScanQuery, QueryHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
@@ -34,7 +34,7 @@ class ScanRun:
         if "plot" in outputs:
             from readmap.database.plot import Histograms, count_scores  # nothing else needs matplotlib
 
-            highest = scan.limits.highest_evalue(scan.costs)
+            highest = scan.limits.max_evalue(scan.costs)
             drawing = Histograms("" if highest is None else f"E = {highest:g}")
         write(records.begin)
         for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
@@ -59,10 +59,10 @@ class ScanRun:
 
         return progress
 
-    def _query(self, number: int) -> Query:
+    def _query(self, number: int) -> ScanQuery:
         queries = self._queries
         letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
-        return Query(queries.names[number], queries.titles[number], letters)
+        return ScanQuery(queries.names[number], queries.titles[number], letters)
 
     def line(self) -> str:
         """The summary in words."""
@@ -84,9 +84,9 @@ class ScanRun:
             "gap_open": costs.gap_open,
             "gap_extend": costs.gap_extend,
             "strand": str(limits.strand) if database.molecule is Alphabet.NUCLEOTIDES else None,
-            "evalue": limits.highest_evalue(costs),
+            "evalue": limits.max_evalue(costs),
             "min_score": limits.min_score,
-            "max_hits": limits.most_hits,
+            "max_hits": limits.max_hits,
             "dbsize": limits.database_letters,
             "format": str(format),
             "counts": {"hits": self._hits, "cells": self._cells},

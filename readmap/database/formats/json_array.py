@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from readmap.database.results import Hit, QueryHits
+from readmap.database.results import ScanHit, QueryHits
 from readmap.formats.wording import decode_name
 
 #: Digits of an identity behind the point.
@@ -21,7 +21,7 @@ def records(results: QueryHits) -> list[bytes]:
     return [f'{head}, "hits": [{chr(10) + hits if hits else ""}]}}'.encode()]
 
 
-def _members(hit: Hit, are_nucleotides: bool) -> dict[str, Any]:
+def _members(hit: ScanHit, are_nucleotides: bool) -> dict[str, Any]:
     """The members of a hit; places are 1-based and inclusive, the lower one of the subject's first on both strands.
 
     cigar: along the query as it was given.

@@ -8,7 +8,7 @@ import math
 UNKNOWN = "NA"
 
 
-def evalue_text(evalue: float, decimals: int = 2) -> str:
+def format_evalue(evalue: float, decimals: int = 2) -> str:
     """An E-value; NaN is unknown. decimals: of a small one's mantissa: 2 in BLAST's tables, 0 in its pairwise text."""
     if math.isnan(evalue):
         return UNKNOWN
@@ -22,7 +22,7 @@ def evalue_text(evalue: float, decimals: int = 2) -> str:
     return f"{evalue:.0f}"
 
 
-def bit_score_text(bit_score: float) -> str:
+def format_bit_score(bit_score: float) -> str:
     """A bit score; NaN is unknown. Whole bits of a large one are cut off and not rounded."""
     if math.isnan(bit_score):
         return UNKNOWN

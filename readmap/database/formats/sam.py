@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 
 from readmap.database.database import Database
-from readmap.database.results import Hit, Query, QueryHits, cigar
+from readmap.database.results import ScanHit, ScanQuery, QueryHits, cigar
 from readmap.formats.header import header_lines
 from readmap.formats.sam import expect_contig_names, query_name
 from readmap.pairwise.formats.paf import UNKNOWN
@@ -44,7 +44,7 @@ def records(results: QueryHits) -> Iterator[bytes]:
         yield _line(query, hit, number == 0)
 
 
-def _line(query: Query, hit: Hit, is_primary: bool) -> bytes:
+def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
     letters = query.reverse_complement if hit.reverse else query.letters
     begin, end = hit.query_start, hit.query_end
     if hit.reverse:
@@ -69,6 +69,6 @@ def _line(query: Query, hit: Hit, is_primary: bool) -> bytes:
     )
 
 
-def _statistics(hit: Hit) -> bytes:
+def _statistics(hit: ScanHit) -> bytes:
     known = ((name, number) for name, number in ((b"EV", hit.evalue), (b"BS", hit.bit_score)) if not math.isnan(number))
     return b"".join(b"\t%b:f:%g" % each for each in known)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.results import Hit, Query, QueryHits
+from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.results import ScanHit, ScanQuery, QueryHits
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import EQUAL
 
@@ -31,13 +31,13 @@ def _percent(part: int, whole: int, digits: int) -> str:
     return f"{part / whole * 100 if whole else 0:.{digits}f}"
 
 
-def _coverage(letters: int, query: Query) -> int:
+def _coverage(letters: int, query: ScanQuery) -> int:
     """A share of the query in percent, of which all is 100 and nothing less is."""
     share = 100 * letters / len(query.letters)
     return int(share + 0.5 if share < 99 else share)
 
 
-def _btop(hit: Hit) -> str:
+def _btop(hit: ScanHit) -> str:
     """BLAST's traceback operations: counts of equal letters, and the letters of each column with others or a gap."""
     columns = hit.columns
     pairs = np.stack([columns.query, columns.target], axis=1).tobytes().decode()
@@ -55,7 +55,7 @@ def _text(name: bytes) -> str:
 
 
 #: What a column holds, by BLAST's name of it; `cigar` is none of BLAST's.
-COLUMNS: dict[str, Callable[[QueryHits, Hit], Value]] = {
+COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
     **dict.fromkeys(("qseqid", "qacc", "qaccver"), lambda results, hit: _text(results.query.name)),
     "qlen": lambda results, hit: len(results.query.letters),
     "qstart": lambda results, hit: hit.query_start + 1,
@@ -73,8 +73,8 @@ COLUMNS: dict[str, Callable[[QueryHits, Hit], Value]] = {
     "sframe": lambda results, hit: -1 if hit.reverse else 1,
     "sseq": lambda results, hit: hit.columns.target.tobytes().decode(),
     "frames": lambda results, hit: "1/-1" if hit.reverse else "1/1",
-    "evalue": lambda results, hit: evalue_text(hit.evalue),
-    "bitscore": lambda results, hit: bit_score_text(hit.bit_score),
+    "evalue": lambda results, hit: format_evalue(hit.evalue),
+    "bitscore": lambda results, hit: format_bit_score(hit.bit_score),
     "score": lambda results, hit: hit.score,
     "length": lambda results, hit: hit.size,
     "pident": lambda results, hit: _percent(hit.equal, hit.size, 3),

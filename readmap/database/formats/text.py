@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readmap.database.formats.numbers import bit_score_text, evalue_text
-from readmap.database.results import Hit, QueryHits
+from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.results import ScanHit, QueryHits
 from readmap.pairwise.alignments import EQUAL
 
 WIDTH = 60
@@ -37,18 +37,18 @@ def records(results: QueryHits) -> Iterator[bytes]:
     yield from alignments
 
 
-def _table_line(hit: Hit) -> str:
+def _table_line(hit: ScanHit) -> str:
     title = _text(hit.title)
     short = title if len(title) <= TITLE_WIDTH else title[: TITLE_WIDTH - 3] + "..."
-    return f"{short:<{TITLE_WIDTH}}    {bit_score_text(hit.bit_score):<8}{evalue_text(hit.evalue, 0)}\n"
+    return f"{short:<{TITLE_WIDTH}}    {format_bit_score(hit.bit_score):<8}{format_evalue(hit.evalue, 0)}\n"
 
 
-def _alignment(hit: Hit, are_nucleotides: bool) -> bytes:
+def _alignment(hit: ScanHit, are_nucleotides: bool) -> bytes:
     head = [f">{_text(hit.title)}", f"Length={hit.length}", "", *_facts(hit, are_nucleotides), "", ""]
     return _bytes("\n".join(head)) + b"".join(_blocks(hit, are_nucleotides)) + b"\n"
 
 
-def _facts(hit: Hit, are_nucleotides: bool) -> list[str]:
+def _facts(hit: ScanHit, are_nucleotides: bool) -> list[str]:
     """The lines between a subject's length and the alignment."""
     columns = hit.size
     shares = [("Identities", hit.equal), ("Positives", hit.positives), ("Gaps", hit.gaps)]
@@ -57,7 +57,7 @@ def _facts(hit: Hit, are_nucleotides: bool) -> list[str]:
         for name, count in shares
         if not (are_nucleotides and name == "Positives")
     ]
-    scores = f" Score = {bit_score_text(hit.bit_score)} bits ({hit.score}),  Expect = {evalue_text(hit.evalue, 0)}"
+    scores = f" Score = {format_bit_score(hit.bit_score)} bits ({hit.score}),  Expect = {format_evalue(hit.evalue, 0)}"
     strand = [f" Strand=Plus/{'Minus' if hit.reverse else 'Plus'}"] if are_nucleotides else []
     return [scores, f" {', '.join(counts)}", *strand]
 
@@ -67,7 +67,7 @@ def _percent(part: int, whole: int) -> int:
     return 100 if part == whole else min(99, int(0.5 + 100 * part / whole))
 
 
-def _middle(hit: Hit, are_nucleotides: bool) -> bytes:
+def _middle(hit: ScanHit, are_nucleotides: bool) -> bytes:
     """The line between the two: what is equal, and what is similar."""
     equal = hit.columns.operations == EQUAL
     middle = np.where(equal, STROKE if are_nucleotides else hit.columns.query, BLANK)
@@ -76,7 +76,7 @@ def _middle(hit: Hit, are_nucleotides: bool) -> bytes:
     return bytes(middle)
 
 
-def _blocks(hit: Hit, are_nucleotides: bool) -> Iterator[bytes]:
+def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
     first, step = (hit.subject_end, -1) if hit.reverse else (hit.subject_start + 1, 1)
     query = _rows(hit.columns.query.tobytes(), hit.query_start + 1, 1)
     subject = _rows(hit.columns.target.tobytes(), first, step)

@@ -21,7 +21,7 @@ from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
 from readmap.database.letters import codes_of
-from readmap.database.parameters import Costs, Limits
+from readmap.database.parameters import ScanScoring, HitFilter
 from readmap.database.partition import Partition
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
@@ -33,7 +33,7 @@ LENGTHS = (10, 24, 63, 127, 189, 255, BAR_LENGTH, 511, 567, 1_000, 2_005, 3_005,
 #: With BLOSUM50 and the papers' 10/2, which is 8/2 here.
 FEW_LENGTHS = (63, BAR_LENGTH, 1_000)
 #: Of whole scans: the command's, and such that there are as many hits to be aligned as it reports at most.
-LIMITS = {"hits at E <= 10": Limits(), "hits at E <= 1,000": Limits(evalue=1000)}
+LIMITS = {"hits at E <= 10": HitFilter(), "hits at E <= 1,000": HitFilter(evalue=1000)}
 
 
 def benchmark_scan(options: Options) -> tuple[Row, Row]:
@@ -63,7 +63,7 @@ def benchmark_scan(options: Options) -> tuple[Row, Row]:
     return report | {"bars": hold_scan(report, usual)}, told_of(backend)
 
 
-def time_lengths(database: Database, lengths: Sequence[int], costs: Costs, backend: Backend, runs: int) -> list[Row]:
+def time_lengths(database: Database, lengths: Sequence[int], costs: ScanScoring, backend: Backend, runs: int) -> list[Row]:
     """A row a length: all scores on the host, of a database that is on the device."""
     partition, queries = partition_of_all(database, backend), random_queries(lengths)
     beside = backend.name == "cpu" and backend.threads == 1 and peer.is_installed()
@@ -85,7 +85,7 @@ def time_lengths(database: Database, lengths: Sequence[int], costs: Costs, backe
 
 
 def _works(
-    query: NDArray[np.uint8], costs: Costs, partition: Partition, subjects: Sequence[str]
+    query: NDArray[np.uint8], costs: ScanScoring, partition: Partition, subjects: Sequence[str]
 ) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
     """What is to be timed, parasail's where there are subjects for it, and where it leaves what it finds."""
     found: dict[str, Any] = {}

@@ -16,11 +16,11 @@ from benchmarks.scan.times import partition_of_all, scores_of
 from readmap.backend import Backend
 from readmap.database.letters import codes_of
 from readmap.database.matrices import nucleotides, standard
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.reads.sequences import joined
 
-BLOSUM62, BLOSUM50 = Costs.of(standard("BLOSUM62")), Costs.of(standard("BLOSUM50"), 8, 2)
-DNA = Costs.of(nucleotides(2, 3))
+BLOSUM62, BLOSUM50 = ScanScoring.of(standard("BLOSUM62")), ScanScoring.of(standard("BLOSUM50"), 8, 2)
+DNA = ScanScoring.of(nucleotides(2, 3))
 
 PROTEINS, LENGTHS = 2_000, (24, 63, 127, 255, 374, 511, 1_000, 2_005, 7_000)  # the last one scores beyond 16 bits
 BASES, LONGEST, DNA_LENGTHS = 300_000, 100_000, (150, 1_000, 3_000)
@@ -30,7 +30,7 @@ class Check(NamedTuple):
     """of: as many queries as there are, of which some may be left out."""
 
     inputs: Inputs
-    costs: Costs
+    costs: ScanScoring
     of: int
     backends: Mapping[str, Backend]
 
@@ -41,7 +41,7 @@ def check_scan(options: Options, backend: Backend) -> Row:
     return {"checked": True, "same_as_parasail": peer.is_installed(), "checks": rows}
 
 
-def called(costs: Costs) -> str:
+def called(costs: ScanScoring) -> str:
     return f"{costs.matrix.name} {costs.gap_open}/{costs.gap_extend}"
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from readmap.database.database import Database
 from readmap.database.letters import LETTERS
-from readmap.database.matrices import Matrix
-from readmap.database.parameters import Costs
+from readmap.database.matrices import ScoreMatrix
+from readmap.database.parameters import ScanScoring
 from readmap.reads.sequences import Sequences
 
 NAME = "sw_striped_profile_16"
@@ -30,7 +30,7 @@ def is_installed() -> bool:
     return find_spec("parasail") is not None
 
 
-def scorer(query: str, costs: Costs) -> Score:
+def scorer(query: str, costs: ScanScoring) -> Score:
     """Its function for a subject; a score that is too high for 16 bits is found again in 32."""
     import parasail  # may be missing
 
@@ -46,7 +46,7 @@ def scorer(query: str, costs: Costs) -> Score:
     return score
 
 
-def _matrix(matrix: Matrix) -> Any:
+def _matrix(matrix: ScoreMatrix) -> Any:
     """Ours, since parasail's own differ in B, J, X and Z; its place for what is no letter is that of *."""
     import parasail
 
@@ -64,7 +64,7 @@ def texts(database: Database) -> list[str]:
     return [text[start : start + length] for start, length in bounds]
 
 
-def scores(queries: Sequences, database: Database, costs: Costs, threads: int, work: Path) -> NDArray[np.int32]:
+def scores(queries: Sequences, database: Database, costs: ScanScoring, threads: int, work: Path) -> NDArray[np.int32]:
     """int32 [queries, subjects], the longest subject first; kept in the work folder, and from there if they are."""
     path = work / f"scan-scores-{_digest(queries, database, costs)}.npy"
     if path.exists():
@@ -78,7 +78,7 @@ def scores(queries: Sequences, database: Database, costs: Costs, threads: int, w
     return found
 
 
-def _scores(queries: Sequences, subjects: Sequence[str], costs: Costs, threads: int) -> NDArray[np.int32]:
+def _scores(queries: Sequences, subjects: Sequence[str], costs: ScanScoring, threads: int) -> NDArray[np.int32]:
     found = np.zeros((len(queries), len(subjects)), np.int32)
 
     def fill(row: int, score: Score, first: int) -> None:
@@ -97,7 +97,7 @@ def _scores(queries: Sequences, subjects: Sequence[str], costs: Costs, threads: 
     return found
 
 
-def _digest(queries: Sequences, database: Database, costs: Costs) -> str:
+def _digest(queries: Sequences, database: Database, costs: ScanScoring) -> str:
     """A digest of all that the scores depend on."""
     import parasail
 

@@ -13,7 +13,7 @@ from benchmarks.common import Row
 from benchmarks.compare.times import gcups
 from readmap.backend import Backend
 from readmap.database.database import Database
-from readmap.database.parameters import Costs
+from readmap.database.parameters import ScanScoring
 from readmap.database.partition import Partition
 
 
@@ -54,6 +54,6 @@ def partition_of_all(database: Database, backend: Backend) -> Partition:
     return partition
 
 
-def scores_of(partition: Partition, queries: Sequence[NDArray[np.uint8]], costs: Costs) -> NDArray[np.int32]:
+def scores_of(partition: Partition, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring) -> NDArray[np.int32]:
     """int32 [queries, subjects], on the host, the longest subject first; queries: codes."""
     return partition.scores(queries, costs, lambda cells: None)
