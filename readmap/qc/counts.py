@@ -80,7 +80,7 @@ class RecordCounts:
         tiles = -(-int(backend.to_host(longest)[0]) // _TILE)
         backend.launch(_CYCLES, sections * tiles, **given, tiles=tiles)
 
-    def taken(self) -> dict[str, NDArray[np.int64]]:
+    def to_host(self) -> dict[str, NDArray[np.int64]]:
         """All counts, int64 [groups + 1, ...] by the names of struct Counts, as _SHAPES has the rest."""
         total, host = self._counts.groups, self._backend.to_host
         return {

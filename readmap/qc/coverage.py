@@ -124,7 +124,7 @@ class Coverage:
             self._sweep(sample, self._left.pop(sample), _NO_BORDER)
         self._backend.synchronize()
 
-    def taken(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Bases by depth, int64 [samples, DEPTHS]; of contigs, [samples, contigs, COVERED]; and `lost`, [samples]."""
         host, samples = self._backend.to_host, self._samples
         histogram, covered, lost = (host(one).astype(np.int64) for one in (self.histogram, self.covered, self.lost))

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from readmap.qc.programs import ORIENTATION_NAMES
 from readmap.qc.samtools import write_flagstat, write_stats
-from readmap.qc.tally import ADAPTER_NAMES, Sample, share
+from readmap.qc.tally import ADAPTER_NAMES, SampleTally, share
 from readmap.version import __version__
 
 #: Points of a line at most.
-MOST_POINTS = 1_000
+MAX_POINTS = 1_000
 
 Lines = dict[str, list[list[float]]]
 
@@ -41,7 +41,7 @@ def file_name(sample: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.+-]+", "_", sample).lstrip("._-") or "sample"
 
 
-def multiqc_files(samples: Sequence[Sample]) -> dict[str, str]:
+def multiqc_files(samples: Sequence[SampleTally]) -> dict[str, str]:
     """Names of files and their texts."""
     files: dict[str, str] = {}
     for sample in samples:
@@ -59,7 +59,7 @@ def _text(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _general(sample: Sample, name: str) -> dict[str, Any]:
+def _general(sample: SampleTally, name: str) -> dict[str, Any]:
     """Columns of MultiQC's first table."""
     tally, depths = sample.tally, sample.depths
     columns: dict[str, tuple[str, str, float, str]] = {
@@ -100,7 +100,7 @@ def _plot(section: Section) -> dict[str, Any]:
     }
 
 
-def _sections(sample: Sample, name: str) -> Iterator[Section]:
+def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
     """name: by which lines are called."""
     tally = sample.tally
     by_mate = {mate: f"{name} read {mate + 1}" if tally.bases[1].any() else name for mate in range(2)}
@@ -169,7 +169,7 @@ def _sections(sample: Sample, name: str) -> Iterator[Section]:
 
 def _line(values: NDArray[Any], first: int) -> list[list[float]]:
     """Points of a line, of long ones some."""
-    step = -(-len(values) // MOST_POINTS)
+    step = -(-len(values) // MAX_POINTS)
     return [
         [number + first, round(float(values[number]), 4)]
         for number in range(0, len(values), max(step, 1))

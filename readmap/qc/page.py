@@ -10,11 +10,11 @@ from importlib.resources import files
 from readmap.formats.wording import format_percent, format_si
 from readmap.qc.coverage import BREADTHS
 from readmap.qc.plots import Plot, Row, sample_plots
-from readmap.qc.tally import Depths, Sample, Tally, share
+from readmap.qc.tally import Depths, SampleTally, Tally, share
 from readmap.version import __version__
 
 #: Rows of a table at most.
-MOST_ROWS = 5_000
+MAX_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Table:
     rows: Sequence[Row]
 
 
-def write_page(samples: Sequence[Sample], tables: Sequence[Table], output: str, command: str) -> str:
+def write_page(samples: Sequence[SampleTally], tables: Sequence[Table], output: str, command: str) -> str:
     """The page. tables: behind the samples. output: what it is about; command: that made it."""
     names = [sample.name for sample in samples]
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
@@ -51,7 +51,7 @@ def write_page(samples: Sequence[Sample], tables: Sequence[Table], output: str, 
     )
 
 
-def _section(sample: Sample, number: int, is_only: bool) -> str:
+def _section(sample: SampleTally, number: int, is_only: bool) -> str:
     heading = "" if is_only else f"<h2>{escape(sample.name)}</h2>"
     plots = "".join(map(_figure, sample_plots(sample)))
     return (
@@ -61,7 +61,7 @@ def _section(sample: Sample, number: int, is_only: bool) -> str:
     )
 
 
-def _facts(sample: Sample) -> str:
+def _facts(sample: SampleTally) -> str:
     """The numbers that are looked at first."""
     tally, depths = sample.tally, sample.depths
     facts = [
@@ -100,7 +100,7 @@ _LANE_COLUMNS = (
 )
 
 
-def _lanes(sample: Sample) -> str:
+def _lanes(sample: SampleTally) -> str:
     """Lanes, then libraries of several ones, as a table."""
     rows = [_lane_row(lane.name or "no read group", lane.library, lane.tally) for lane in sample.lanes]
     libraries = sample.libraries
@@ -130,7 +130,7 @@ def _lane_row(name: str, library: str, tally: Tally) -> Row:
 def _contigs(depths: Depths) -> str:
     """Coverage by contig."""
     rows = []
-    for number, (name, length) in enumerate(depths.contigs[:MOST_ROWS]):
+    for number, (name, length) in enumerate(depths.contigs[:MAX_ROWS]):
         mean, breadths = depths.of_contig(number)
         rows.append((name, f"{length:,}", f"{mean:.2f}", *(format_percent(breadths[depth]) for depth in BREADTHS)))
     columns = ("Contig", "Bases", "Mean depth", *(f"Covered {depth}x" for depth in BREADTHS))

@@ -13,10 +13,10 @@ from readmap.formats.wording import format_number, format_percent, format_percen
 from readmap.qc.charts import Axis, Line, Values, bar_chart, line_chart
 from readmap.qc.counts import INSERTS
 from readmap.qc.programs import BASE_NAMES, ORIENTATION_NAMES
-from readmap.qc.tally import ADAPTER_NAMES, Depths, Sample, Tally, share
+from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
 
 #: Bars of a histogram at most; of one with a long tail, the part that is shown.
-MOST_BARS, SHOWN = 120, 0.999
+MAX_BARS, SHOWN = 120, 0.999
 
 MATES = ("read 1", "read 2")
 BASE_COLOURS = ("c3", "c1", "c7", "c6", "c5")
@@ -36,7 +36,7 @@ class Plot:
     rows: Sequence[Row]
 
 
-def sample_plots(sample: Sample) -> Iterator[Plot]:
+def sample_plots(sample: SampleTally) -> Iterator[Plot]:
     """The plots of a sample, in the order in which a lab asks: is the sequencing good, the library, the coverage."""
     tally = sample.tally
     mates = [mate for mate in range(2) if tally.bases[mate].any()]
@@ -63,7 +63,7 @@ def sample_plots(sample: Sample) -> Iterator[Plot]:
         yield from _depths(sample.depths)
 
 
-def _by_cycle(sample: Sample, mates: Sequence[int]) -> Iterator[Plot]:
+def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     tally = sample.tally
     shown = tally.cycles - tally.is_last_cycle_more
     cycles = np.arange(1, shown + 1, dtype=np.float64)
@@ -157,7 +157,7 @@ def _inserts(tally: Tally) -> Plot:
     counted = tally.pairs_by_insert
     total = counted.sum(0)[: INSERTS - 1]
     end = int(np.searchsorted(np.cumsum(total), SHOWN * total.sum())) + 1 if total.any() else 1
-    width = max(-(-end // MOST_BARS), 1)
+    width = max(-(-end // MAX_BARS), 1)
     bins = -(-end // width)
     binned = np.zeros((3, bins * width))
     stretch = min(bins * width, INSERTS - 1)
@@ -182,7 +182,7 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     counts = depths.all_depths
     covered = counts[1:]
     end = int(np.searchsorted(covered.cumsum(), SHOWN * covered.sum())) + 2
-    width = max(-(-end // MOST_BARS), 1)
+    width = max(-(-end // MAX_BARS), 1)
     bins = -(-end // width)
     padded = np.zeros(bins * width)
     stretch = min(len(padded), len(covered))

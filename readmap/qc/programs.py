@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.qc.tally import ADAPTER_NAMES, Depths, Sample, Tally, share
+from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
 
 #: Digits of shares.
 DIGITS = 6
@@ -17,7 +17,7 @@ ORIENTATION_NAMES = ("inward", "outward", "other")
 BASE_NAMES = "ACGTN"
 
 
-def for_programs(samples: Sequence[Sample]) -> dict[str, Any]:
+def as_json(samples: Sequence[SampleTally]) -> dict[str, Any]:
     """Each sample: totals, the same by library and lane, and what the plots show."""
     return {"quality": [_sample(sample) for sample in samples]}
 
@@ -47,7 +47,7 @@ def totals(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _sample(sample: Sample) -> dict[str, Any]:
+def _sample(sample: SampleTally) -> dict[str, Any]:
     tally = sample.tally
     mates = [mate for mate in range(2) if tally.bases[mate].any()]
     return {

@@ -20,7 +20,7 @@ from readmap.qc.tally import (
     SUPPLEMENTARY,
     UNMAPPED,
     Tally,
-    has,
+    flag_mask,
     share,
 )
 
@@ -28,7 +28,7 @@ from readmap.qc.tally import (
 _KNOWN_BY = "This file was produced by samtools stats"
 
 #: The highest quality that has a column of its own in any case.
-LEAST_QUALITY = 40
+MIN_QUALITY_COLUMNS = 40
 
 _PRIMARY = {"without": SECONDARY | SUPPLEMENTARY}
 
@@ -36,16 +36,16 @@ _PRIMARY = {"without": SECONDARY | SUPPLEMENTARY}
 def write_flagstat(tally: Tally) -> str:
     """As samtools flagstat writes it: of each line, records that pass the sequencer's checks, and those that fail."""
     flags = tally.flags
-    passed, failed = has(0, without=FAILED), has(FAILED)
+    passed, failed = flag_mask(0, without=FAILED), flag_mask(FAILED)
 
     def both(wanted: NDArray[np.bool_]) -> tuple[int, int]:
         return int(flags[wanted & passed].sum()), int(flags[wanted & failed].sum())
 
     def primary(needed: int, without: int = 0) -> tuple[int, int]:
-        return both(has(needed, without=without | SECONDARY | SUPPLEMENTARY))
+        return both(flag_mask(needed, without=without | SECONDARY | SUPPLEMENTARY))
 
-    total, reads, pairs = both(has(0)), primary(0), primary(PAIRED)
-    mapped, primary_mapped = both(has(0, without=UNMAPPED)), primary(0, UNMAPPED)
+    total, reads, pairs = both(flag_mask(0)), primary(0), primary(PAIRED)
+    mapped, primary_mapped = both(flag_mask(0, without=UNMAPPED)), primary(0, UNMAPPED)
     proper = primary(PAIRED | PROPER, UNMAPPED)
     single = primary(PAIRED | MATE_UNMAPPED, UNMAPPED)
     apart = tally.scalar("APART"), tally.scalar("FAILED_APART")
@@ -53,9 +53,9 @@ def write_flagstat(tally: Tally) -> str:
     lines = [
         (total, "in total (QC-passed reads + QC-failed reads)"),
         (reads, "primary"),
-        (both(has(SECONDARY)), "secondary"),
-        (both(has(SUPPLEMENTARY, without=SECONDARY)), "supplementary"),
-        (both(has(DUPLICATE)), "duplicates"),
+        (both(flag_mask(SECONDARY)), "secondary"),
+        (both(flag_mask(SUPPLEMENTARY, without=SECONDARY)), "supplementary"),
+        (both(flag_mask(DUPLICATE)), "duplicates"),
         (primary(DUPLICATE), "primary duplicates"),
         (mapped, f"mapped ({_shares(mapped, total)})"),
         (primary_mapped, f"primary mapped ({_shares(primary_mapped, reads)})"),
@@ -97,14 +97,14 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     flags = tally.flags - tally.empty.sum(0)
 
     def count(needed: int = 0, without: int = 0) -> int:
-        return int(flags[has(needed, without=without | SECONDARY | SUPPLEMENTARY)].sum())
+        return int(flags[flag_mask(needed, without=without | SECONDARY | SUPPLEMENTARY)].sum())
 
     def letters(wanted: NDArray[np.bool_]) -> int:
-        return int(tally.letters[wanted & has(0, **_PRIMARY)].sum())
+        return int(tally.letters[wanted & flag_mask(0, **_PRIMARY)].sum())
 
-    is_last = has(PAIRED | SECOND, without=FIRST)
-    is_first = has(0, without=PAIRED) | has(PAIRED | FIRST, without=SECOND)
-    primary, is_mapped = has(0, **_PRIMARY), has(0, without=UNMAPPED)
+    is_last = flag_mask(PAIRED | SECOND, without=FIRST)
+    is_first = flag_mask(0, without=PAIRED) | flag_mask(PAIRED | FIRST, without=SECOND)
+    primary, is_mapped = flag_mask(0, **_PRIMARY), flag_mask(0, without=UNMAPPED)
     sequences = count()
     first, last = (int(flags[wanted & primary].sum()) for wanted in (is_first, is_last))
     both_mapped = count(PAIRED, UNMAPPED | MATE_UNMAPPED)
@@ -114,7 +114,7 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     mean, deviation = tally.insert_mean_and_deviation
     inward, outward, other = tally.pairs_by_insert.sum(1)
     apart = tally.scalar("APART") + tally.scalar("FAILED_APART") - tally.scalar("EMPTY_APART")
-    marked = has(DUPLICATE, without=SECONDARY)
+    marked = flag_mask(DUPLICATE, without=SECONDARY)
     longest = [_longest(tally, mates) for mates in ((0, 1), (0,), (1,))]
     quality = float((tally.qualities.sum((0, 1)) * np.arange(QUALITIES)).sum())
     yield "raw total sequences", sequences
@@ -131,8 +131,8 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     yield "reads duplicated", int(flags[marked].sum())
     yield "reads MQ0", tally.scalar("WITHOUT_MAPQ")
     yield "reads QC failed", count(FAILED)
-    yield "non-primary alignments", tally.count(has(SECONDARY))
-    yield "supplementary alignments", tally.count(has(SUPPLEMENTARY, without=SECONDARY))
+    yield "non-primary alignments", tally.count(flag_mask(SECONDARY))
+    yield "supplementary alignments", tally.count(flag_mask(SUPPLEMENTARY, without=SECONDARY))
     yield "total length", total
     yield "total first fragment length", total_first
     yield "total last fragment length", total_last
@@ -167,7 +167,7 @@ def _longest(tally: Tally, mates: tuple[int, ...]) -> int:
 def _qualities(tally: Tally) -> Iterator[str]:
     seen = np.flatnonzero(tally.qualities.sum((0, 1)))
     # As many as samtools writes.
-    columns = max(int(seen[-1]) if len(seen) else 0, LEAST_QUALITY) + 2
+    columns = max(int(seen[-1]) if len(seen) else 0, MIN_QUALITY_COLUMNS) + 2
     padded = np.pad(tally.qualities, [(0, 0), (0, 0), (0, 2)])
     for mate, (name, what) in enumerate((("FFQ", "First"), ("LFQ", "Last"))):
         yield f"# {what} Fragment Qualities. Columns are qualities and rows are cycles; the first column is the cycle."

@@ -11,10 +11,10 @@ from readmap.errors import UsageError
 from readmap.formats.header import Group
 from readmap.qc.counts import RecordCounts
 from readmap.qc.coverage import Coverage, CoverageEvents
-from readmap.qc.tally import Depths, Lane, Sample, Tally
+from readmap.qc.tally import Depths, LaneTally, SampleTally, Tally
 
 #: Read groups that are surveyed: each takes two megabytes.
-MOST_GROUPS = 256
+MAX_READ_GROUPS = 256
 
 
 class Survey:
@@ -38,8 +38,8 @@ class Survey:
     def begin(self, groups: Sequence[Group], contigs: Sequence[tuple[str, int]]) -> None:
         """The read groups, and the names and lengths of the contigs, of the header. Raises UsageError where there are
         too many read groups."""
-        if len(groups) > MOST_GROUPS:
-            raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MOST_GROUPS}")
+        if len(groups) > MAX_READ_GROUPS:
+            raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MAX_READ_GROUPS}")
         self._groups, self._contigs = groups, contigs
 
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> CoverageEvents | None:
@@ -90,22 +90,22 @@ class Survey:
         """The samples, in the order of the header."""
         return [*dict.fromkeys(self._samples_of_groups)]
 
-    def samples(self, unnamed: str) -> list[Sample]:
+    def samples(self, unnamed: str) -> list[SampleTally]:
         """What was counted, when all records have been added; unnamed: the name of a sample that has none."""
         counts, coverage = self._tables
         coverage.finish()
-        tables, (histogram, covered, lost) = counts.taken(), coverage.taken()
+        tables, (histogram, covered, lost) = counts.to_host(), coverage.to_host()
         groups = [*self._groups, Group("")]
         tallies = [Tally(**{name: table[number] for name, table in tables.items()}) for number in range(len(groups))]
         found = []
         for number, name in enumerate(self._sample_names):
             lanes = [
-                Lane(group.name, group.library or "", tally)
+                LaneTally(group.name, group.library or "", tally)
                 for group, sample, tally in zip(groups, self._samples_of_groups, tallies, strict=True)
                 if sample == name and (group.name or tally.all_records)
             ]
             if not lanes:
                 continue
             depths = Depths(self._contigs, histogram[number], covered[number], int(lost[number]))
-            found.append(Sample(name or unnamed, lanes, depths if self._are_sorted else None))
+            found.append(SampleTally(name or unnamed, lanes, depths if self._are_sorted else None))
         return found

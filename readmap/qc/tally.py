@@ -48,7 +48,7 @@ GOOD = 30
 BULK = 0.99
 
 
-def has(flags: int, *, without: int = 0) -> NDArray[np.bool_]:
+def flag_mask(flags: int, *, without: int = 0) -> NDArray[np.bool_]:
     """Of all flags, those that have some and lack others."""
     found: NDArray[np.bool_] = ((_FLAGS & flags) == flags) & ((_FLAGS & without) == 0)
     return found
@@ -107,22 +107,22 @@ class Tally:
     @property
     def mapped(self) -> int:
         """Reads with a place."""
-        return self.count(_PRIMARY & has(0, without=UNMAPPED))
+        return self.count(_PRIMARY & flag_mask(0, without=UNMAPPED))
 
     @property
     def paired(self) -> int:
         """Reads of pairs."""
-        return self.count(_PRIMARY & has(PAIRED))
+        return self.count(_PRIMARY & flag_mask(PAIRED))
 
     @property
     def proper(self) -> int:
         """Mapped reads of proper pairs."""
-        return self.count(_PRIMARY & has(PAIRED | PROPER, without=UNMAPPED))
+        return self.count(_PRIMARY & flag_mask(PAIRED | PROPER, without=UNMAPPED))
 
     @property
     def duplicates(self) -> int:
         """Reads that are marked."""
-        return self.count(_PRIMARY & has(DUPLICATE))
+        return self.count(_PRIMARY & flag_mask(DUPLICATE))
 
     @property
     def good_bases(self) -> int:
@@ -260,7 +260,7 @@ def _ratio(parts: NDArray[Any], wholes: Any) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Lane:
+class LaneTally:
     """A read group, "" where records have none, its library, "" where it names none, and what was counted."""
 
     name: str
@@ -314,11 +314,11 @@ class Depths:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleTally:
     """A sample: its lanes, one at least, and its coverage, None where records are not sorted by coordinate."""
 
     name: str
-    lanes: Sequence[Lane]
+    lanes: Sequence[LaneTally]
     depths: Depths | None
 
     @functools.cached_property

@@ -18,9 +18,9 @@ from readmap.duplicates.tables import duplicates_table
 from readmap.qc.charts import Axis, Line, line_chart
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
-from readmap.qc.programs import for_programs
+from readmap.qc.programs import as_json
 from readmap.qc.samtools import write_flagstat, write_stats
-from readmap.qc.tally import Sample
+from readmap.qc.tally import SampleTally
 
 VOID = {"meta", "br"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -33,22 +33,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def samples(folder: Path) -> list[Sample]:
+def samples(folder: Path) -> list[SampleTally]:
     parts = encoded(draw_records(8, 900), folder / "in.bam")
     return surveyed(parts, [100, 350], open_backend("cpu", 2))
 
 
 @pytest.fixture(scope="module")
-def only(samples: list[Sample]) -> Sample:
+def only(samples: list[SampleTally]) -> SampleTally:
     """All records as of one sample, as samtools sees them."""
-    return Sample("all", [lane for sample in samples for lane in sample.lanes], None)
+    return SampleTally("all", [lane for sample in samples for lane in sample.lanes], None)
 
 
-def test_flagstat(only: Sample, folder: Path) -> None:
+def test_flagstat(only: SampleTally, folder: Path) -> None:
     assert write_flagstat(only.tally) == pysam.samtools.flagstat(str(folder / "in.bam"))
 
 
-def test_stats(only: Sample, folder: Path) -> None:
+def test_stats(only: SampleTally, folder: Path) -> None:
     """But for pairs that begin at one place, which samtools calls inward from 1.22 on, and qualities of no reads."""
 
     def parts(text: str, names: tuple[str, ...]) -> list[list[str]]:
@@ -73,7 +73,7 @@ def test_stats_of_qualities(tmp_path: Path) -> None:
     records = [one for one in draw_records(9, 300) if one.query_qualities is not None]
     parts = encoded(records, tmp_path / "in.bam")
     (lanes,) = [[lane for sample in surveyed(parts, [], open_backend("cpu", 1)) for lane in sample.lanes]]
-    ours = write_stats(Sample("all", lanes, None).tally, "0").splitlines()
+    ours = write_stats(SampleTally("all", lanes, None).tally, "0").splitlines()
     theirs = pysam.samtools.stats(str(tmp_path / "in.bam")).splitlines()
     for name in ("FFQ", "LFQ", "SN\taverage quality"):
         expected = [line for line in theirs if line.startswith(name)]
@@ -101,9 +101,9 @@ def test_coverage_as_mosdepth_has_it(shared: Path, tmp_path: Path) -> None:
     assert coverage["histogram"] == {str(depth): int(counted[depth]) for depth in np.flatnonzero(counted)}
 
 
-def test_programs(samples: list[Sample]) -> None:
+def test_programs(samples: list[SampleTally]) -> None:
     """JSON, without NaN, that says the same as the tallies."""
-    found = json.loads(json.dumps(for_programs(samples), allow_nan=False))["quality"]
+    found = json.loads(json.dumps(as_json(samples), allow_nan=False))["quality"]
     assert [one["sample"] for one in found] == ["s", "t", "unnamed"]
     first, tally = found[0], samples[0].tally
     assert first["reads"] == tally.reads == sum(lane["reads"] for lane in first["lanes"])
@@ -114,7 +114,7 @@ def test_programs(samples: list[Sample]) -> None:
     assert first["libraries"][0]["library"] == "x"
 
 
-def test_multiqc_files(samples: list[Sample]) -> None:
+def test_multiqc_files(samples: list[SampleTally]) -> None:
     files = multiqc_files(samples)
     assert {name.split(".")[0] for name in files} == {"s", "t", "unnamed"}
     for name, text in files.items():
@@ -127,7 +127,7 @@ def test_multiqc_files(samples: list[Sample]) -> None:
 
 
 @pytest.mark.skipif(shutil.which("multiqc") is None, reason="MultiQC is not installed")
-def test_multiqc_itself(samples: list[Sample], tmp_path: Path) -> None:
+def test_multiqc_itself(samples: list[SampleTally], tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for name, text in multiqc_files(samples).items():
         (tmp_path / "in" / name).write_text(text)
@@ -166,7 +166,7 @@ class _Reader(html.parser.HTMLParser):
             self.handle_endtag(tag)
 
 
-def test_page(samples: list[Sample]) -> None:
+def test_page(samples: list[SampleTally]) -> None:
     page = write_page(samples, TABLES, "a&b.bam", "readmap search <x>")
     reader = _Reader()
     reader.feed(page)
@@ -198,7 +198,7 @@ def test_lines_are_interrupted_where_nothing_is_known() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (1200, True), (400, False)])
-def test_pictures_of_the_page(samples: list[Sample], tmp_path: Path, width: int, dark: bool) -> None:
+def test_pictures_of_the_page(samples: list[SampleTally], tmp_path: Path, width: int, dark: bool) -> None:
     """Drawn in light and dark, and on a narrow screen no wider than that."""
     from matplotlib.image import imread
 

@@ -14,8 +14,8 @@ from oracles import quality as oracle
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.header import Group, read_groups
-from readmap.qc.survey import MOST_GROUPS, Survey
-from readmap.qc.tally import ADAPTER_NAMES, Sample, Tally
+from readmap.qc.survey import MAX_READ_GROUPS, Survey
+from readmap.qc.tally import ADAPTER_NAMES, SampleTally, Tally
 
 CONTIGS = [("a", 400), ("b", 3_000), ("c", 150)]
 HEADER = pysam.AlignmentHeader.from_dict(
@@ -138,7 +138,7 @@ def encoded(records: Records, path: Path) -> list[bytes]:
     return bytes_of_records(path)
 
 
-def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_host: bool = False) -> list[Sample]:
+def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_host: bool = False) -> list[SampleTally]:
     """What a survey finds of records in pieces; the seen ones are added behind each other, as late as they may be."""
     survey = Survey(backend)
     survey.begin(read_groups(str(HEADER).splitlines()), CONTIGS)
@@ -284,4 +284,4 @@ def test_nothing(backends: str) -> None:
 
 def test_too_many_read_groups() -> None:
     with pytest.raises(UsageError, match="--report: 257 read groups, of which there may be 256"):
-        Survey(open_backend("cpu", 1)).begin([Group(str(number)) for number in range(MOST_GROUPS + 1)], CONTIGS)
+        Survey(open_backend("cpu", 1)).begin([Group(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS)

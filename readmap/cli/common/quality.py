@@ -17,9 +17,9 @@ from readmap.formats.output import ByteSink, open_output
 from readmap.formats.wording import format_ratio, printable
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
-from readmap.qc.programs import for_programs
+from readmap.qc.programs import as_json
 from readmap.qc.survey import Survey
-from readmap.qc.tally import Sample
+from readmap.qc.tally import SampleTally
 
 PAGE_ENDINGS = (".html", ".htm")
 
@@ -59,7 +59,7 @@ class Quality:
     def __init__(self, options: QualityOptions, survey: Survey | None, opened: contextlib.ExitStack) -> None:
         self._options, self._survey, self._opened = options, survey, opened
         self.outputs: list[ByteSink] = []
-        self._samples: Sequence[Sample] = ()
+        self._samples: Sequence[SampleTally] = ()
         if options.page is not None:
             self.outputs.append(opened.enter_context(open_output(options.page)))
 
@@ -81,7 +81,7 @@ class Quality:
                 file = self._opened.enter_context(open_output(os.path.join(self._options.multiqc, name)))
                 file.write(text.encode("utf-8", "backslashreplace"))
                 self.outputs.append(file)
-        return for_programs(self._samples)
+        return as_json(self._samples)
 
     def lines(self) -> list[str]:
         """The coverage of each sample, in words."""
