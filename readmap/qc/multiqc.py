@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.qc.programs import ORIENTATION_NAMES
+from readmap.qc.json_report import ORIENTATION_NAMES
 from readmap.qc.samtools import write_flagstat, write_stats
 from readmap.qc.tally import ADAPTER_NAMES, SampleTally, share
 from readmap.version import __version__

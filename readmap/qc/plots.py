@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.formats.wording import format_number, format_percent, format_percent_3, format_percent_4, format_si
 from readmap.qc.charts import Axis, Line, Values, bar_chart, line_chart
 from readmap.qc.counts import INSERTS
-from readmap.qc.programs import BASE_NAMES, ORIENTATION_NAMES
+from readmap.qc.json_report import BASE_NAMES, ORIENTATION_NAMES
 from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
 
 #: Bars of a histogram at most; of one with a long tail, the part that is shown.

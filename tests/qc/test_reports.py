@@ -18,7 +18,7 @@ from readmap.duplicates.tables import duplicates_table
 from readmap.qc.charts import Axis, Line, line_chart
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
-from readmap.qc.programs import as_json
+from readmap.qc.json_report import as_json
 from readmap.qc.samtools import write_flagstat, write_stats
 from readmap.qc.tally import SampleTally
 
