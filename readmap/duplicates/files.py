@@ -34,7 +34,7 @@ SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 WORKING_BYTES = 4
 
 #: Bytes of records that are taken together at most.
-MOST_BYTES = 256 << 20
+MAX_CHUNK_BYTES = 256 << 20
 
 #: Of a duplicate that another program found.
 TYPE_TAG = "DT"
@@ -99,7 +99,7 @@ def open_marked(
         index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)
         held = None
         if backend.memory() is not None:
-            held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * piece_bytes(backend))
+            held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * record_chunk_bytes(backend))
         output = SortedOutput(
             bam, of_host, index, CpuBackend(threads), bam.buffer, held, duplicates, [survey] if survey else []
         )
@@ -111,9 +111,9 @@ def open_marked(
         yield output
 
 
-def piece_bytes(backend: Backend) -> int:
+def record_chunk_bytes(backend: Backend) -> int:
     """Bytes of records that are taken together."""
-    return min(backend.chunk_bytes, MOST_BYTES)
+    return min(backend.chunk_bytes, MAX_CHUNK_BYTES)
 
 
 def _are_grouped(header: Sequence[str]) -> bool:
@@ -152,7 +152,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
     """Bytes of records on the device; where each begins and the last one ends; and the numbers of those that begin a
     fragment, with the number behind the last record. No fragment is divided."""
     left, left_starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
-    for records in reads.records(piece_bytes(backend)):
+    for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
             continue  # the first one is broken: what follows is the error
         begin, end = int(records.starts[0]), int(records.starts[-1])

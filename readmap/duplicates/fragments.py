@@ -33,7 +33,7 @@ UNKNOWN_LIBRARY = "Unknown Library"
 HELD_SHARE = 16
 
 #: Libraries and read groups that there may be.
-MOST_GROUPS = 1 << 15
+MAX_READ_GROUPS = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ class FragmentTable:
         names = {group.library or UNKNOWN_LIBRARY for group in self.groups} or {UNKNOWN_LIBRARY}
         self._seen_unknown = UNKNOWN_LIBRARY in names
         self.libraries = sorted(names | {UNKNOWN_LIBRARY})
-        if len(self.groups) > MOST_GROUPS:
-            raise UsageError(f"--markdup: {len(self.groups):,} read groups, of which there may be {MOST_GROUPS:,}")
+        if len(self.groups) > MAX_READ_GROUPS:
+            raise UsageError(f"--markdup: {len(self.groups):,} read groups, of which there may be {MAX_READ_GROUPS:,}")
         gaps = np.array([length + 2 * _MARGIN for length in self.contig_lengths], np.uint64)
         if int(gaps.sum()) >= 1 << PLACE_BITS:
             raise UsageError("--markdup: the contigs have more bases than places of fragments hold")

@@ -16,7 +16,7 @@ _MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
 _AT = {name: constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)}
 
 #: The most times of the coverage for which the histogram tells what share of it would be new.
-MOST_COVERAGE = 100
+MAX_COVERAGE_MULTIPLE = 100
 
 COLUMNS = [
     "LIBRARY",
@@ -176,7 +176,7 @@ def coverage(library: LibraryMetrics) -> dict[int, float]:
     size, unique = library.size, library.pairs - library.pair_duplicates
     if not size or not unique:
         return {}
-    times = range(1, MOST_COVERAGE + 1)
+    times = range(1, MAX_COVERAGE_MULTIPLE + 1)
     return {number: size * (1 - math.exp(-number * library.pairs / size)) / unique for number in times}
 
 

@@ -44,7 +44,7 @@ HIGH_BITS, LOW_BITS = 16 + PLACE_BITS + 1, PLACE_BITS + 2
 SPOT_BITS = 34
 
 #: Pairs of the same strands of a set above which none of them is looked at for optical duplicates, as in Picard.
-MOST_OPTICAL = 300_000
+MAX_OPTICAL_SET = 300_000
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     if len(singles):
         given = {"heads": singles, "is_paired": is_paired, "count": len(singles)}
         backend.launch(_FIND_ENDS, size, **shared, **given)
-    shared |= {"size": size, "most": MOST_OPTICAL}
+    shared |= {"size": size, "most": MAX_OPTICAL_SET}
     found = []
     for of, none_stays in ((singles, is_paired), (heads, backend.full(len(heads), 0, np.uint8))):
         sizes, located = backend.empty(len(of), np.int64), backend.empty(len(of), np.int64)

@@ -22,7 +22,7 @@ from readmap.backend import Backend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, hold_sorted, number_fragments
 from readmap.bam.sorted_output import SortedOutput, hold_run
-from readmap.duplicates.files import piece_bytes
+from readmap.duplicates.files import record_chunk_bytes
 from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.errors import DataError, UsageError
@@ -160,7 +160,7 @@ def merge_shard(
         first = duplicates.table.restore(fragments.rows, fragments.barcodes, fragments.counters)
     except ValueError:
         raise DataError(f"{path}{ENDING}: expected the fragments of {path}") from None
-    for records in reads.records(piece_bytes(backend)):
+    for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
             continue  # the first one is broken: what follows is the error
         begin, end = int(records.starts[0]), int(records.starts[-1])

@@ -236,7 +236,7 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     backend = open_backend(backends)
     assert len(Run(records, tmp_path, DuplicateRules(), backend, 40).optical) == 39
     assert len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39  # one cluster, each beside the next
-    monkeypatch.setattr("readmap.duplicates.sets.MOST_OPTICAL", 39)
+    monkeypatch.setattr("readmap.duplicates.sets.MAX_OPTICAL_SET", 39)
     found = Run(records, tmp_path, DuplicateRules(), backend, 40)
     assert not found.optical
     assert len(found.duplicates) == 39
