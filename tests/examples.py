@@ -33,7 +33,7 @@ from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
-from readmap.run.read_mapper import Mapping, MappingSummary
+from readmap.run.read_mapper import ReadMapper, MappingSummary
 from readmap.run.stream import run
 from readmap.run.batch_processor import Work
 
@@ -401,7 +401,7 @@ def map_files(
     """Search, and leave in `out` the records that were written, also where an error is raised."""
     given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
     layout = options.get("layout", PairLayout.SINGLE)
-    mapping = Mapping([Context(index, backend, *given)], style, layout.paired)
+    mapping = ReadMapper([Context(index, backend, *given)], style, layout.paired)
     run_files(paths, mapping, backend, out, **options)
     return mapping.summary
 

@@ -34,7 +34,7 @@ from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import first_lanes, learn_from
 from readmap.run.sample_model import SampleModel
-from readmap.run.read_mapper import Mapping, MappingSummary
+from readmap.run.read_mapper import ReadMapper, MappingSummary
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
@@ -72,7 +72,7 @@ def _learn(job: Job, turn: Turn) -> SampleModel:
             lanes = [job.lanes[number] for number in numbers]
             groups, layouts = tuple(lane.group for lane in lanes), [lane.layout for lane in lanes]
             paired = any(layout.paired for layout in layouts)
-            mapping = Mapping([context], replace(job.style, read_groups=groups, order=None), paired, learnt=learnt)
+            mapping = ReadMapper([context], replace(job.style, read_groups=groups, order=None), paired, learnt=learnt)
             learn_from(
                 _whole(job, [file for lane in lanes for file in lane.files], backend), layouts, mapping, [backend]
             )
@@ -116,7 +116,7 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
         sides = RunSides(len(job.contig_lengths))
         sinks = [opened.enter_context(_sink(job, name, folder, backend, sides)) for name in job.outputs]
         paired = any(layout.paired for layout in job.layouts)
-        work = Mapping([context], job.style, paired, kept, learnt)
+        work = ReadMapper([context], job.style, paired, kept, learnt)
         most = job.resources.batch_reads
         reads = _opened(parts, backend)
         stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, succession=turn)

@@ -42,7 +42,9 @@ class RunSides:
         self._keys: list[Keys] = []
         self._borders: list[Places] = [np.zeros(1, np.int64)]
 
-    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> tuple[Keys, Places]:
+    def measure(
+        self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
+    ) -> tuple[Keys, Places]:
         """The keys, and where records end; all is on the host."""
         keys, *_ = record_keys(records, np.diff(ends, prepend=0), ends, self._contigs, self._backend)
         return keys, ends.copy()

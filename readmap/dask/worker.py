@@ -96,7 +96,7 @@ def tells_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Resul
 
 
 @dataclass(frozen=True)
-class PendingBatch:
+class _LoadedIndex:
     """An index on a device; key: by which it is known."""
 
     key: tuple[Any, ...]
@@ -108,7 +108,7 @@ _turns = Turns()
 take_turn, read_ahead = _turns.take, _turns.read_ahead
 
 _backends: dict[tuple[str, int, int | None], Backend] = {}
-_held: PendingBatch | None = None
+_held: _LoadedIndex | None = None
 
 
 def address() -> str:
@@ -149,6 +149,6 @@ def hold_index(place: IndexPlace, resources: Resources, turn: Turn) -> tuple[Dev
         backend.release_memory()
         index = Index.open(place.path, place.check, place.alternates)
         backend.prepare(kernel_types(index.suffixes), ROOMS, _log.info)
-        _held = PendingBatch(key, index.to_device(backend))
+        _held = _LoadedIndex(key, index.to_device(backend))
         backend.synchronize()
     return _held.index, backend

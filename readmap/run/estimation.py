@@ -15,7 +15,7 @@ from readmap.reads.chunks import PairLayout
 from readmap.run import stream
 from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.read_mapper import Mapping, MappingSummary
+from readmap.run.read_mapper import ReadMapper, MappingSummary
 from readmap.run.chunk_turns import Turn
 from readmap.run.writer import Block
 
@@ -28,7 +28,7 @@ class _Enough(Exception):
 class _Learning:
     """Maps reads, and writes nothing of them, until no more is learnt."""
 
-    mapping: Mapping
+    mapping: ReadMapper
 
     @property
     def summary(self) -> MappingSummary:
@@ -68,7 +68,7 @@ def first_lanes(groups: Sequence[ReadGroup]) -> list[list[int]]:
 def learn_from(
     reads: Sequence[str | ByteSource] | AlignmentReads,
     layout: PairLayout | Sequence[PairLayout],
-    mapping: Mapping,
+    mapping: ReadMapper,
     backends: Sequence[Backend],
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,

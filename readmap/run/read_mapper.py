@@ -90,7 +90,7 @@ class _Learning:
         return reads.paired or bool(self.held) or not self.is_for_pairs
 
 
-class Mapping:
+class ReadMapper:
     """Maps batches of reads and counts them in `summary`.
 
     What is expected of the reads is what the first ones show, however they come in batches: until enough of them have

@@ -44,7 +44,7 @@ from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, parse_reads
 from readmap.reads.sequences import read_sequences_guessing_alphabet, read_sequences
 from readmap.run import stream
-from readmap.run.read_mapper import Mapping
+from readmap.run.read_mapper import ReadMapper
 
 #: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
 SELDOM = 16
@@ -86,7 +86,7 @@ class Library:
 
     def mapped(self, source: Any, layout: PairLayout) -> list[Read]:
         """The primary records of a mapping."""
-        sink, work = _Memory(), Mapping([Context(self.index, self.backend)])
+        sink, work = _Memory(), ReadMapper([Context(self.index, self.backend)])
         try:
             stream.run(source, [sink], work, [self.backend], layout=layout)
         finally:

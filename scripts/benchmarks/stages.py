@@ -38,7 +38,10 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     """
     backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
     index, size = Index.open(options.work / "index.readmap"), plan_chunks([backend]).nbytes
-    placed, layout = index.to_device(backend), chunks.PairLayout.TWO_FILES if len(reads) > 1 else chunks.PairLayout.SINGLE
+    placed, layout = (
+        index.to_device(backend),
+        chunks.PairLayout.TWO_FILES if len(reads) > 1 else chunks.PairLayout.SINGLE,
+    )
     reading = time_reading(paths, size, layout, backend) / count
     first = chunks.read_chunks(paths, backend.host_buffer, size, buffers=FIRST_CHUNKS + 1, layout=layout)
     whole = max(islice(first, FIRST_CHUNKS), key=lambda chunk: chunk.reads)
@@ -75,7 +78,7 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, bac
 def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: Any) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
-    work = mapping.Mapping([Context(placed, backend)], records.Style(form))
+    work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(form))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
     def timed_launch(kernel: Kernel, items: int, **arguments: Any) -> None:

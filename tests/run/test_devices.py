@@ -27,7 +27,7 @@ from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.run import chunk_plan, exact, sample, stream, writer
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.read_mapper import Mapping
+from readmap.run.read_mapper import ReadMapper
 from readmap.run.batch_processor import RunSummary
 
 GENERATOR = random.Random(20)
@@ -144,9 +144,9 @@ Make = Callable[[Index, Sequence[Backend]], Any]
 
 
 def mapping(style: Style | None = None, reporting: Reporting | None = None) -> Make:
-    def make(index: Index, backends: Sequence[Backend]) -> Mapping:
+    def make(index: Index, backends: Sequence[Backend]) -> ReadMapper:
         placed = zip(on_each(index, backends), backends, strict=True)
-        return Mapping([Context(*own, reporting=reporting or Reporting()) for own in placed], style)
+        return ReadMapper([Context(*own, reporting=reporting or Reporting()) for own in placed], style)
 
     return make
 

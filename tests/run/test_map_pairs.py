@@ -86,8 +86,16 @@ def search_pairs(
 @pytest.mark.parametrize(
     ("batch", "threads", "layout", "sample"),
     [
-        *((2, 4, PairLayout.TWO_FILES, SAMPLE), (14, 3, PairLayout.INTERLEAVED, SAMPLE), (100, 1, PairLayout.TWO_FILES, SAMPLE)),
-        *((14, 3, PairLayout.TWO_FILES, None), (100, 1, PairLayout.INTERLEAVED, None), (1_000, 4, PairLayout.INTERLEAVED, None)),
+        *(
+            (2, 4, PairLayout.TWO_FILES, SAMPLE),
+            (14, 3, PairLayout.INTERLEAVED, SAMPLE),
+            (100, 1, PairLayout.TWO_FILES, SAMPLE),
+        ),
+        *(
+            (14, 3, PairLayout.TWO_FILES, None),
+            (100, 1, PairLayout.INTERLEAVED, None),
+            (1_000, 4, PairLayout.INTERLEAVED, None),
+        ),
         *(
             (1_000, 4, PairLayout.TWO_FILES, SAMPLE),
             (None, 4, PairLayout.TWO_FILES, None),

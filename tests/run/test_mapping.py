@@ -479,7 +479,7 @@ def test_no_gap_of_one_price(world: World, tmp_path: Path) -> None:
 
 def test_summary(world: World, tmp_path: Path) -> None:
     reported: list[tuple[int, int]] = []
-    work = mapping.Mapping([Context(world.index, world.backend)])
+    work = read_mapper.ReadMapper([Context(world.index, world.backend)])
     summary = work.summary
     with open_output(str(tmp_path / "out.sam")) as output:
         stream.run(
@@ -580,7 +580,7 @@ class FailingOutput(Output):
 @pytest.mark.parametrize("writes", [0, 3])
 def test_output_that_fails(world: World, error: OSError, writes: int) -> None:
     output = FailingOutput(error, writes)
-    work = mapping.Mapping([Context(world.index, world.backend)])
+    work = read_mapper.ReadMapper([Context(world.index, world.backend)])
     with pytest.raises(type(error)) as raised:
         stream.run([str(world.reads)], [output], work, [world.backend], batch_reads=20)
     assert raised.value is error
@@ -612,7 +612,10 @@ def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyP
         return read_chunks(*given, **named)
 
     monkeypatch.setattr(stream, "read_chunks", reading)
-    output, work = FailingOutput(OSError("not reached"), 1000), mapping.Mapping([Context(world.index, world.backend)])
+    output, work = (
+        FailingOutput(OSError("not reached"), 1000),
+        read_mapper.ReadMapper([Context(world.index, world.backend)]),
+    )
     plan = ChunkPlan(1, 1 << 20)
     stream.run([str(world.reads)], [output], work, [world.backend], plan=plan, succession=Following())
     assert told == ["has read", "has the device", "gives way"]
@@ -624,7 +627,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     output = FailingOutput(OSError("not reached"), 100)
     seen: list[int] = []
 
-    work = mapping.Mapping([Context(world.index, world.backend)])
+    work = read_mapper.ReadMapper([Context(world.index, world.backend)])
 
     def interrupt() -> None:
         seen.append(work.summary.reads)

@@ -21,7 +21,7 @@ from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.run import sample
-from readmap.run.read_mapper import Mapping
+from readmap.run.read_mapper import ReadMapper
 from readmap.run.stream import run
 
 LENGTH, UNIQUE, COPIES = 60, 800, 16
@@ -95,7 +95,7 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
     """What a search wrote and counted, and how often it allocated; fails: the number of the allocation that fails."""
     backend = context.backend
     given = dataclasses.replace(context, reporting=search.reporting, pairing=search.pairing)
-    mapping = Mapping([given], search.style)
+    mapping = ReadMapper([given], search.style)
     outputs: list[Any] = [Written(), Written()]
     allocations = 0
 

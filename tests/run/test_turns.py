@@ -206,7 +206,7 @@ def test_an_error_comes_behind_all_in_front_of_it(world: World, tmp_path: Path, 
 
 def test_a_fault_of_a_thread_ends_the_run(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is raised where the run was called, and no thread is left."""
-    backend, align, times = open_backend(world.backend.name), mapping.align_reads, list[int]()
+    backend, align, times = open_backend(world.backend.name), read_mapper.align_reads, list[int]()
     backend.chunks_at_once = 3
 
     def broken(*arguments: Any) -> Any:

@@ -149,7 +149,7 @@ def test_nothing_is_found_of_jobs(attack: Script, tmp_path: Path, name: str, job
         ),
         (
             ["commands", "--cases", "2", "--seed", "3", "--first", "53"],
-            "from readmap.run.read_mapper import Mapping; Mapping.rest = lambda self, place: iter(())",
+            "from readmap.run.read_mapper import ReadMapper; ReadMapper.remaining_blocks = lambda self, place: iter(())",
             "commands, search FASTQ",
             "lost",
         ),
@@ -286,7 +286,7 @@ def test_conformance(attack: Script, tmp_path: Path) -> None:
 def test_conformance_tells_what_differs(attack: Script, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files/good.fq").write_bytes(fastq([Read("a", "ACGTAC", "IIIIII")]))
-    plant = "from readmap.run.read_mapper import Mapping; Mapping.rest = lambda self, place: iter(())"
+    plant = "from readmap.run.read_mapper import ReadMapper; ReadMapper.remaining_blocks = lambda self, place: iter(())"
     done, rows = run(attack, tmp_path, "conformance", tmp_path / "files", plant=plant)
     assert done.returncode == 1
     assert total(rows, "lost") == 1
