@@ -15,7 +15,7 @@ from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import open_alignments
 from readmap.duplicates.marker import DuplicateMarker
-from readmap.duplicates.shards import ENDING, verify_shards, merge_shard
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX, verify_shards, merge_shard
 from readmap.errors import UsageError
 from readmap.formats.wording import pluralize, printable
 
@@ -30,7 +30,7 @@ class Options(MarkingOptions):
     """All options of readmap merge."""
 
     shards: list[str] = argument(  # noqa: RUF009
-        "SHARDS", f"BAM of readmap search --sort --for-merge, in the order of the shards; FILE{ENDING} beside each."
+        "SHARDS", f"BAM of readmap search --sort --for-merge, in the order of the shards; FILE{FRAGMENTS_SUFFIX} beside each."
     )
 
 
@@ -41,7 +41,7 @@ def merge(context: typer.Context, options: Options) -> None:
     The records, the metrics and the report are those of one readmap search --sort --markdup of all reads.
     """
     shards = options.shards
-    refuse_conflicts(context, options, [*shards, *(path + ENDING for path in shards)], "shards")
+    refuse_conflicts(context, options, [*shards, *(path + FRAGMENTS_SUFFIX for path in shards)], "shards")
     if twice := _first_twice(shards):
         raise UsageError(f"{twice} is named twice among the shards")
     barcode_tag, backend = options.duplicates.rules().barcode_tag, options.resources.open_backend()

@@ -21,7 +21,7 @@ from readmap.dask.runs import RunSides
 from readmap.dask.scratch import make_once
 from readmap.dask.task_turns import Turn
 from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
-from readmap.duplicates.shards import ENDING, FragmentRecorder
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.errors import DataError
 from readmap.formats.compression import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
@@ -121,7 +121,7 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
         reads = _opened(parts, backend)
         stream.run(reads, sinks, work, [backend], layout=job.layouts, batch_reads=most, succession=turn)
         if kept:
-            sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{ENDING}"))))
+            sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{FRAGMENTS_SUFFIX}"))))
             kept.write(sinks[-1])
         commit_together(sinks)
         if job.is_sorted:

@@ -31,7 +31,7 @@ from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.shards import Shard
 
 #: Of the file beside a shard; and the format of such files.
-ENDING, FORMAT = ".fragments", 1
+FRAGMENTS_SUFFIX, FORMAT = ".fragments", 1
 
 #: Of the arrays in a file: dtypes, and the sizes of their rows.
 _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
@@ -104,7 +104,7 @@ def read_fragments(path: str) -> Fragments:
 @contextlib.contextmanager
 def _held(path: str) -> Iterator[Any]:
     """The arrays beside a shard by their names, each read when it is asked for; raises as read_fragments does."""
-    beside = path + ENDING
+    beside = path + FRAGMENTS_SUFFIX
     try:
         with open(beside, "rb") as file, np.load(file, allow_pickle=False) as held:
             if int(held["format"]) != FORMAT:
@@ -159,7 +159,7 @@ def merge_shard(
     try:
         first = duplicates.table.restore(fragments.rows, fragments.barcodes, fragments.counters)
     except ValueError:
-        raise DataError(f"{path}{ENDING}: expected the fragments of {path}") from None
+        raise DataError(f"{path}{FRAGMENTS_SUFFIX}: expected the fragments of {path}") from None
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
             continue  # the first one is broken: what follows is the error

@@ -26,7 +26,7 @@ from readmap.cli.search.kinds import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
-from readmap.duplicates.shards import ENDING
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError
 from readmap.formats.header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
@@ -223,7 +223,7 @@ class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
 
     for_merge: bool = flag(
         "--for-merge",
-        f"Of a shard: leave duplicates to readmap merge, for which FILE{ENDING} is written beside -o FILE.",
+        f"Of a shard: leave duplicates to readmap merge, for which FILE{FRAGMENTS_SUFFIX} is written beside -o FILE.",
     )
 
     @property

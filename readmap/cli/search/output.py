@@ -19,7 +19,7 @@ from readmap.cli.common.output import Compression, open_blocks, open_plain
 from readmap.cli.common.report import STANDARD_OUTPUT
 from readmap.cli.search.kinds import BINARY, Kind
 from readmap.cli.search.options import Options, OutputOptions
-from readmap.duplicates.shards import ENDING
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
@@ -73,7 +73,7 @@ def open_outputs(
         if output.unmapped is not None:
             outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
         if options.duplicates.for_merge:
-            outputs["fragments"] = stack.enter_context(open_output(f"{output.path}{ENDING}"))
+            outputs["fragments"] = stack.enter_context(open_output(f"{output.path}{FRAGMENTS_SUFFIX}"))
         if options.duplicates.metrics is not None:
             outputs["metrics"] = stack.enter_context(open_output(options.duplicates.metrics))
         yield outputs
