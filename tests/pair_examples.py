@@ -8,20 +8,20 @@ from examples import random_bases
 from oracles.comparison import Alignment
 
 from readmap import PairAlignments
-from readmap.pairwise.parameters import Scores
+from readmap.pairwise.parameters import MatchScores
 
 Pair = tuple[str, str]
 NAMES = {1: "I", 2: "D", 7: "=", 8: "X"}
 SCORES = {
-    "default": Scores(),
-    "linear gaps": Scores(1, 1, 0, 1),
-    "linear gaps, dear mismatches": Scores(5, 4, 0, 6),
-    "long gaps": Scores(2, 3, 5, 1),
-    "free mismatches": Scores(1, 0, 0, 1),
-    "free mismatches, affine": Scores(1, 0, 2, 1),
-    "largest": Scores(1000, 1000, 1000, 1000),
-    "gaps for mismatches": Scores(1, 1000, 1000, 1),
-    "match above all": Scores(300, 1, 1, 1),
+    "default": MatchScores(),
+    "linear gaps": MatchScores(1, 1, 0, 1),
+    "linear gaps, dear mismatches": MatchScores(5, 4, 0, 6),
+    "long gaps": MatchScores(2, 3, 5, 1),
+    "free mismatches": MatchScores(1, 0, 0, 1),
+    "free mismatches, affine": MatchScores(1, 0, 2, 1),
+    "largest": MatchScores(1000, 1000, 1000, 1000),
+    "gaps for mismatches": MatchScores(1, 1000, 1000, 1),
+    "match above all": MatchScores(300, 1, 1, 1),
 }
 CORNERS = [
     ("", ""),

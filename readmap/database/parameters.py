@@ -12,7 +12,7 @@ from readmap.database.matrices import STANDARD, ScoreMatrix, default_gaps, nucle
 from readmap.database.statistics import KarlinAltschulParameters, gapped_parameters, supported_gaps
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.parameters import CODES, Substitution
+from readmap.pairwise.parameters import CODES, SubstitutionScores
 from readmap.reads.sequences import COMPLEMENTS
 from readmap.strand import Strand
 
@@ -49,9 +49,9 @@ class ScanScoring:
             default_extend if gap_extend is None else gap_extend,
         )
 
-    def substitution(self) -> Substitution:
+    def substitution(self) -> SubstitutionScores:
         """The costs as alignments take them."""
-        return Substitution(self.matrix.scores, self.gap_open, self.gap_extend)
+        return SubstitutionScores(self.matrix.scores, self.gap_open, self.gap_extend)
 
     def of_complements(self) -> ScanScoring:
         """ScanScoring that score letters as these do their complements: in most cases the same."""

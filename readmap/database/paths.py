@@ -16,9 +16,9 @@ from readmap.database.regions import find_regions
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.checker import check
-from readmap.pairwise.letters import letters_of_codes
+from readmap.pairwise.letters import sequences_from_codes
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, Substitution
+from readmap.pairwise.parameters import Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -109,11 +109,11 @@ def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
     yield batch
 
 
-def _align_batch(pairs: Sequence[CroppedPair], scores: Substitution, backend: Backend) -> PairAlignments:
+def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backend: Backend) -> PairAlignments:
     names = [b"%d" % number for number in range(len(pairs))]
     queries = Sequences.of(names, [pair.query for pair in pairs])
     subjects = Sequences.of(names, [pair.subject for pair in pairs])
-    codes, targets = (letters_of_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
+    codes, targets = (sequences_from_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
     found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
     expected = np.array([pair.score for pair in pairs], np.int32)
     wrong = np.flatnonzero(found.scores != expected)

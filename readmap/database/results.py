@@ -15,7 +15,7 @@ from readmap.database.database import Database
 from readmap.database.hits import ScanHits
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, in_cigars
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, cigar_operations
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import COMPLEMENTS
 
@@ -72,7 +72,7 @@ class ScanHit:
     equal: int
     different: int
     gaps: int
-    openings: int
+    gap_openings: int
     are_similar: NDArray[np.bool_]
 
     @property
@@ -106,7 +106,7 @@ class ScanHit:
 
 def cigar(operations: NDArray[np.uint32]) -> bytes:
     """Operations as text."""
-    return b"".join(in_cigars(operations))
+    return b"".join(cigar_operations(operations))
 
 
 @dataclass(frozen=True)

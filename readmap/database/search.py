@@ -87,7 +87,7 @@ class Scan:
         """
         self.limits.max_evalue(self.costs)  # whether there are any
         longest = np.full(len(queries), self.database.longest)
-        self.costs.substitution().expect_room(queries.lengths, longest, Mode.LOCAL)
+        self.costs.substitution().check_score_range(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
             codes = [codes_of(letters) for letters in queries.part(first, end)]
             yield from self._scan_block(first, codes, report)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.database.matrices import PUBLISHED, ScoreMatrix, standard_name
-from readmap.pairwise.parameters import SCORES_END
+from readmap.pairwise.parameters import SCORE_LIMIT
 
 Numbers = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ EVEN_SCORES = {(2, 7), (2, 5), (2, 3), (3, 4)}
 #: How often a length adjustment is made better at most.
 ITERATIONS = 20
 #: Below it erfc is 2 in float64.
-TWO_FROM = -6.0
+ERFC_IS_TWO_BELOW = -6.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class SearchSpace:
         """
         count = len(subject_lengths)
         low, high = np.zeros(count, np.int64), np.ones(count, np.int64)
-        while high.max(initial=0) < SCORES_END:
+        while high.max(initial=0) < SCORE_LIMIT:
             short = self.evalues(high, subject_lengths) > evalue
             if not short.any():
                 break
@@ -217,7 +217,7 @@ def _largest_adjustment(k: float, query_length: int, letters: int, sequences: in
 def _complementary_errors(values: Numbers) -> Numbers:
     """erfc of each, which NumPy has not; values: [any number]."""
     errors = np.full(len(values), 2.0)
-    near = np.flatnonzero(values > TWO_FROM)
+    near = np.flatnonzero(values > ERFC_IS_TWO_BELOW)
     errors[near] = np.fromiter(map(math.erfc, values[near].tolist()), np.float64, len(near))
     return errors
 

@@ -11,9 +11,9 @@ from readmap.backend import Array, Backend
 from readmap.backend.team import Team
 from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import letters_of_array
+from readmap.pairwise.letters import sequences_from_letters
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
+from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
 from readmap.reads.sequences import Sequences
 
 #: Hears of the cells of the matrix that are done, and of all there are.
@@ -24,12 +24,12 @@ def align_batch(
     queries: Sequences, targets: Sequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool
 ) -> PairAlignments:
     """The alignment of query i with target i, for all of them."""
-    rows, columns = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
+    rows, columns = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
     return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).on_host(backend)
 
 
 def align_long(
-    query: NDArray[np.uint8], target: NDArray[np.uint8], settings: Settings, team: Team, progress: Progress
+    query: NDArray[np.uint8], target: NDArray[np.uint8], settings: CompareSettings, team: Team, progress: Progress
 ) -> PairAlignments:
     """The local alignment of one query with one target."""
 
@@ -40,4 +40,4 @@ def align_long(
 
 
 def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:
-    return letters_of_array(letters, np.array([0, len(letters)]), backend).codes[: len(letters)]
+    return sequences_from_letters(letters, np.array([0, len(letters)]), backend).codes[: len(letters)]

@@ -63,11 +63,11 @@ class PairAlignments:
 
     def cigars(self) -> list[str]:
         """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""
-        texts, ends = in_cigars(self.operations), self.operation_ends.tolist()
+        texts, ends = cigar_operations(self.operations), self.operation_ends.tolist()
         return [b"".join(texts[begin:end]).decode() for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def in_cigars(operations: NDArray[np.uint32]) -> list[bytes]:
+def cigar_operations(operations: NDArray[np.uint32]) -> list[bytes]:
     """Each operation as SAM writes it."""
     letters = (operations & 15).astype(np.uint8).tobytes().translate(LETTERS.encode().ljust(256))
     return [b"%d%c" % each for each in zip((operations >> 4).tolist(), letters, strict=True)]

@@ -13,7 +13,7 @@ from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.parameters import Scores, Settings
+from readmap.pairwise.parameters import MatchScores, CompareSettings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand
@@ -79,13 +79,13 @@ def compare(
 
     gap_first, gap_extend: penalties of a gap's first letter, and of each further one.
     strand: of the query: forward, reverse, or both, of which the better one is reported.
-    score_only: no alignment, only its score and end. pruning, memory: see Settings; they change no result.
+    score_only: no alignment, only its score and end. pruning, memory: see CompareSettings; they change no result.
     device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
     Raises DataError where a sequence has what is no nucleotide, UsageError for options that are none.
     """
     if strand not in tuple(Strand):
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
-    settings = Settings(Scores.of_first_gap(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
+    settings = CompareSettings(MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend), score_only, pruning, memory)
     sides = _sequences("query", query), _sequences("target", target)
     with Team.open(device, gpus, threads) as team:
         (results,) = compare_all(*sides, settings, Strand(strand), team, lambda done, total: None)
@@ -98,6 +98,6 @@ def _sequences(name: str, text: Text) -> Sequences:
 
 def _of_result(result: Result) -> Comparison:
     strand, cigar = -1 if result.reverse else 1, result.cigar.decode()
-    own: dict[str, Any] = {"strand": strand, "cigar": cigar, "gap_openings": result.openings}
+    own: dict[str, Any] = {"strand": strand, "cigar": cigar, "gap_openings": result.gap_openings}
     names = {field.name for field in fields(Comparison)} - own.keys()
     return Comparison(**{name: getattr(result, name) for name in names}, **own)

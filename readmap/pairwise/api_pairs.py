@@ -12,9 +12,9 @@ from readmap.backend import Backend, Gpus
 from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.letters import Bytes, Integers, array_of_texts, lengths_of, letters_of_array
+from readmap.pairwise.letters import Bytes, Integers, concatenate_texts, lengths_of, sequences_from_letters
 from readmap.pairwise.pairs import align_pairs as align_letters
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, MatchScores
 
 #: All letters behind each other, uint8, and where each sequence begins in them and the last one ends, int64.
 Given = tuple[Bytes, Integers]
@@ -60,22 +60,22 @@ def align_pairs(
     where the device cannot be used.
     """
     chosen = _mode(mode)
-    scores = Scores.of_first_gap(match, mismatch, gap_first, gap_extend)
+    scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
     with Team.open(device, gpus, threads) as team:
         return align_arrays(_array(queries), _array(targets), scores, chosen, score_only, team)
 
 
 def align_arrays(
-    queries: Given, targets: Given, scores: Scores, mode: Mode, score_only: bool, team: Team
+    queries: Given, targets: Given, scores: MatchScores, mode: Mode, score_only: bool, team: Team
 ) -> PairAlignments:
     """The alignments, on the host, of which each device makes a part with about as many cells."""
     rows, columns = (lengths_of(offsets, len(letters)) for letters, offsets in (queries, targets))
     if len(rows) != len(columns):
         raise UsageError(f"expected as many targets as queries, found {len(columns)} and {len(rows)}")
-    scores.expect_room(rows, columns, mode)
+    scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
-        given, others = (letters_of_array(*_part(side, first, end), backend) for side in (queries, targets))
+        given, others = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
         return align_letters(given, others, scores, mode, backend, score_only).on_host(backend)
 
     cells = np.cumsum(rows * columns)
@@ -95,7 +95,7 @@ def _mode(name: str) -> Mode:
 def _array(sequences: Sequences) -> Given:
     if isinstance(sequences, tuple) and len(sequences) == 2 and not isinstance(sequences[0], str | bytes):
         return sequences
-    return array_of_texts(sequences)
+    return concatenate_texts(sequences)
 
 
 def _part(side: Given, first: int, end: int) -> Given:

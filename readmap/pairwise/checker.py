@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from readmap.errors import InternalError
 from readmap.formats.wording import decode_name
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
-from readmap.pairwise.parameters import Mode, ScoringScheme, Substitution
+from readmap.pairwise.parameters import Mode, ScoringScheme, SubstitutionScores
 from readmap.pairwise.results import Results
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
@@ -22,7 +22,7 @@ IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
 def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
     """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score.
 
-    results: of letters, or of the codes of a Substitution.
+    results: of letters, or of the codes of a SubstitutionScores.
     """
     _check_places(results, mode)
     if results.score_only:
@@ -30,7 +30,7 @@ def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
     _check_operations(results)
     columns = results.expanded
     is_same = columns.query == columns.target
-    if isinstance(scores, Substitution):
+    if isinstance(scores, SubstitutionScores):
         _check_ends(results, (INSERTED, DELETED))
         _check_letters(results, is_same, "code {}")
         is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
@@ -46,7 +46,7 @@ def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
         _check_letters(results, is_same & is_base, "{:c}")
         letters = scores.highest * results.columns(EQUAL) + scores.lowest * results.columns(DIFFERENT)
     gaps = results.columns(INSERTED) + results.columns(DELETED)
-    score = letters - scores.gap_open * results.openings - scores.gap_extend * gaps
+    score = letters - scores.gap_open * results.gap_openings - scores.gap_extend * gaps
     _expect(results, "the score", score, results.alignments.scores)
 
 

@@ -134,7 +134,7 @@ class Checkpoint:
             )
 
 
-def forget(folder: Path) -> None:
+def remove_checkpoints(folder: Path) -> None:
     """Drop the alignments that are kept in a folder's folders, and these, but for what others may have put there."""
     for path in folder.glob(f"*/{_RESULT}"):
         path.unlink()

@@ -17,7 +17,7 @@ from readmap.pairwise import aligners
 from readmap.pairwise.aligners import Progress
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
+from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -28,7 +28,7 @@ BATCH_LETTERS = 1 << 26
 BATCH_CELLS = 1 << 38
 
 
-def cells_of(queries: Sequences, targets: Sequences, strand: Strand, in_pairs: bool) -> int:
+def count_cells(queries: Sequences, targets: Sequences, strand: Strand, in_pairs: bool) -> int:
     """The cells of all matrices."""
     if in_pairs:
         return int(queries.lengths @ targets.lengths) * strand.rows
@@ -52,7 +52,7 @@ class _Cells:
 
 
 def compare_all(
-    queries: Sequences, targets: Sequences, settings: Settings, strand: Strand, team: Team, progress: Progress
+    queries: Sequences, targets: Sequences, settings: CompareSettings, strand: Strand, team: Team, progress: Progress
 ) -> Iterator[Results]:
     """The local alignment of every query with every target, one at a time, checked.
 
@@ -60,8 +60,8 @@ def compare_all(
     Raises UsageError where scores may not fit.
     """
     for query in queries.lengths:
-        settings.scores.expect_room(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
-    cells = _Cells(cells_of(queries, targets, strand, in_pairs=False), progress)
+        settings.scores.check_score_range(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
+    cells = _Cells(count_cells(queries, targets, strand, in_pairs=False), progress)
     for i in range(len(queries)):
         ways = _ways(queries.part(i, i + 1), strand)
         for j in range(len(targets)):
@@ -74,7 +74,7 @@ def compare_all(
 def _compare_long(
     ways: dict[bool, Sequences],
     target: Sequences,
-    settings: Settings,
+    settings: CompareSettings,
     numbers: tuple[int, int],
     team: Team,
     cells: _Cells,
@@ -103,7 +103,7 @@ def _compare_long(
 def compare_pairs(
     queries: Sequences,
     targets: Sequences,
-    settings: Settings,
+    settings: CompareSettings,
     mode: Mode,
     strand: Strand,
     team: Team,
@@ -114,9 +114,9 @@ def compare_pairs(
     settings: of which the scores and score_only count. progress: hears of cells.
     Raises DataError where one of them has no partner, UsageError where scores may not fit.
     """
-    expect_partners(queries, targets)
-    settings.scores.expect_room(queries.lengths, targets.lengths, mode)
-    cells = _Cells(cells_of(queries, targets, strand, in_pairs=True), progress)
+    check_same_count(queries, targets)
+    settings.scores.check_score_range(queries.lengths, targets.lengths, mode)
+    cells = _Cells(count_cells(queries, targets, strand, in_pairs=True), progress)
     works = (
         partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
         for pairs in _batches(queries, targets, len(team))
@@ -130,7 +130,7 @@ def _compare_batch(
     queries: Sequences,
     targets: Sequences,
     pairs: tuple[int, int],
-    settings: Settings,
+    settings: CompareSettings,
     mode: Mode,
     strand: Strand,
     backend: Backend,
@@ -216,7 +216,7 @@ def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[t
         first = end
 
 
-def expect_partners(queries: Sequences, targets: Sequences) -> None:
+def check_same_count(queries: Sequences, targets: Sequences) -> None:
     """Raise DataError that names the first query or target without a partner."""
     if len(queries) != len(targets):
         longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)

@@ -17,7 +17,7 @@ from readmap.pairwise.sweep import Borders, SweepResult, sweep
 MAX_TILES = 256
 
 #: The side of a tile of which each cell's source is kept, four bits; several groups of the device share a larger one.
-TRACED, SHARING = 2048, 8
+TRACED_TILE, MAX_SHARING_GROUPS = 2048, 8
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, sl
     A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
     """
     strip = matrix.strip
-    traced = TRACED * min(matrix.backend.groups, SHARING)
+    traced = TRACED_TILE * min(matrix.backend.groups, MAX_SHARING_GROUPS)
     step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
     row = -(-step // strip) * strip
     return TileSizes(-(-slab // row) * row, row, step)

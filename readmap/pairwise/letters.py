@@ -28,7 +28,7 @@ class DeviceSequences:
 
     Attributes:
         codes: uint8 [letters + PAD] on the device. Where Scores are theirs, 0 to 3 for A, C, G and T, 4 for any other,
-            which matches none; where a Substitution is, its codes.
+            which matches none; where a SubstitutionScores is, its codes.
         offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
         lengths: int64 [sequences] on the host; longest: of them, 0 where there are none.
     """
@@ -47,7 +47,7 @@ class DeviceSequences:
         return len(self.codes) - PAD
 
 
-def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
+def sequences_from_letters(letters: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
     """Sequences as one array of ASCII letters, uint8, of either case, U for T.
 
     offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
@@ -58,10 +58,10 @@ def letters_of_array(letters: Bytes, offsets: Integers, backend: Backend) -> Dev
     return _letters(codes, offsets, backend)
 
 
-def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """Sequences as one array of the codes of a Substitution, uint8, less than CODES.
+def sequences_from_codes(codes: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
+    """Sequences as one array of the codes of a SubstitutionScores, uint8, less than CODES.
 
-    offsets: as in letters_of_array. Raises ValueError where a code is none.
+    offsets: as in sequences_from_letters. Raises ValueError where a code is none.
     """
     if len(codes) and (most := int(codes.max())) >= CODES:
         raise ValueError(f"a code is {most}, expected less than {CODES}")
@@ -69,7 +69,7 @@ def letters_of_codes(codes: Bytes, offsets: Integers, backend: Backend) -> Devic
 
 
 def _letters(codes: Array, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """The sequences of these codes, with their pad; UsageError as in letters_of_array."""
+    """The sequences of these codes, with their pad; UsageError as in sequences_from_letters."""
     lengths = lengths_of(offsets, len(codes) - PAD)
     return DeviceSequences(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
@@ -82,13 +82,13 @@ def lengths_of(offsets: Integers, count: int) -> Integers:
     return lengths
 
 
-def letters_of_texts(texts: Iterable[str | bytes], backend: Backend) -> DeviceSequences:
+def sequences_from_texts(texts: Iterable[str | bytes], backend: Backend) -> DeviceSequences:
     """Sequences as text."""
-    return letters_of_array(*array_of_texts(texts), backend)
+    return sequences_from_letters(*concatenate_texts(texts), backend)
 
 
-def array_of_texts(texts: Iterable[str | bytes]) -> tuple[Bytes, Integers]:
-    """All letters of texts, and their offsets, as in letters_of_array."""
+def concatenate_texts(texts: Iterable[str | bytes]) -> tuple[Bytes, Integers]:
+    """All letters of texts, and their offsets, as in sequences_from_letters."""
     parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return np.frombuffer(b"".join(parts), np.uint8), offsets

@@ -19,7 +19,7 @@ from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
 from readmap.pairwise.grid import TileGrid, TileSizes, choose_tile_sizes, sweep_slab
 from readmap.pairwise.matrix import BestCell, Cell, CellState, DPMatrix
-from readmap.pairwise.parameters import Mode, Settings
+from readmap.pairwise.parameters import Mode, CompareSettings
 from readmap.pairwise.relay import MultiDeviceSweep
 from readmap.pairwise.shares import ColumnBlock, column_ranges, joined, plan, min_block_columns
 from readmap.pairwise.sweep import trace_back
@@ -35,7 +35,7 @@ Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 def align_long(
     matrices: Sequence[DPMatrix],
-    settings: Settings,
+    settings: CompareSettings,
     team: Team,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PairAlignments:

@@ -109,7 +109,7 @@ class DPMatrix:
         """Rows that a lane may have: what a column takes them."""
         if self.backend.lanes == 1 or self.bits == 32:
             return {self._wavefront_rows: 1}
-        return {height: cost for height, cost in self.scores.heights(self.mode).items() if self._fits(height)}
+        return {height: cost for height, cost in self.scores.sweep_costs(self.mode).items() if self._fits(height)}
 
     def _fits(self, height: int) -> bool:
         """Whether 16 bits hold the scores of a wavefront with so many rows a lane."""

@@ -9,7 +9,7 @@ from readmap.pairwise.batches import align_batch, find_large_pairs, choose_cell_
 from readmap.pairwise.letters import Integers, DeviceSequences
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.parameters import Mode, ScoringScheme, Settings
+from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
 
 
 def align_pairs(
@@ -23,7 +23,7 @@ def align_pairs(
         return batch
     codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
     matrices = [DPMatrix(query, target, scores, mode, backend) for query, target in codes]
-    found = [align_long([matrix], Settings(scores, score_only), Team.of(backend)) for matrix in matrices]
+    found = [align_long([matrix], CompareSettings(scores, score_only), Team.of(backend)) for matrix in matrices]
     return _merged(batch, large, found, backend)
 
 

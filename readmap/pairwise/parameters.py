@@ -17,7 +17,7 @@ from readmap.errors import UsageError
 
 #: What no alignment scores, and where scores end, since kernels hold them in 32 bits.
 NO_SCORE = constant("pairwise/wavefront.cuh", "NO_SCORE")
-SCORES_END = -NO_SCORE
+SCORE_LIMIT = -NO_SCORE
 
 #: Rows of a lane on a GPU and on the CPU, where a sweep does not ask for others.
 GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
@@ -48,7 +48,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True)
 class DeviceScheme:
-    """A scheme as kernels take it; matrix: of a Substitution, int32 [32, 32] on the device."""
+    """A scheme as kernels take it; matrix: of a SubstitutionScores, int32 [32, 32] on the device."""
 
     highest: int
     lowest: int
@@ -61,12 +61,12 @@ class ScoringScheme(ABC):
     """What alignments score: two letters, and a gap of k, which costs gap_open + k * gap_extend.
 
     Attributes:
-        no_letter: the code from which on codes are no letters, which match none, not even themselves.
+        letter_count: the code from which on codes are no letters, which match none, not even themselves.
     """
 
     gap_open: int
     gap_extend: int
-    no_letter: int
+    letter_count: int
 
     @property
     @abstractmethod
@@ -88,23 +88,23 @@ class ScoringScheme(ABC):
         return DeviceScheme(self.highest, self.lowest, self.gap_open, self.gap_extend)
 
     @abstractmethod
-    def heights(self, mode: Mode) -> dict[int, int]:
+    def sweep_costs(self, mode: Mode) -> dict[int, int]:
         """Rows of a lane for which there are 16-bit sweeps on a GPU: what a column takes them."""
 
     @abstractmethod
     def kernel_module(self, name: str, mode: Mode) -> str:
         """The module of the kernels of that name for such scores; ValueError if it lacks the mode."""
 
-    def expect_room(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
+    def check_score_range(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
         """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
         # The highest is that of the best letters alone, and none is below that of two gaps.
         highest = self.highest * np.minimum(queries, targets)
         gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
         most = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
-        for number in np.flatnonzero(most >= SCORES_END)[:1]:
+        for number in np.flatnonzero(most >= SCORE_LIMIT)[:1]:
             raise UsageError(
                 f"scores of {queries[number]:,} letters with {targets[number]:,} may reach {most[number]:,}, expected "
-                f"less than {SCORES_END:,}: choose smaller scores and penalties"
+                f"less than {SCORE_LIMIT:,}: choose smaller scores and penalties"
             )
 
     def _expect_within(self, **lowest: int) -> None:
@@ -114,7 +114,7 @@ class ScoringScheme(ABC):
 
 
 @dataclass(frozen=True)
-class Scores(ScoringScheme):
+class MatchScores(ScoringScheme):
     """The scores of a comparison, by default those of CUDAlign (Sandes and de Melo, 2010); penalties are positive.
 
     A gap of k letters costs gap_open + k * gap_extend; with gap_open 0 gaps are linear. A letter other than A, C, G and
@@ -126,13 +126,13 @@ class Scores(ScoringScheme):
     gap_open: int = 3
     gap_extend: int = 2
 
-    no_letter = constant("pairwise/identity.cuh", "NO_NUCLEOTIDE")
+    letter_count = constant("pairwise/identity.cuh", "NO_NUCLEOTIDE")
 
     def __post_init__(self) -> None:
         self._expect_within(match=1, mismatch=0, gap_open=0, gap_extend=1)
 
     @classmethod
-    def of_first_gap(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> Scores:
+    def from_gap_first(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> MatchScores:
         """Scores with a gap whose first letter costs gap_first, and each further one gap_extend."""
         if gap_first < gap_extend:
             raise UsageError(
@@ -150,7 +150,7 @@ class Scores(ScoringScheme):
         """A mismatch."""
         return -self.mismatch
 
-    def heights(self, mode: Mode) -> dict[int, int]:
+    def sweep_costs(self, mode: Mode) -> dict[int, int]:
         """Rows of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu: nanoseconds on an H200."""
         most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
         return most | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
@@ -161,7 +161,7 @@ class Scores(ScoringScheme):
 
 
 @dataclass(frozen=True, eq=False)
-class Substitution(ScoringScheme):
+class SubstitutionScores(ScoringScheme):
     """The scores of a matrix, for local alignments.
 
     scores: int32 [32, 32], of a letter of the query and one of the target, by their codes; up to 1000, and any number
@@ -172,7 +172,7 @@ class Substitution(ScoringScheme):
     gap_open: int
     gap_extend: int
 
-    no_letter = NO_CODE
+    letter_count = NO_CODE
 
     def __post_init__(self) -> None:
         self._expect_within(gap_open=0, gap_extend=1)
@@ -183,20 +183,20 @@ class Substitution(ScoringScheme):
 
     def __repr__(self) -> str:
         """All of it, where NumPy's would leave out most."""
-        return f"Substitution({self.scores.tolist()}, {self.gap_open}, {self.gap_extend})"
+        return f"SubstitutionScores({self.scores.tolist()}, {self.gap_open}, {self.gap_extend})"
 
     @cached_property
     def matrix(self) -> NDArray[np.int32]:
         """int32 [32, 32], the scores as kernels take them: not so low that two gaps would not be better anyway."""
         least = -2 * self.gap_first - 1
         matrix = np.maximum(self.scores, least).astype(np.int32, order="C")
-        matrix[self.no_letter], matrix[:, self.no_letter] = least, least
+        matrix[self.letter_count], matrix[:, self.letter_count] = least, least
         return matrix
 
     @property
     def highest(self) -> int:
         """The highest score of two letters, or 0."""
-        return max(int(self.scores[: self.no_letter, : self.no_letter].max()), 0)
+        return max(int(self.scores[: self.letter_count, : self.letter_count].max()), 0)
 
     @property
     def lowest(self) -> int:
@@ -207,7 +207,7 @@ class Substitution(ScoringScheme):
         """The scheme with its matrix on the device."""
         return replace(super().to_device(backend), matrix=backend.to_device(self.matrix))
 
-    def heights(self, mode: Mode) -> dict[int, int]:
+    def sweep_costs(self, mode: Mode) -> dict[int, int]:
         """Rows of sweep_substitution.cu, which has no others."""
         return {GPU_ROWS: 1}
 
@@ -219,7 +219,7 @@ class Substitution(ScoringScheme):
 
 
 @dataclass(frozen=True)
-class Settings:
+class CompareSettings:
     """How two long sequences are compared; nothing but `scores` and `score_only` changes what comes out.
 
     score_only: the score and where it ends, without the alignment.
@@ -229,7 +229,7 @@ class Settings:
     checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
     """
 
-    scores: ScoringScheme = Scores()
+    scores: ScoringScheme = MatchScores()
     score_only: bool = False
     pruning: bool = True
     memory: int | None = None

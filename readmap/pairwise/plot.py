@@ -84,7 +84,7 @@ class DotPlot:
         title = f"{shown(result.query_name)} and {shown(result.target_name)}"
         if result.identity is None:
             return title, "nothing aligned"
-        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", pluralize(result.openings, "gap")]
+        facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", pluralize(result.gap_openings, "gap")]
         return title, ", ".join([*facts, *(["reverse strand"] if result.reverse else [])])
 
 

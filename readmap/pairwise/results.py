@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments, in_cigars
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments, cigar_operations
 from readmap.pairwise.columns import AlignedColumns, expand
 from readmap.reads.sequences import Sequences
 
@@ -43,7 +43,7 @@ class Result(NamedTuple):
     different: int
     inserted: int
     deleted: int
-    openings: int
+    gap_openings: int
 
     @property
     def strand(self) -> str:
@@ -118,7 +118,7 @@ class Results:
         return self.sums(self.lengths * (self.operations == operation))
 
     @cached_property
-    def openings(self) -> Counts:
+    def gap_openings(self) -> Counts:
         """Gaps of each pair."""
         return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
 
@@ -134,12 +134,12 @@ class Results:
         operations, ends = self.alignments.operations, self.alignments.operation_ends.tolist()
         numbers = [self.alignments.scores, *self.places]
         counts = [self.columns(operation) for operation in (EQUAL, DIFFERENT, INSERTED, DELETED)]
-        texts = in_cigars(operations)
+        texts = cigar_operations(operations)
         rows = zip(
             zip(self.queries.names, self.queries, self.targets.names, self.targets, self.reverse.tolist(), strict=True),
             zip(*(column.tolist() for column in numbers), strict=True),
             zip([0, *ends], ends, strict=False),
-            zip(*(column.tolist() for column in [*counts, self.openings]), strict=True),
+            zip(*(column.tolist() for column in [*counts, self.gap_openings]), strict=True),
             strict=True,
         )
         for pair, places, (begin, end), columns in rows:

@@ -178,7 +178,7 @@ def trace_back(
         position=position,
         operations=operations,
         columns=columns,
-        letters=matrix.scores.no_letter,
+        letters=matrix.scores.letter_count,
     )
     row, column, state, count = map(int, backend.to_host(position)[0])
     return Cell(origin.row + row, origin.column + column, CellState(state)), backend.to_host(operations[:count])

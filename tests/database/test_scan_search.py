@@ -26,7 +26,7 @@ from readmap.database.paths import CroppedPair, AlignmentRequest
 from readmap.database.search import Scan, Scanned
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
-from readmap.pairwise.letters import letters_of_codes
+from readmap.pairwise.letters import sequences_from_codes
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import COMPLEMENTS, Sequences
@@ -289,7 +289,7 @@ def aligned(queries: list[str], subjects: list[str], costs: ScanScoring, backend
     letters = []
     for texts in (queries, subjects):
         codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
-        letters.append(letters_of_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
+        letters.append(sequences_from_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
     return parsed(align_pairs(*letters, costs.substitution(), Mode.LOCAL, backend).on_host(backend))
 
 

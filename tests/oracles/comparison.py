@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from oracles.alignment import Cigar, clean
-from readmap.pairwise.parameters import Mode, Scores, Substitution
+from readmap.pairwise.parameters import Mode, MatchScores, SubstitutionScores
 
 IMPOSSIBLE = -(10**9)
 
@@ -35,14 +35,14 @@ def code_of(letter: str) -> int:
     return 26 if letter == "*" else ord(letter) - ord("A")
 
 
-def are_equal(query: str, target: str, scores: Scores | Substitution) -> bool:
-    if isinstance(scores, Substitution):
+def are_equal(query: str, target: str, scores: MatchScores | SubstitutionScores) -> bool:
+    if isinstance(scores, SubstitutionScores):
         return query == target
     return clean_letter(query) == clean_letter(target) != "N"
 
 
-def score_of(query: str, target: str, scores: Scores | Substitution) -> int:
-    if isinstance(scores, Substitution):
+def score_of(query: str, target: str, scores: MatchScores | SubstitutionScores) -> int:
+    if isinstance(scores, SubstitutionScores):
         return int(scores.scores[code_of(query), code_of(target)])
     return scores.match if are_equal(query, target, scores) else -scores.mismatch
 
@@ -53,7 +53,7 @@ class Comparison:
 
     query: str
     target: str
-    scores: Scores | Substitution
+    scores: MatchScores | SubstitutionScores
     mode: Mode
 
     def score_of_letters(self, i: int, j: int) -> int:
@@ -139,7 +139,7 @@ def runs(moves: str) -> Cigar:
     return cigar
 
 
-def rescored(alignment: Alignment, query: str, target: str, scores: Scores | Substitution) -> int:
+def rescored(alignment: Alignment, query: str, target: str, scores: MatchScores | SubstitutionScores) -> int:
     """The score of a path. Raises AssertionError where it does not fit its ends or its letters."""
     i, j, score = alignment.query_start, alignment.target_start, 0
     for length, operation in alignment.cigar:

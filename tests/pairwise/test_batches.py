@@ -19,9 +19,9 @@ from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
 from readmap.pairwise.api_pairs import align_arrays
 from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
-from readmap.pairwise.letters import array_of_texts, letters_of_array, letters_of_texts
+from readmap.pairwise.letters import concatenate_texts, sequences_from_letters, sequences_from_texts
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, MatchScores
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +30,17 @@ def backend(backends: str) -> Backend:
 
 
 def align(
-    pairs: list[Pair], scores: Scores, mode: Mode, backend: Backend, score_only: bool = False, how: Any = align_batch
+    pairs: list[Pair], scores: MatchScores, mode: Mode, backend: Backend, score_only: bool = False, how: Any = align_batch
 ) -> PairAlignments:
     queries, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-    letters = letters_of_texts(queries, backend), letters_of_texts(targets, backend)
+    letters = sequences_from_texts(queries, backend), sequences_from_texts(targets, backend)
     found: PairAlignments = how(*letters, scores, mode, backend, score_only)
     return found.on_host(backend)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
-def test_alignments_are_the_oracles(backend: Backend, scores: Scores, mode: Mode) -> None:
+def test_alignments_are_the_oracles(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     pairs = [*CORNERS, *(draw_pair(draw, longest) for longest in (1, 2, 5, 9, 17, 40) for _ in range(20))]
     found = align(pairs, scores, mode, backend)
@@ -56,14 +56,14 @@ EMPTY: Cigar = []
 
 def test_an_empty_local_alignment_is_nothing(backend: Backend) -> None:
     pairs = [("A" * 30, "C" * 50), ("", "ACGT"), ("N" * 9, "N" * 9)]
-    assert parsed(align(pairs, Scores(), Mode.LOCAL, backend)) == [Alignment(0, 0, 0, 0, 0, EMPTY)] * 3
+    assert parsed(align(pairs, MatchScores(), Mode.LOCAL, backend)) == [Alignment(0, 0, 0, 0, 0, EMPTY)] * 3
 
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_scores_only_are_the_same_scores_and_ends(backend: Backend, mode: Mode) -> None:
     draw = random.Random(5)
     pairs = [draw_pair(draw, 100) for _ in range(100)]
-    whole, part = (align(pairs, Scores(), mode, backend, score_only) for score_only in (False, True))
+    whole, part = (align(pairs, MatchScores(), mode, backend, score_only) for score_only in (False, True))
     assert np.array_equal(whole.scores, part.scores)
     assert np.array_equal(whole.query_ends, part.query_ends)
     assert np.array_equal(whole.target_ends, part.target_ends)
@@ -80,7 +80,7 @@ PARASAIL: dict[Mode, Callable[..., Any]] = {
 }
 
 
-def parasails(pair: Pair, scores: Scores, mode: Mode) -> Any:
+def parasails(pair: Pair, scores: MatchScores, mode: Mode) -> Any:
     """What parasail finds; its N matches nothing."""
     matrix = parasail.matrix_create("ACGTN", scores.match, -scores.mismatch)
     matrix[4, 4] = -scores.mismatch
@@ -91,10 +91,10 @@ def parasails(pair: Pair, scores: Scores, mode: Mode) -> Any:
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize(
     "scores",
-    [Scores(), Scores(2, 3, 5, 1), Scores(1, 1, 0, 1), Scores(10, 7, 20, 3)],
+    [MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(10, 7, 20, 3)],
     ids=["default", "long gaps", "linear gaps", "32 bits"],
 )
-def test_scores_are_parasails(backend: Backend, scores: Scores, mode: Mode) -> None:
+def test_scores_are_parasails(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     sizes = [300] * 150 + [1000] * 50 + [5000] * 6
     pairs = [draw_long_pair(draw, size) for size in sizes]
@@ -116,8 +116,8 @@ def test_scores_are_parasails(backend: Backend, scores: Scores, mode: Mode) -> N
 def test_where_parasail_ends_is_an_optimal_end(backend: Backend, mode: Mode) -> None:
     draw = random.Random(8)
     pairs = [pair for pair in (draw_long_pair(draw, 150) for _ in range(15)) if all(pair)]
-    for pair, alignment in zip(pairs, parsed(align(pairs, Scores(), mode, backend)), strict=True):
-        theirs, comparison = parasails(pair, Scores(), mode), Comparison(*pair, Scores(), mode)
+    for pair, alignment in zip(pairs, parsed(align(pairs, MatchScores(), mode, backend)), strict=True):
+        theirs, comparison = parasails(pair, MatchScores(), mode), Comparison(*pair, MatchScores(), mode)
         if theirs.score > 0 or mode != Mode.LOCAL:
             assert (theirs.end_query + 1, theirs.end_ref + 1) in comparison.ends
         assert (alignment.query_end, alignment.target_end) == comparison.ends[0]
@@ -128,12 +128,12 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
     draw = random.Random(9)
     pairs = [draw_pair(draw, 90) for _ in range(700)]
     one, many = open_backend(backends, threads=1), open_backend(backends, threads=4)
-    expected = align(pairs, Scores(), mode, one)
+    expected = align(pairs, MatchScores(), mode, one)
     many.scratch_bytes = 230 * 230 * many.lanes * many.narrow_lanes // 2
-    assert same(align(pairs, Scores(), mode, many), expected)
-    singly = [align([pair], Scores(), mode, one) for pair in pairs[:40]]
+    assert same(align(pairs, MatchScores(), mode, many), expected)
+    singly = [align([pair], MatchScores(), mode, one) for pair in pairs[:40]]
     assert [parsed(found)[0] for found in singly] == parsed(expected)[:40]
-    backwards = parsed(align(pairs[::-1], Scores(), mode, one))
+    backwards = parsed(align(pairs[::-1], MatchScores(), mode, one))
     assert backwards[::-1] == parsed(expected)
 
 
@@ -143,8 +143,8 @@ def test_who_stands_beside_a_pair_changes_nothing(backend: Backend, mode: Mode) 
     for seed in range(60, 100):
         draw = random.Random(seed)
         pairs = [pair for pair in (draw_long_pair(draw, 300) for _ in range(6)) if all(pair)]
-        alone = [parsed(align([pair], Scores(), mode, backend))[0] for pair in pairs]
-        assert parsed(align(pairs, Scores(), mode, backend)) == alone
+        alone = [parsed(align([pair], MatchScores(), mode, backend))[0] for pair in pairs]
+        assert parsed(align(pairs, MatchScores(), mode, backend)) == alone
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -154,17 +154,17 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     draw = random.Random(10)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
-    queries, targets = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
+    queries, targets = (sequences_from_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
     assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
-    found = align(pairs, Scores(), mode, backend, score_only, align_pairs)
-    assert same(found, align(pairs, Scores(), mode, roomy, score_only))
+    found = align(pairs, MatchScores(), mode, backend, score_only, align_pairs)
+    assert same(found, align(pairs, MatchScores(), mode, roomy, score_only))
 
 
 def test_letters_of_arrays_are_those_of_texts(backend: Backend) -> None:
     texts = ["ACGTUN", "", "acgtun", "R-*\n"]
     offsets = np.cumsum([0, *map(len, texts)])
-    by_array = letters_of_array(np.frombuffer("".join(texts).encode(), np.uint8), offsets, backend)
-    by_text = letters_of_texts([text.encode() for text in texts], backend)
+    by_array = sequences_from_letters(np.frombuffer("".join(texts).encode(), np.uint8), offsets, backend)
+    by_text = sequences_from_texts([text.encode() for text in texts], backend)
     for letters in (by_array, by_text):
         codes = backend.to_host(letters.codes)[: letters.count]
         assert codes.tolist() == [0, 1, 2, 3, 3, 4, 0, 1, 2, 3, 3, 4, 4, 4, 4, 4]
@@ -176,14 +176,14 @@ def test_letters_of_arrays_are_those_of_texts(backend: Backend) -> None:
 @pytest.mark.parametrize("offsets", [[], [0], [0, 3], [1, 4], [0, 3, 2, 4]])
 def test_offsets_that_are_none_are_refused(backend: Backend, offsets: list[int]) -> None:
     with pytest.raises(UsageError, match="offsets that ascend from 0 to the number of letters, 4"):
-        letters_of_array(np.frombuffer(b"ACGT", np.uint8), np.array(offsets, np.int64), backend)
+        sequences_from_letters(np.frombuffer(b"ACGT", np.uint8), np.array(offsets, np.int64), backend)
 
 
 def test_the_api_takes_texts_and_arrays(backends: str) -> None:
     texts = ["GATTACA", "ACGT"], ("TTGATTTACATT", b"ACGTT")
     found = readmap.align_pairs(*texts, mode="global", device=backends, threads=1)
     assert parsed(found) == [
-        Comparison(q, t, Scores(), Mode.GLOBAL).alignment
+        Comparison(q, t, MatchScores(), Mode.GLOBAL).alignment
         for q, t in zip(texts[0], ("TTGATTTACATT", "ACGTT"), strict=True)
     ]
     arrays = [
@@ -201,12 +201,12 @@ def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
     draw = random.Random(f"{mode}{count}")
     drawn = [draw_pair(draw, draw.choice([5, 60, 300])) for _ in range(60)]
     for pairs in ([], drawn[:1], drawn[:2], [("", "")] * 5, CORNERS, drawn):
-        sides = [array_of_texts([pair[side] for pair in pairs]) for side in (0, 1)]
+        sides = [concatenate_texts([pair[side] for pair in pairs]) for side in (0, 1)]
         for score_only in (False, True):
             found = []
             for devices in (1, count):
                 with team_of(backends, devices) as team:
-                    found.append(align_arrays(sides[0], sides[1], Scores(2, 3, 5, 1), mode, score_only, team))
+                    found.append(align_arrays(sides[0], sides[1], MatchScores(2, 3, 5, 1), mode, score_only, team))
             for one, other in zip(vars(found[0]).values(), vars(found[1]).values(), strict=True):
                 assert np.array_equal(one, other)
 

@@ -13,11 +13,11 @@ from readmap.errors import InternalError
 from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, MatchScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
-SCORES = Scores()
+SCORES = MatchScores()
 
 
 def sequences(texts: list[str]) -> Sequences:
@@ -25,7 +25,7 @@ def sequences(texts: list[str]) -> Sequences:
     return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
 
 
-def results(queries: list[str], targets: list[str], mode: Mode, scores: Scores, score_only: bool = False) -> Results:
+def results(queries: list[str], targets: list[str], mode: Mode, scores: MatchScores, score_only: bool = False) -> Results:
     sides = sequences(queries), sequences(targets)
     found = align_batch(*sides, scores, mode, open_backend("cpu", threads=2), score_only)
     return Results(*sides, np.zeros(len(queries), np.bool_), found, score_only, 0, 0)
@@ -42,8 +42,8 @@ def random_pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("scores", [SCORES, Scores(2, 0, 0, 1), Scores(5, 4, 8, 6)])
-def test_right_alignments_pass(mode: Mode, scores: Scores) -> None:
+@pytest.mark.parametrize("scores", [SCORES, MatchScores(2, 0, 0, 1), MatchScores(5, 4, 8, 6)])
+def test_right_alignments_pass(mode: Mode, scores: MatchScores) -> None:
     pairs = random_pairs(150, 1)
     check(results(*pairs, mode, scores), scores, mode)
     check(results(*pairs, mode, scores, score_only=True), scores, mode)

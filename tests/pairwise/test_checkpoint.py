@@ -13,7 +13,7 @@ from readmap.backend.team import Team
 from readmap.errors import DataError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.parameters import Scores, Settings
+from readmap.pairwise.parameters import MatchScores, CompareSettings
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
@@ -25,7 +25,7 @@ class Interrupted(Exception):
 @pytest.fixture
 def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """Small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
     opened = open_backend(backends, threads=1)
@@ -41,7 +41,7 @@ class Comparing:
         text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 20_000)
         texts = text, text[:900] + random_bases(random.Random(1), 40) + text[900:]
         self.sides = [Sequences.of([b"a"], [np.frombuffer(side.encode(), np.uint8)]) for side in texts]
-        self.settings = Settings(Scores(), score_only=score_only, checkpoint=folder)
+        self.settings = CompareSettings(MatchScores(), score_only=score_only, checkpoint=folder)
         self.folder = folder / "1-1-forward"
 
     def run(self, slabs: int | None = None) -> tuple[int, list[int]]:

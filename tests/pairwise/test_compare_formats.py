@@ -20,7 +20,7 @@ from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.comparison import compare_pairs
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
-from readmap.pairwise.parameters import Mode, Settings
+from readmap.pairwise.parameters import Mode, CompareSettings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -39,7 +39,7 @@ def sequences(texts: list[str], prefix: str) -> Sequences:
 
 
 def compare(
-    queries: list[str], targets: list[str], settings: Settings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
+    queries: list[str], targets: list[str], settings: CompareSettings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
 ) -> list[Results]:
     sides = sequences(queries, "q"), sequences(targets, "t")
     return list(compare_pairs(*sides, settings, mode, strand, Team.of(BACKEND), lambda done, total: None))
@@ -55,12 +55,12 @@ def written(format: ComparisonFormat, found: list[Results], targets: list[str]) 
 
 @pytest.fixture(scope="module")
 def three() -> list[Results]:
-    return compare(QUERIES, TARGETS, Settings())
+    return compare(QUERIES, TARGETS, CompareSettings())
 
 
 @pytest.fixture(scope="module")
 def three_scores() -> list[Results]:
-    return compare(QUERIES, TARGETS, Settings(score_only=True))
+    return compare(QUERIES, TARGETS, CompareSettings(score_only=True))
 
 
 def test_summary(three: list[Results], three_scores: list[Results]) -> None:
@@ -153,7 +153,7 @@ def random_pairs(count: int) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("strand", list(Strand))
 def test_sam_as_pysam_reads_it(tmp_path: Path, mode: Mode, strand: Strand) -> None:
     queries, targets = random_pairs(80)
-    found = compare(queries, targets, Settings(), mode, strand)
+    found = compare(queries, targets, CompareSettings(), mode, strand)
     (tmp_path / "x.sam").write_text(written(ComparisonFormat.SAM, found, targets))
     results = [result for each in found for result in each]
     with pysam.AlignmentFile(str(tmp_path / "x.sam")) as sam:
@@ -201,7 +201,7 @@ def test_blocks_of_a_long_alignment(strand: Strand) -> None:
     target = query[:50] + query[140:]  # the gap fills a line and more
     if strand is Strand.REVERSE:
         target = target[::-1].translate(str.maketrans("ACGT", "TGCA"))
-    found = compare([query], [target], Settings(), Mode.GLOBAL, strand)
+    found = compare([query], [target], CompareSettings(), Mode.GLOBAL, strand)
     lines = written(ComparisonFormat.TEXT, found, [target]).split("\n\n", 1)[1].splitlines()
     rows: dict[str, list[tuple[int, str, int]]] = {"Query": [], "Target": []}
     for line in lines:
@@ -243,7 +243,7 @@ def test_pairs_take_microseconds(format: ComparisonFormat) -> None:
 
 def test_names_that_are_no_text() -> None:
     side = Sequences([b"\xff\xc3\xa9"], np.frombuffer(b"ACGT", np.uint8), np.array([0, 4]))
-    found = align_batch(side, side, Settings().scores, Mode.LOCAL, BACKEND, False)
+    found = align_batch(side, side, CompareSettings().scores, Mode.LOCAL, BACKEND, False)
     results = Results(side, side, np.zeros(1, np.bool_), found, False, 0, 0)
     for format in {*ComparisonFormat} - {ComparisonFormat.SAM}:  # which takes no such name
         maker = writer(format, side, "1", "")

@@ -7,7 +7,7 @@ import pytest
 
 from readmap.backend import open_backend
 from readmap.pairwise.aligners import align_batch
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, MatchScores
 from readmap.pairwise.paths import Paths, find_paths, joined
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -25,7 +25,7 @@ def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: in
     letters = np.where(np.repeat(reverse[first:end], part.lengths), backwards.letters, part.letters)
     part = Sequences(part.names, letters, part.offsets)
     backend = open_backend("cpu", threads=2)
-    found = align_batch(part, targets.part(first, end), Scores(2, 3, 1, 1), Mode.LOCAL, backend, False)
+    found = align_batch(part, targets.part(first, end), MatchScores(2, 3, 1, 1), Mode.LOCAL, backend, False)
     return Results(part, targets.part(first, end), reverse[first:end], found, False, first, first)
 
 

@@ -13,7 +13,7 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import DataError, UsageError
 from readmap.pairwise import aligners, comparison
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -42,11 +42,11 @@ def pairwise(
     targets: list[str],
     mode: Mode = Mode.LOCAL,
     strand: Strand = Strand.FORWARD,
-    settings: Settings | None = None,
+    settings: CompareSettings | None = None,
 ) -> list[Result]:
     sides = sequences(queries), sequences(targets)
     found = comparison.compare_pairs(
-        *sides, settings or Settings(), mode, strand, Team.of(backend), lambda done, total: None
+        *sides, settings or CompareSettings(), mode, strand, Team.of(backend), lambda done, total: None
     )
     return [result for results in found for result in results]
 
@@ -58,8 +58,8 @@ def plain(result: Result) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("mode", list(Mode))
 def test_pairs_are_the_oracles(backend: Backend, mode: Mode) -> None:
-    queries, targets, scores = random_texts(60, 1), random_texts(60, 2), Scores(2, 3, 4, 1)
-    found = pairwise(backend, queries, targets, mode, settings=Settings(scores))
+    queries, targets, scores = random_texts(60, 1), random_texts(60, 2), MatchScores(2, 3, 4, 1)
+    found = pairwise(backend, queries, targets, mode, settings=CompareSettings(scores))
     for query, target, result in zip(queries, targets, found, strict=True):
         expected = Comparison(query, target, scores, mode).alignment
         assert result.score == expected.score
@@ -119,7 +119,7 @@ def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeyp
     for numbers in (range(50), range(1), range(3), range(0)):
         sides = (sequences([side[number] for number in numbers]) for side in (queries, targets))
         with Team.of(*opened) as team:
-            found = comparison.compare_pairs(*sides, Settings(), Mode.LOCAL, strand, team, lambda *cells: None)
+            found = comparison.compare_pairs(*sides, CompareSettings(), Mode.LOCAL, strand, team, lambda *cells: None)
             results = [plain(result) for each in found for result in each]
         assert results == list(map(plain, whole[: len(numbers)]))
     assert users == set(opened)
@@ -130,7 +130,7 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     sides = sequences(queries), sequences(targets)
     reported: list[tuple[int, int]] = []
     found = list(
-        comparison.compare_all(*sides, Settings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells))
+        comparison.compare_all(*sides, CompareSettings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells))
     )
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
@@ -151,12 +151,12 @@ def test_checkpoints_are_of_a_pair_and_a_strand(
 ) -> None:
     seen, align_long = [], aligners.align_long
 
-    def remember(query: Any, target: Any, settings: Settings, *rest: Any) -> Any:
+    def remember(query: Any, target: Any, settings: CompareSettings, *rest: Any) -> Any:
         seen.append(settings)
         return align_long(query, target, settings, *rest)
 
     monkeypatch.setattr(aligners, "align_long", remember)
-    asked = Settings(pruning=False, memory=7, checkpoint=tmp_path / "work")
+    asked = CompareSettings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
     list(comparison.compare_all(*sides, asked, Strand.BOTH, Team.of(backend), lambda *cells: None))
     assert [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen] == [
@@ -189,16 +189,16 @@ def test_records_without_partners(backend: Backend, counts: tuple[int, int], mes
     ],
 )
 def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str) -> None:
-    scores, few = Scores(1000, 1, 1000, 1000), [np.array([length]) for length in lengths]
+    scores, few = MatchScores(1000, 1, 1000, 1000), [np.array([length]) for length in lengths]
     with pytest.raises(UsageError, match=f"may reach {most}, expected less than 1,073,741,824"):
-        scores.expect_room(*few, mode)
-    Scores().expect_room(*few, mode)
-    scores.expect_room(np.array([1, 1_000]), np.array([1_000_000, 3_000]), mode)
+        scores.check_score_range(*few, mode)
+    MatchScores().check_score_range(*few, mode)
+    scores.check_score_range(np.array([1, 1_000]), np.array([1_000_000, 3_000]), mode)
 
 
 def test_scores_that_may_not_fit_are_refused_at_once() -> None:
     side: Any = sequences(["A" * 1_100_000])
-    settings, asked = Settings(Scores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
+    settings, asked = CompareSettings(MatchScores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
     team: Any = None
     with pytest.raises(UsageError, match="choose smaller scores"):
         next(comparison.compare_all(side, side, settings, Strand.FORWARD, team, lambda *cells: None))
@@ -211,7 +211,7 @@ def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
     for strand in Strand:
         whole = pairwise(backend, queries, targets, strand=strand)
         for one, other in zip(
-            whole, pairwise(backend, queries, targets, strand=strand, settings=Settings(score_only=True)), strict=True
+            whole, pairwise(backend, queries, targets, strand=strand, settings=CompareSettings(score_only=True)), strict=True
         ):
             assert (one.score, one.reverse, one.target_end) == (other.score, other.reverse, other.target_end)
             known = (one.query_start, -1) if one.reverse else (-1, one.query_end)
@@ -222,7 +222,7 @@ def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
 @pytest.mark.parametrize("score_only", [False, True])
 def test_an_empty_sequence(backend: Backend, score_only: bool) -> None:
     sides = sequences([""]), sequences(["ACGT"])
-    settings = Settings(score_only=score_only)
+    settings = CompareSettings(score_only=score_only)
     ((result,),) = comparison.compare_all(*sides, settings, Strand.BOTH, Team.of(backend), lambda *cells: None)
     assert result.is_empty
     assert (result.score, result.reverse) == (0, False)

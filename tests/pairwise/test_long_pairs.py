@@ -17,10 +17,10 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
-from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.letters import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Cell, DPMatrix
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.pairwise.sweep import matrix_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
@@ -36,29 +36,29 @@ def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
 @pytest.fixture
 def fine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
 
 
 def codes(text: str, backend: Backend) -> Any:
-    return letters_of_texts([text], backend).codes[: len(text)]
+    return sequences_from_texts([text], backend).codes[: len(text)]
 
 
-def align(pair: tuple[str, str], scores: Scores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
+def align(pair: tuple[str, str], scores: MatchScores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
     known, sides = {"progress"} & how.keys(), [codes(side, backend) for side in pair]
     own = {name: how.pop(name) for name in known}
-    return align_long([DPMatrix(*sides, scores, mode, backend)], Settings(scores, **how), Team.of(backend), **own)
+    return align_long([DPMatrix(*sides, scores, mode, backend)], CompareSettings(scores, **how), Team.of(backend), **own)
 
 
-def batch(pairs: list[tuple[str, str]], scores: Scores, mode: Mode, backend: Backend) -> PairAlignments:
-    sides = (letters_of_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
+def batch(pairs: list[tuple[str, str]], scores: MatchScores, mode: Mode, backend: Backend) -> PairAlignments:
+    sides = (sequences_from_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
     return align_batch(*sides, scores, mode, backend).on_host(backend)
 
 
 @MODES
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
-def test_alignments_are_the_oracles(backend: Backend, scores: Scores, mode: Mode) -> None:
+def test_alignments_are_the_oracles(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     for pair in [*CORNERS, *(draw_pair(draw, longest) for longest in (2, 9, 60))]:
         assert parsed(align(pair, scores, mode, backend)) == [Comparison(*pair, scores, mode).alignment], pair
@@ -68,7 +68,7 @@ def test_alignments_are_the_oracles(backend: Backend, scores: Scores, mode: Mode
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
 def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, memory: int, fine: None) -> None:
     draw = random.Random(f"{mode}{memory}")
-    for scores in (Scores(), Scores(2, 3, 5, 1), Scores(1, 1, 0, 1), Scores(100, 70, 300, 50)):
+    for scores in (MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)):
         pairs = [pair for pair in (draw_long_pair(draw, 2500) for _ in range(6)) if all(pair)]
         backend.scratch_bytes = max(backend.scratch_bytes, 1 << 30)  # for the batch
         expected = parsed(batch(pairs, scores, mode, backend))
@@ -84,18 +84,18 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
             assert (only.query_starts[0], only.target_starts[0], len(only.operations)) == (-1, -1, 0)
 
 
-@pytest.mark.parametrize(("mode", "height"), [(mode, height) for mode in Mode for height in Scores().heights(mode)])
+@pytest.mark.parametrize(("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().heights(mode)])
 def test_heights_change_nothing(
     backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many rows the lanes of a GPU have, with slabs, kept rows and columns, and last strips that fall short."""
     draw = random.Random(f"{mode}{height}")
     pairs = [pair for pair in (draw_long_pair(draw, 5000) for _ in range(4)) if all(pair)]
-    monkeypatch.setattr(Scores, "heights", lambda *_: {height: 1})
+    monkeypatch.setattr(MatchScores, "sweep_costs", lambda *_: {height: 1})
     backend.scratch_bytes = max(backend.scratch_bytes, 1 << 30)  # for the batch
-    for pair, expected in zip(pairs, parsed(batch(pairs, Scores(), mode, backend)), strict=True):
+    for pair, expected in zip(pairs, parsed(batch(pairs, MatchScores(), mode, backend)), strict=True):
         for memory in (1 << 18, 1 << 30):
-            assert parsed(align(pair, Scores(), mode, backend, memory=memory)) == [expected]
+            assert parsed(align(pair, MatchScores(), mode, backend, memory=memory)) == [expected]
 
 
 def test_a_height_with_which_no_group_is_idle() -> None:
@@ -103,7 +103,7 @@ def test_a_height_with_which_no_group_is_idle() -> None:
     gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
-        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), Scores(), Mode.LOCAL, gpu)
+        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), MatchScores(), Mode.LOCAL, gpu)
         return matrix.height(rows, rows, row_step)
 
     assert height(1_000_000) == 15
@@ -120,14 +120,14 @@ def test_a_height_with_which_no_group_is_idle() -> None:
 def test_ties_all_over_end_at_the_first(backend: Backend, fine: None) -> None:
     unit = random_bases(random.Random(3), 40)
     apart = ("N" * 20).join([unit] * 60)
-    found = align((apart, apart), Scores(1, 3, 3, 2), Mode.LOCAL, backend)
-    assert same(found, batch([(apart, apart)], Scores(1, 3, 3, 2), Mode.LOCAL, backend))
+    found = align((apart, apart), MatchScores(1, 3, 3, 2), Mode.LOCAL, backend)
+    assert same(found, batch([(apart, apart)], MatchScores(1, 3, 3, 2), Mode.LOCAL, backend))
     assert (found.query_ends[0], found.target_ends[0]) == (40, 40)
 
 
 def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
     text = random_bases(random.Random(4), 12_000)
-    matrix = DPMatrix(codes(text, backend), codes(text, backend), Scores(), Mode.LOCAL, backend)
+    matrix = DPMatrix(codes(text, backend), codes(text, backend), MatchScores(), Mode.LOCAL, backend)
     skipped = {}
     for prunes in (True, False):
         best = backend.full(1, 0, np.int32)
@@ -141,8 +141,8 @@ def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
 def test_borders_are_the_matrix(backend: Backend) -> None:
     draw = random.Random(6)
     query, target = random_bases(draw, 530), random_bases(draw, 400)
-    comparison = Comparison(query, target, Scores(), Mode.GLOBAL)
-    matrix = DPMatrix(codes(query, backend), codes(target, backend), Scores(), Mode.GLOBAL, backend)
+    comparison = Comparison(query, target, MatchScores(), Mode.GLOBAL)
+    matrix = DPMatrix(codes(query, backend), codes(target, backend), MatchScores(), Mode.GLOBAL, backend)
     borders, host = matrix_borders(matrix), backend.to_host
     swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 130)
     table: NDArray[Any] = np.array(comparison.matrices[0])
@@ -169,7 +169,7 @@ def test_an_interrupted_comparison_goes_on(
     draw = random.Random(7)
     text = random_bases(draw, 8000 if backend.lanes == 1 else 40_000)
     pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
-    expected = align(pair, Scores(), mode, backend, score_only=score_only)
+    expected = align(pair, MatchScores(), mode, backend, score_only=score_only)
     reported: list[int] = []
 
     def progress(done: int, total: int) -> None:
@@ -178,15 +178,15 @@ def test_an_interrupted_comparison_goes_on(
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+        align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert (folder / "state.npz").exists()
     with pytest.raises(DataError, match="expected work on this comparison, found that of other sequences"):
-        align((pair[1], pair[0]), Scores(), mode, backend, score_only=score_only, checkpoint=folder)
-    found = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+        align((pair[1], pair[0]), MatchScores(), mode, backend, score_only=score_only, checkpoint=folder)
+    found = align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(found, expected)
     assert reported[2] < reported[3] == min(reported[3:])
     count = len(reported)
-    again = align(pair, Scores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
+    again = align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(again, expected)
     assert len(reported) == count
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
@@ -202,18 +202,18 @@ def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Pa
 
     text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 30_000)
     with pytest.raises(Interrupted):
-        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
+        align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
     assert (tmp_path / name).exists()
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=f"{name}: expected what a comparison keeps, found something else"):
-        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=tmp_path)
+        align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path)
 
 
 def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> None:
     folder = tmp_path / "1-1-forward"
     folder.mkdir()
     (folder / "notes").touch()
-    found = align(("ACGT", "ACGT"), Scores(), Mode.LOCAL, backend, checkpoint=folder)
+    found = align(("ACGT", "ACGT"), MatchScores(), Mode.LOCAL, backend, checkpoint=folder)
     assert found.cigars() == ["4="]
     checkpoint.forget(tmp_path)
     assert [path.name for path in folder.iterdir()] == ["notes"]
@@ -235,8 +235,8 @@ def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
 
     monkeypatch.setattr(checkpoint.np, "savez", fail)
     with pytest.raises(Interrupted):
-        align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=folder)
-    found = align((text, text), Scores(), Mode.LOCAL, backend, checkpoint=folder)
+        align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=folder)
+    found = align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=folder)
     assert found.cigars() == [f"{len(text)}="]
 
 
@@ -247,5 +247,5 @@ def test_the_herpesviruses_end_where_the_paper_says(backends: str, shared: Path)
     backend = open_backend(backends)
     names = (shared / "data/pairs" / f"{name}.fa.gz" for name in ("NC_000898", "NC_007605"))
     pair = tuple(read_sequences(str(name), 1).letters.tobytes().decode() for name in names)
-    found = align((pair[0], pair[1]), Scores(), Mode.LOCAL, backend, score_only=True)
+    found = align((pair[0], pair[1]), MatchScores(), Mode.LOCAL, backend, score_only=True)
     assert (found.scores[0], found.query_ends[0], found.target_ends[0]) == (18, 41058, 44353)

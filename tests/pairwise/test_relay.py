@@ -19,10 +19,10 @@ from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.pairwise import checkpoint, grid, long_pairs, relay, shares
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.letters import letters_of_texts
+from readmap.pairwise.letters import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.pairwise.shares import Plan, ColumnBlock, column_ranges, plan
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -38,7 +38,7 @@ class Interrupted(Exception):
 @pytest.fixture
 def fine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
 
@@ -57,17 +57,17 @@ def several(name: str, count: int) -> list[Backend]:
 
 
 def align(
-    pair: tuple[str, str], mode: Mode, backends: list[Backend], scores: Scores | None = None, **how: Any
+    pair: tuple[str, str], mode: Mode, backends: list[Backend], scores: MatchScores | None = None, **how: Any
 ) -> PairAlignments:
     progress = how.pop("progress", lambda done, total: None)
-    scores = scores or Scores()
+    scores = scores or MatchScores()
 
     def matrix(backend: Backend) -> DPMatrix:
-        query, target = (letters_of_texts([side], backend).codes[: len(side)] for side in pair)
+        query, target = (sequences_from_texts([side], backend).codes[: len(side)] for side in pair)
         return DPMatrix(query, target, scores, mode, backend)
 
     with Team.of(*backends) as team:
-        return align_long(team.each(matrix, team.backends), Settings(scores, **how), team, progress)
+        return align_long(team.each(matrix, team.backends), CompareSettings(scores, **how), team, progress)
 
 
 @COUNTS
@@ -78,7 +78,7 @@ def test_any_number_finds_the_same(backends: str, mode: Mode, count: int) -> Non
     pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
     pairs.append((random_bases(draw, 2000), random_bases(draw, 3000)))
     for pair in pairs:
-        scores = draw.choice([Scores(), Scores(2, 3, 5, 1), Scores(1, 1, 0, 1), Scores(100, 70, 300, 50)])
+        scores = draw.choice([MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)])
         for memory in (1 << 16, 1 << 30):
             for how in ({}, {"pruning": False}, {"score_only": True}):
                 expected = align(pair, mode, several(backends, 1), scores, memory=memory, **how)
@@ -137,7 +137,7 @@ def test_both_strands(backends: str) -> None:
         found = []
         for count in (1, 3):
             with Team.of(*several(backends, count)) as team:
-                (results,) = compare_all(*sides, Settings(), strand, team, lambda done, total: None)
+                (results,) = compare_all(*sides, CompareSettings(), strand, team, lambda done, total: None)
             found.append(next(iter(results)))
         assert found[1].reverse == (strand is not Strand.FORWARD)
         assert [str(field) for field in found[0]] == [str(field) for field in found[1]]
@@ -293,7 +293,7 @@ def test_the_plan_of_the_largest() -> None:
     gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
 
     def of(rows: int, columns: int, devices: int) -> Plan:
-        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), Scores(), Mode.LOCAL, gpu)
+        matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), MatchScores(), Mode.LOCAL, gpu)
         return plan(matrix, devices, 4)
 
     assert of(30_000_000, 30_000_000, 1) == Plan(4, 1)

@@ -21,11 +21,11 @@ from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
 from readmap.pairwise.checker import check
-from readmap.pairwise.letters import DeviceSequences, letters_of_codes
+from readmap.pairwise.letters import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import CODES, Mode, Settings, Substitution
+from readmap.pairwise.parameters import CODES, Mode, CompareSettings, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -42,13 +42,13 @@ def blosum() -> Table:
 
 
 SCHEMES = {
-    "BLOSUM62": Substitution(blosum(), 11, 1),
-    "BLOSUM62, linear gaps": Substitution(blosum(), 0, 3),
-    "letters that do not match themselves": Substitution(drawn(1, -6, 5, (-4, 0)), 4, 1),
-    "large": Substitution(drawn(2, -900, 200, (100, 1000)), 1000, 150),
-    "dear": Substitution(drawn(4, -(1 << 30), 3, (1, 6)), 7, 2),
-    "lopsided": Substitution(np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32), 5, 2),
-    "nothing is worth a thing": Substitution(drawn(5, -9, 0, (-3, 0)), 2, 1),
+    "BLOSUM62": SubstitutionScores(blosum(), 11, 1),
+    "BLOSUM62, linear gaps": SubstitutionScores(blosum(), 0, 3),
+    "letters that do not match themselves": SubstitutionScores(drawn(1, -6, 5, (-4, 0)), 4, 1),
+    "large": SubstitutionScores(drawn(2, -900, 200, (100, 1000)), 1000, 150),
+    "dear": SubstitutionScores(drawn(4, -(1 << 30), 3, (1, 6)), 7, 2),
+    "lopsided": SubstitutionScores(np.random.default_rng(3).integers(-6, 5, (CODES, CODES), np.int32), 5, 2),
+    "nothing is worth a thing": SubstitutionScores(drawn(5, -9, 0, (-3, 0)), 2, 1),
 }
 SYMMETRIC = [name for name in SCHEMES if name not in ("lopsided", "dear")]
 
@@ -78,21 +78,21 @@ def coded(texts: list[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def letters_of(texts: list[str], backend: Backend) -> DeviceSequences:
-    return letters_of_codes(*coded(texts), backend)
+    return sequences_from_codes(*coded(texts), backend)
 
 
 def align(
-    pairs: list[Pair], scores: Substitution, backend: Backend, score_only: bool = False, how: Any = align_pairs
+    pairs: list[Pair], scores: SubstitutionScores, backend: Backend, score_only: bool = False, how: Any = align_pairs
 ) -> PairAlignments:
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
     found: PairAlignments = how(queries, targets, scores, Mode.LOCAL, backend, score_only)
     return found.on_host(backend)
 
 
-def align_one(pair: Pair, scores: Substitution, backend: Backend, **how: Any) -> PairAlignments:
+def align_one(pair: Pair, scores: SubstitutionScores, backend: Backend, **how: Any) -> PairAlignments:
     query, target = (letters_of([side], backend).codes[: len(side)] for side in pair)
     matrix = DPMatrix(query, target, scores, Mode.LOCAL, backend)
-    return align_long([matrix], Settings(scores, **how), Team.of(backend))
+    return align_long([matrix], CompareSettings(scores, **how), Team.of(backend))
 
 
 def results(pairs: list[Pair], found: PairAlignments) -> Results:
@@ -114,7 +114,7 @@ def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
         assert parsed(align_one(pair, scores, backend)) == [alignment], pair
 
 
-def parasails(pair: Pair, scores: Substitution) -> int:
+def parasails(pair: Pair, scores: SubstitutionScores) -> int:
     """The score that parasail finds, of a symmetric matrix; its striped functions miss some where gaps are linear."""
     matrix = parasail.matrix_create(LETTERS[:26], 1, -1)
     for i, j in itertools.product(range(27), repeat=2):
@@ -148,7 +148,7 @@ def test_scores_are_those_of_parasails_own_matrix(backend: Backend) -> None:
 def test_the_long_way_is_that_of_batches(
     backend: Backend, name: str, memory: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(grid, "TRACED", 150)
+    monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
     draw, scores = random.Random(f"{name}{memory}"), SCHEMES[name]
@@ -197,18 +197,18 @@ def _rare() -> Table:
     return table
 
 
-RARE = Substitution(_rare(), 11, 1)
+RARE = SubstitutionScores(_rare(), 11, 1)
 
 
 def test_the_last_code_is_no_letter(backend: Backend) -> None:
     table = np.full((CODES, CODES), 7, np.int32)
     codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
-    letters = letters_of_codes(codes, np.array([0, 7]), backend)
-    scores = Substitution(table, 100, 1)
+    letters = sequences_from_codes(codes, np.array([0, 7]), backend)
+    scores = SubstitutionScores(table, 100, 1)
     matrix = DPMatrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
     for found in (
         align_pairs(letters, letters, scores, Mode.LOCAL, backend).on_host(backend),
-        align_long([matrix], Settings(scores), Team.of(backend)),
+        align_long([matrix], CompareSettings(scores), Team.of(backend)),
     ):
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
 
@@ -216,20 +216,20 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
 def test_what_is_refused() -> None:
     backend = open_backend("cpu", threads=1)
     with pytest.raises(UsageError, match=r"the shape of a matrix is \(27, 27\), expected \(32, 32\)"):
-        Substitution(np.zeros((27, 27), np.int32), 11, 1)
+        SubstitutionScores(np.zeros((27, 27), np.int32), 11, 1)
     with pytest.raises(UsageError, match="highest score of a matrix is 1001, expected 1000 at most"):
-        Substitution(np.full((CODES, CODES), 1001, np.int32), 11, 1)
+        SubstitutionScores(np.full((CODES, CODES), 1001, np.int32), 11, 1)
     with pytest.raises(UsageError, match="gap extend is 0, expected 1 to 1000"):
-        Substitution(blosum(), 11, 0)
+        SubstitutionScores(blosum(), 11, 0)
     with pytest.raises(ValueError, match="a code is 32, expected less than 32"):
-        letters_of_codes(np.array([3, 32], np.uint8), np.array([0, 2]), backend)
+        sequences_from_codes(np.array([3, 32], np.uint8), np.array([0, 2]), backend)
     with pytest.raises(UsageError, match="offsets that ascend from 0 to the number of letters, 2"):
-        letters_of_codes(np.array([3, 31], np.uint8), np.array([0, 3]), backend)
+        sequences_from_codes(np.array([3, 31], np.uint8), np.array([0, 3]), backend)
     letters = letters_of(["WW"], backend)
     with pytest.raises(ValueError, match="mode is global, expected local"):
         align_pairs(letters, letters, SCHEMES["BLOSUM62"], Mode.GLOBAL, backend)
     with pytest.raises(UsageError, match="scores of 1,100,000 letters with 2,000,000 may reach 1,100,000,000"):
-        Substitution(np.full((CODES, CODES), 1000, np.int32), 0, 1).expect_room(
+        SubstitutionScores(np.full((CODES, CODES), 1000, np.int32), 0, 1).check_score_range(
             np.array([1_100_000]), np.array([2_000_000]), Mode.LOCAL
         )
 
@@ -238,7 +238,7 @@ def test_the_repr_has_all_of_a_matrix() -> None:
     """A checkpoint knows its comparison by it."""
     one, other = blosum(), blosum()
     other[20, 20] += 1
-    assert repr(Substitution(one, 11, 1)) != repr(Substitution(other, 11, 1))
+    assert repr(SubstitutionScores(one, 11, 1)) != repr(SubstitutionScores(other, 11, 1))
 
 
 def test_faults_are_found() -> None:

@@ -15,8 +15,8 @@ import pytest
 from oracles.comparison import Comparison
 
 from readmap.backend import open_backend
-from readmap.pairwise.letters import letters_of_texts
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.letters import sequences_from_texts
+from readmap.pairwise.parameters import Mode, MatchScores
 
 HAS_PARASAIL = find_spec("parasail") is not None
 SMALL = ["--bases", "700", "300", "--similar", "5000", "--runs", "1"]
@@ -79,14 +79,14 @@ def test_inputs_are_as_similar_as_they_are_called(script: Any) -> None:
 
     pair = inputs.similar_pair(2000, 0.05)
     query, target = (side.tobytes().decode() for side in pair[1:])
-    alignment = Comparison(query[:400], target[:400], Scores(), Mode.LOCAL).alignment
+    alignment = Comparison(query[:400], target[:400], MatchScores(), Mode.LOCAL).alignment
     assert alignment.score > 150
     assert query != target
     queries, targets = inputs.short_pairs(30)
     for one, other in zip(queries, targets, strict=True):
         assert (len(one), len(other)) == (150, 250)
     for one, other in list(zip(queries, targets, strict=True))[:5]:
-        found = Comparison(one.tobytes().decode(), other.tobytes().decode(), Scores(), Mode.LOCAL).alignment
+        found = Comparison(one.tobytes().decode(), other.tobytes().decode(), MatchScores(), Mode.LOCAL).alignment
         assert found.score > 20
     assert np.array_equal(queries.letters, inputs.short_pairs(30)[0].letters)
 
@@ -201,6 +201,6 @@ def test_kernels_are_timed_between_events(script: Any) -> None:
     backend = open_backend("cpu", 1)
     stand_in = SimpleNamespace(Event=Event, get_elapsed_time=lambda begin, end: float(end.at - begin.at))
     backend.xp = SimpleNamespace(cuda=stand_in, ndarray=np.ndarray)  # type: ignore[assignment]
-    rows = kernels_of(lambda: [letters_of_texts(["ACGT"], backend) for _ in range(2)], backend)
+    rows = kernels_of(lambda: [sequences_from_texts(["ACGT"], backend) for _ in range(2)], backend)
     assert rows == [{"kernel": "encode_letters", "launches": 2, "milliseconds": 2.0}]
     assert "run" not in vars(backend)

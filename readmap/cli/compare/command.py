@@ -15,8 +15,8 @@ from readmap.cli.compare.run import ComparisonRun
 from readmap.formats.output import ByteSink
 from readmap.formats.wording import printable
 from readmap.formats.writer import Writer
-from readmap.pairwise.checkpoint import forget
-from readmap.pairwise.comparison import expect_partners
+from readmap.pairwise.checkpoint import remove_checkpoints
+from readmap.pairwise.comparison import check_same_count
 from readmap.pairwise.formats import writer
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import read_sequences
@@ -59,7 +59,7 @@ def compare(context: typer.Context, options: Options) -> None:
         record = run.record() | names | {"format": str(output.format), "seconds": seconds}
         report.finish(record, list(outputs.values()))
         if checkpoint:
-            forget(checkpoint)
+            remove_checkpoints(checkpoint)
         for line in [run.line(), report.cost()]:
             report.say(line)
 
@@ -72,7 +72,7 @@ def _read(options: Options, team: Team, show: Show) -> ComparisonRun:
         files.append(read_sequences(path, options.resources.workers))
     queries, targets = files
     if options.pairs.in_pairs:
-        expect_partners(queries, targets)
+        check_same_count(queries, targets)
     return ComparisonRun(options, queries, targets, team)
 
 

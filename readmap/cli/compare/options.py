@@ -25,10 +25,10 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
 from readmap.formats.output import format_by_ending
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.strand import Strand
 
-SCORES = Scores()
+SCORES = MatchScores()
 GAP_FIRST = SCORES.gap_open + SCORES.gap_extend
 
 
@@ -88,9 +88,9 @@ class AlignmentOptions:
     )
     score_only: bool = flag("--score-only", "Find the scores and where they end, without the alignments.")
 
-    def scores(self) -> Scores:
+    def scores(self) -> MatchScores:
         """The scores; raises UsageError where a gap's first letter costs less than a further one."""
-        return Scores.of_first_gap(self.match, self.mismatch, self.gap_first, self.gap_extend)
+        return MatchScores.from_gap_first(self.match, self.mismatch, self.gap_first, self.gap_extend)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +128,12 @@ class Options:
     resources: SharedResources
     report: ReportOptions
 
-    def settings(self) -> Settings:
+    def settings(self) -> CompareSettings:
         """How long sequences are compared; raises UsageError where the scores contradict each other."""
         long, alignment = self.long, self.alignment
         folder = Path(long.checkpoint) if long.checkpoint else None
         memory = parse_size("--memory", long.memory)
-        return Settings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
+        return CompareSettings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
 
 
 def refuse_conflicts(context: typer.Context, options: Options) -> None:

@@ -11,7 +11,7 @@ from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
 from readmap.cli.common.resources import describe_devices
 from readmap.cli.compare.options import Options
 from readmap.formats.wording import pluralize
-from readmap.pairwise.comparison import cells_of, compare_all, compare_pairs
+from readmap.pairwise.comparison import count_cells, compare_all, compare_pairs
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -26,7 +26,7 @@ class ComparisonRun:
         self._options, self._team = options, team
         self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
         self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
-        self._cells = cells_of(queries, targets, self._strand, self._in_pairs)
+        self._cells = count_cells(queries, targets, self._strand, self._in_pairs)
         self._pairs, self._aligned, self.timer = 0, 0, Timer()
 
     def results(self, progress: Callable[[int, int], None]) -> Iterator[Results]:

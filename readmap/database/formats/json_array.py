@@ -44,7 +44,7 @@ def _members(hit: ScanHit, are_nucleotides: bool) -> dict[str, Any]:
         "identities": hit.equal,
         "positives": hit.positives,
         "mismatches": hit.different,
-        "gap_openings": hit.openings,
+        "gap_openings": hit.gap_openings,
         "gap_letters": hit.gaps,
         "cigar": hit.cigar.decode(),
     }

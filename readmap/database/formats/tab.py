@@ -82,7 +82,7 @@ COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
     "mismatch": lambda results, hit: hit.different,
     "positive": lambda results, hit: hit.positives,
     "ppos": lambda results, hit: _percent(hit.positives, hit.size, 2),
-    "gapopen": lambda results, hit: hit.openings,
+    "gapopen": lambda results, hit: hit.gap_openings,
     "gaps": lambda results, hit: hit.gaps,
     "btop": lambda results, hit: _btop(hit),
     "cigar": lambda results, hit: hit.cigar.decode(),

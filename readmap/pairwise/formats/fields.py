@@ -32,7 +32,7 @@ def values(result: Result) -> tuple[Value, ...]:
         result.score,
         None if result.identity is None else round(result.identity, DIGITS),
         result.columns or None,
-        result.openings if result.cigar else None,
+        result.gap_openings if result.cigar else None,
         result.gaps if result.cigar else None,
         result.cigar.decode() or None,
     )

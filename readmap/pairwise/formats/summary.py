@@ -26,7 +26,7 @@ def lines(result: Result) -> Iterator[tuple[str, str]]:
         return
     yield "identity", f"{result.identity:.2%} of {result.columns:,} columns: {result.different:,} differ"
     letters = f" of {result.gaps:,} letters: {result.inserted:,} of the query, {result.deleted:,} of the target"
-    yield "gaps", f"{result.openings:,}{letters if result.gaps else ''}"
+    yield "gaps", f"{result.gap_openings:,}{letters if result.gaps else ''}"
 
 
 def _sequence(name: bytes, length: int, start: int, end: int) -> str:

@@ -16,9 +16,9 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import aligners, checker
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import letters_of_array
+from readmap.pairwise.letters import sequences_from_letters
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, Scores, Settings
+from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -27,7 +27,7 @@ RATES = (0.02, 0.1, 0.3)  # of their differences
 LITTLE = 1 << 20  # bytes of special rows and columns, with which tiles are swept again
 FEW, FEW_OF_PEER = 20_000, 3_000  # pairs of a batch
 
-SCORE = Settings(score_only=True, pruning=False)
+SCORE = CompareSettings(score_only=True, pruning=False)
 
 
 def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
@@ -40,9 +40,9 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
         checked["herpesviruses"] = {"score": score, "query_end": end[0], "target_end": end[1]}
     ways = {}
     for name, one in backends_to_check(options, backend).items():
-        ways[name] = one, Settings()
-        ways[f"{name}, unpruned"] = one, Settings(pruning=False)
-        ways[f"{name}, little memory"] = one, Settings(memory=LITTLE)
+        ways[name] = one, CompareSettings()
+        ways[f"{name}, unpruned"] = one, CompareSettings(pruning=False)
+        ways[f"{name}, little memory"] = one, CompareSettings(memory=LITTLE)
     for pair in (similar_pair(bases=MIDDLE, rate=rate) for rate in RATES):
         found = {name: align_long(pair, settings, one) for name, (one, settings) in ways.items()}
         _expect_same(found, pair.name)
@@ -59,7 +59,7 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
     }
 
 
-def align_long(pair: Pair, settings: Settings, backend: Backend) -> PairAlignments:
+def align_long(pair: Pair, settings: CompareSettings, backend: Backend) -> PairAlignments:
     return aligners.align_long(pair.query, pair.target, settings, Team.of(backend), lambda done, total: None)
 
 
@@ -91,8 +91,8 @@ def align_batch(
     queries: Sequences, targets: Sequences, mode: Mode, backend: Backend, score_only: bool = False
 ) -> PairAlignments:
     """On the device."""
-    sides = (letters_of_array(side.letters, side.offsets, backend) for side in (queries, targets))
-    return align_pairs(*sides, Scores(), mode, backend, score_only)
+    sides = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
+    return align_pairs(*sides, MatchScores(), mode, backend, score_only)
 
 
 def texts(side: Sequences) -> list[str]:
@@ -109,7 +109,7 @@ def _expect_same(found: Mapping[str, PairAlignments], what: str) -> None:
 
 def _rescore(queries: Sequences, targets: Sequences, found: PairAlignments, mode: Mode) -> None:
     try:
-        checker.check(Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0), Scores(), mode)
+        checker.check(Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0), MatchScores(), mode)
     except InternalError as error:
         _fail(str(error))
 

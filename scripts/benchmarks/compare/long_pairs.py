@@ -14,7 +14,7 @@ from benchmarks.compare.checks import SCORE, align_long, check_long, end_of
 from benchmarks.compare.inputs import HERPESVIRUSES, PAIRS, Pair, herpesviruses, random_pair, similar_pair
 from benchmarks.compare.times import gcups, seconds_in_turn
 from readmap.backend import Backend, open_backend
-from readmap.pairwise.parameters import Mode, Settings
+from readmap.pairwise.parameters import Mode, CompareSettings
 
 # bases of the random sequences: on the GPU those of the paper, and one more
 SIZES = {
@@ -24,7 +24,7 @@ SIZES = {
 SIMILAR, RATE = {"cpu": 100_000, "cuda": 4_000_000}, 0.01
 PEER_CELLS = 1 << 36  # of a matrix, the most that parasail is asked for
 
-KINDS = {"score, unpruned": SCORE, "score": Settings(score_only=True), "alignment": Settings()}
+KINDS = {"score, unpruned": SCORE, "score": CompareSettings(score_only=True), "alignment": CompareSettings()}
 
 
 def benchmark_compare(options: Options) -> tuple[Row, Row]:
@@ -93,7 +93,7 @@ def time_similar(pair: Pair, backend: Backend, runs: int) -> list[Row]:
     """A row for each of: the score of the whole matrix, that with pruning, the alignment, as the command finds it."""
     ends = {}
 
-    def work(name: str, settings: Settings) -> Callable[[], Any]:
+    def work(name: str, settings: CompareSettings) -> Callable[[], Any]:
         def align() -> None:
             ends[name] = end_of(align_long(pair, settings, backend))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from readmap.pairwise.parameters import Mode, Scores
+from readmap.pairwise.parameters import Mode, MatchScores
 
 #: What its functions call our modes.
 NAMES = {Mode.LOCAL: "sw", Mode.GLOBAL: "nw", Mode.SEMIGLOBAL: "sg_dx"}
@@ -26,7 +26,7 @@ def aligner(mode: Mode, traced: bool = False, bits: int = 16) -> Align:
     """Its function for a pair, with our scores; traced: with the CIGAR, which it makes when it is asked for."""
     import parasail  # may be missing
 
-    scores = Scores()
+    scores = MatchScores()
     matrix = parasail.matrix_create("ACGT", scores.match, -scores.mismatch)
     function = getattr(parasail, name_of(mode, traced, bits))
 
