@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.database.letters import LETTERS as LETTERS_BY_CODE
 from readmap.errors import DataError, UsageError
 from readmap.formats.faults import naming
-from readmap.pairwise.parameters import CODES, MOST
+from readmap.pairwise.parameters import CODES, MAX_SCORE
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
 STANDARD = {
@@ -73,8 +73,8 @@ def standard(name: str) -> ScoreMatrix:
 def nucleotides(match: int, mismatch: int) -> ScoreMatrix:
     """A, C, G and T score `match` with themselves; all else costs `mismatch`, an ambiguous letter with itself too."""
     for name, value, least in (("match", match, 1), ("mismatch", mismatch, 0)):
-        if not least <= value <= MOST:
-            raise UsageError(f"{name} is {value}, expected {least} to {MOST}")
+        if not least <= value <= MAX_SCORE:
+            raise UsageError(f"{name} is {value}, expected {least} to {MAX_SCORE}")
     scores = np.full((CODES, CODES), -mismatch, np.int32)
     bases = [LETTERS.index(base) for base in "ACGT"]
     scores[bases, bases] = match
@@ -190,6 +190,6 @@ def _score(word: str) -> int:
         score = int(word)
     except ValueError:
         raise ValueError(f"expected an integer score, found {word[:20]!r}") from None
-    if not -MOST <= score <= MOST:
-        raise ValueError(f"expected a score from {-MOST} to {MOST}, found {word[:20]}")
+    if not -MAX_SCORE <= score <= MAX_SCORE:
+        raise ValueError(f"expected a score from {-MAX_SCORE} to {MAX_SCORE}, found {word[:20]}")
     return score

@@ -114,7 +114,7 @@ def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backe
     queries = Sequences.of(names, [pair.query for pair in pairs])
     subjects = Sequences.of(names, [pair.subject for pair in pairs])
     codes, targets = (sequences_from_codes(side.letters, side.offsets, backend) for side in (queries, subjects))
-    found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).on_host(backend)
+    found = align_pairs(codes, targets, scores, Mode.LOCAL, backend).to_host(backend)
     expected = np.array([pair.score for pair in pairs], np.int32)
     wrong = np.flatnonzero(found.scores != expected)
     if len(wrong):

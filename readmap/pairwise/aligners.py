@@ -25,7 +25,7 @@ def align_batch(
 ) -> PairAlignments:
     """The alignment of query i with target i, for all of them."""
     rows, columns = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
-    return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).on_host(backend)
+    return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).to_host(backend)
 
 
 def align_long(

@@ -49,7 +49,7 @@ class PairAlignments:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def on_host(self, backend: Backend) -> PairAlignments:
+    def to_host(self, backend: Backend) -> PairAlignments:
         """The alignments in arrays of NumPy's."""
         return PairAlignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
 

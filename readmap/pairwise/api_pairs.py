@@ -12,7 +12,7 @@ from readmap.backend import Backend, Gpus
 from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.letters import Bytes, Integers, concatenate_texts, lengths_of, sequences_from_letters
+from readmap.pairwise.letters import Bytes, Integers, concatenate_texts, checked_lengths, sequences_from_letters
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import Mode, MatchScores
 
@@ -69,14 +69,14 @@ def align_arrays(
     queries: Given, targets: Given, scores: MatchScores, mode: Mode, score_only: bool, team: Team
 ) -> PairAlignments:
     """The alignments, on the host, of which each device makes a part with about as many cells."""
-    rows, columns = (lengths_of(offsets, len(letters)) for letters, offsets in (queries, targets))
+    rows, columns = (checked_lengths(offsets, len(letters)) for letters, offsets in (queries, targets))
     if len(rows) != len(columns):
         raise UsageError(f"expected as many targets as queries, found {len(columns)} and {len(rows)}")
     scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
         given, others = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
-        return align_letters(given, others, scores, mode, backend, score_only).on_host(backend)
+        return align_letters(given, others, scores, mode, backend, score_only).to_host(backend)
 
     cells = np.cumsum(rows * columns)
     column_ranges = {int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)}

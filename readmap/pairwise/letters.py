@@ -70,11 +70,11 @@ def sequences_from_codes(codes: Bytes, offsets: Integers, backend: Backend) -> D
 
 def _letters(codes: Array, offsets: Integers, backend: Backend) -> DeviceSequences:
     """The sequences of these codes, with their pad; UsageError as in sequences_from_letters."""
-    lengths = lengths_of(offsets, len(codes) - PAD)
+    lengths = checked_lengths(offsets, len(codes) - PAD)
     return DeviceSequences(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
 
-def lengths_of(offsets: Integers, count: int) -> Integers:
+def checked_lengths(offsets: Integers, count: int) -> Integers:
     """The lengths of sequences; UsageError where offsets do not ascend from 0 to the number of all letters."""
     lengths = np.diff(offsets)
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count or np.any(lengths < 0):

@@ -38,7 +38,7 @@ def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments
 
     found: on the host.
     """
-    host, begin = batch.on_host(backend), 0
+    host, begin = batch.to_host(backend), 0
     parts = []
     for number, own in zip(numbers.tolist(), found, strict=True):
         parts += [host.part(begin, number), own]

@@ -26,7 +26,7 @@ GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU
 CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
 
 #: The most that two letters score, or that a mismatch or the parts of a gap cost.
-MOST = 1000
+MAX_SCORE = 1000
 
 
 class Mode(StrEnum):
@@ -109,8 +109,8 @@ class ScoringScheme(ABC):
 
     def _expect_within(self, **lowest: int) -> None:
         for name, least in lowest.items():
-            if not least <= getattr(self, name) <= MOST:
-                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to {MOST}")
+            if not least <= getattr(self, name) <= MAX_SCORE:
+                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to {MAX_SCORE}")
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ class SubstitutionScores(ScoringScheme):
         self._expect_within(gap_open=0, gap_extend=1)
         if self.scores.shape != (CODES, CODES):
             raise UsageError(f"the shape of a matrix is {self.scores.shape}, expected {(CODES, CODES)}")
-        if self.highest > MOST:
-            raise UsageError(f"the highest score of a matrix is {self.highest}, expected {MOST} at most")
+        if self.highest > MAX_SCORE:
+            raise UsageError(f"the highest score of a matrix is {self.highest}, expected {MAX_SCORE} at most")
 
     def __repr__(self) -> str:
         """All of it, where NumPy's would leave out most."""

@@ -290,7 +290,7 @@ def aligned(queries: list[str], subjects: list[str], costs: ScanScoring, backend
     for texts in (queries, subjects):
         codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
         letters.append(sequences_from_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
-    return parsed(align_pairs(*letters, costs.substitution(), Mode.LOCAL, backend).on_host(backend))
+    return parsed(align_pairs(*letters, costs.substitution(), Mode.LOCAL, backend).to_host(backend))
 
 
 def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:

@@ -35,7 +35,7 @@ def align(
     queries, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     letters = sequences_from_texts(queries, backend), sequences_from_texts(targets, backend)
     found: PairAlignments = how(*letters, scores, mode, backend, score_only)
-    return found.on_host(backend)
+    return found.to_host(backend)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

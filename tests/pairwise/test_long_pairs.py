@@ -53,7 +53,7 @@ def align(pair: tuple[str, str], scores: MatchScores, mode: Mode, backend: Backe
 
 def batch(pairs: list[tuple[str, str]], scores: MatchScores, mode: Mode, backend: Backend) -> PairAlignments:
     sides = (sequences_from_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
-    return align_batch(*sides, scores, mode, backend).on_host(backend)
+    return align_batch(*sides, scores, mode, backend).to_host(backend)
 
 
 @MODES

@@ -86,7 +86,7 @@ def align(
 ) -> PairAlignments:
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
     found: PairAlignments = how(queries, targets, scores, Mode.LOCAL, backend, score_only)
-    return found.on_host(backend)
+    return found.to_host(backend)
 
 
 def align_one(pair: Pair, scores: SubstitutionScores, backend: Backend, **how: Any) -> PairAlignments:
@@ -207,7 +207,7 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
     scores = SubstitutionScores(table, 100, 1)
     matrix = DPMatrix(letters.codes[:7], letters.codes[:7], scores, Mode.LOCAL, backend)
     for found in (
-        align_pairs(letters, letters, scores, Mode.LOCAL, backend).on_host(backend),
+        align_pairs(letters, letters, scores, Mode.LOCAL, backend).to_host(backend),
         align_long([matrix], CompareSettings(scores), Team.of(backend)),
     ):
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]

@@ -74,10 +74,10 @@ def check_batches(options: Options, backend: Backend, queries: Sequences, target
     sides, backends = (queries.part(0, few), targets.part(0, few)), backends_to_check(options, backend)
     few_of_peer = min(FEW_OF_PEER, few) if peer.is_installed() else 0
     for mode in Mode:
-        found = {name: align_batch(*sides, mode, one).on_host(one) for name, one in backends.items()}
+        found = {name: align_batch(*sides, mode, one).to_host(one) for name, one in backends.items()}
         _expect_same(found, f"{mode} alignments of pairs")
         first = next(iter(found.values()))
-        scores = {name: align_batch(*sides, mode, one, score_only=True).on_host(one) for name, one in backends.items()}
+        scores = {name: align_batch(*sides, mode, one, score_only=True).to_host(one) for name, one in backends.items()}
         for name, one in scores.items():
             if not np.array_equal(one.scores, first.scores) or not np.array_equal(one.target_ends, first.target_ends):
                 _fail(f"{mode} scores alone, by {name}, are not those of the alignments")
