@@ -53,7 +53,7 @@ def scan(
 
     path = Path(database).absolute()
     opened = Database.open(path)
-    costs = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
+    scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
     limits = HitFilter(
         evalue,
         min_score,
@@ -75,7 +75,7 @@ def scan(
             scan_part,
             Part(str(path), written, *part),
             given,
-            costs,
+            scoring,
             limits,
             device,
             threads,

@@ -53,12 +53,12 @@ def scan(
     Raises DataError where a sequence has what is no letter, UsageError for options that are none.
     """
     opened = _database(database, match is not None or mismatch is not None)
-    costs = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
+    scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
     limits = HitFilter(evalue, min_score, max_hits, HitFilter.strand_of(opened.molecule, strand), database_letters)
     given = sequences_of("query", queries, opened.molecule)
     with Team.open(device, gpus, threads) as team:
         team.do(0, partial(opened.check, team.first)).result()
-        return [scanned.hits for scanned in Scan(opened, costs, limits, DevicePool(opened, team))(given)]
+        return [scanned.hits for scanned in Scan(opened, scoring, limits, DevicePool(opened, team))(given)]
 
 
 def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Database:

@@ -31,7 +31,7 @@ class _Worker:
         self.cells, self.seconds = 0, 0.0
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects of its partition]; queries: codes; report: hears of cells that are done."""
         began = time.perf_counter()
@@ -40,7 +40,7 @@ class _Worker:
             self.cells += cells
             report(cells)
 
-        found = self.partition.scores(queries, costs, count)
+        found = self.partition.scores(queries, scoring, count)
         self.seconds += time.perf_counter() - began
         return found
 
@@ -63,7 +63,7 @@ class DevicePool:
         self._divide()
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects], the longest subject first; queries: codes; report: hears of cells done."""
         lock, stopped = Lock(), False
@@ -75,7 +75,7 @@ class DevicePool:
                 report(cells)
 
         try:
-            found = self.team.each(lambda worker: worker.scores(queries, costs, count), self._workers)
+            found = self.team.each(lambda worker: worker.scores(queries, scoring, count), self._workers)
         except BaseException:
             stopped = True  # the others would go on to their ends
             raise

@@ -37,7 +37,7 @@ class ScanScoring:
 
     def __post_init__(self) -> None:
         # What a gap may cost is known there.
-        self.substitution()
+        self.pairwise_scores()
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, gap_open: int | None = None, gap_extend: int | None = None) -> ScanScoring:
@@ -49,11 +49,11 @@ class ScanScoring:
             default_extend if gap_extend is None else gap_extend,
         )
 
-    def substitution(self) -> SubstitutionScores:
+    def pairwise_scores(self) -> SubstitutionScores:
         """The costs as alignments take them."""
         return SubstitutionScores(self.matrix.scores, self.gap_open, self.gap_extend)
 
-    def of_complements(self) -> ScanScoring:
+    def complemented(self) -> ScanScoring:
         """ScanScoring that score letters as these do their complements: in most cases the same."""
         scores = self.matrix.scores[np.ix_(_COMPLEMENTS, _COMPLEMENTS)]
         return replace(self, matrix=replace(self.matrix, scores=scores))
@@ -142,14 +142,14 @@ class HitFilter:
             raise UsageError(f"strand {name}: the database is of proteins, which have none")
         return Strand(name)
 
-    def max_evalue(self, costs: ScanScoring) -> float | None:
+    def max_evalue(self, scoring: ScanScoring) -> float | None:
         """None for any; raises UsageError where one is asked for, and the costs have no statistical parameters."""
-        if costs.statistics is not None:
+        if scoring.statistics is not None:
             return EVALUE if self.evalue is None else self.evalue
         if self.evalue is None:
             return None
-        known = ", ".join(f"{gap_open}/{gap_extend}" for gap_open, gap_extend in supported_gaps(costs.matrix))
+        known = ", ".join(f"{gap_open}/{gap_extend}" for gap_open, gap_extend in supported_gaps(scoring.matrix))
         raise UsageError(
-            f"E-values are not known for {costs.matrix.name} with gap costs {costs.gap_open}/{costs.gap_extend}: "
+            f"E-values are not known for {scoring.matrix.name} with gap costs {scoring.gap_open}/{scoring.gap_extend}: "
             + (f"they are for {known}" if known else "no statistics of this matrix have been published")
         )

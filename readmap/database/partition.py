@@ -72,10 +72,10 @@ class Partition:
             self._first, self._end, self._resident = first, end, None
 
     def scores(
-        self, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring, report: Callable[[int], None]
+        self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
         """int32 [queries, subjects]; queries: codes; report: hears of cells that are done, and may raise to stop it."""
-        placed = [DeviceQuery.of(codes, costs, self._backend) for codes in queries]
+        placed = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
         for batch in self._batches(max((query.span for query in placed), default=0)):
             letters = int(self._database.lengths[batch.first : batch.end].sum())

@@ -54,21 +54,21 @@ class CroppedPair(NamedTuple):
     score: int
 
 
-def align(wanted: Iterable[AlignmentRequest], counts: Sequence[int], costs: ScanScoring, backend: Backend) -> list[PairAlignments]:
+def align(wanted: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend) -> list[PairAlignments]:
     """The alignments of each query with its subjects, on the host.
 
     wanted: are taken as they are aligned. counts: of subjects, of each.
     Raises InternalError where one does not score what the scan has found.
     """
-    scores = costs.substitution()
-    pairs = (pair for each in wanted for pair in _pairs(each, costs, backend))
+    scores = scoring.pairwise_scores()
+    pairs = (pair for each in wanted for pair in _pairs(each, scoring, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
     ends = np.cumsum([0, *counts])
     whole = joined(batches)
     return [whole.part(first, end) for first, end in pairwise(ends.tolist())]
 
 
-def _pairs(wanted: AlignmentRequest, costs: ScanScoring, backend: Backend) -> list[CroppedPair]:
+def _pairs(wanted: AlignmentRequest, scoring: ScanScoring, backend: Backend) -> list[CroppedPair]:
     """All of both sequences, or of large ones the parts that hold their alignment."""
     query, subjects, scores = wanted
     pairs = [CroppedPair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
@@ -76,7 +76,7 @@ def _pairs(wanted: AlignmentRequest, costs: ScanScoring, backend: Backend) -> li
     if len(query) * int(lengths.sum()) < MIN_CROP_CELLS:
         return pairs
     numbers = _croppable(len(query), lengths, backend)
-    found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], costs, backend)
+    found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], scoring, backend)
     rows = zip(numbers.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
     for number, start, end, first, last in rows:
         pairs[number] = CroppedPair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)

@@ -31,17 +31,17 @@ class Regions:
 
 
 def find_regions(
-    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: ScanScoring, backend: Backend
+    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> Regions:
     """The regions of a query and subjects, as codes; scores: int32 [subjects], of their best alignments, above 0."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     order = np.argsort(-lengths, kind="stable")
     if not subjects:
         return Regions(lengths, lengths, lengths, lengths)
-    rows, columns, _, _ = _ends(query, [subjects[i] for i in order], scores[order], costs, backend)
+    rows, columns, _, _ = _ends(query, [subjects[i] for i in order], scores[order], scoring, backend)
     # Backwards what begins an alignment ends it.
     backwards = [subjects[i][::-1] for i in order]
-    _, _, last_rows, last_columns = _ends(query[::-1].copy(), backwards, scores[order], costs, backend)
+    _, _, last_rows, last_columns = _ends(query[::-1].copy(), backwards, scores[order], scoring, backend)
     found = (len(query) - 1 - last_rows, rows + 1, lengths[order] - 1 - last_columns, columns + 1)
     unsorted = np.empty((4, len(order)), np.int64)
     unsorted[:, order] = found
@@ -49,10 +49,10 @@ def find_regions(
 
 
 def _ends(
-    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], costs: ScanScoring, backend: Backend
+    query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
     """The ends that find_ends finds; subjects: the longest one first."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     starts = np.cumsum(lengths) - lengths
     columns = interleave(np.concatenate(subjects), starts, lengths, backend)
-    return find_ends(DeviceQuery.of(query, costs, backend), columns, scores, backend)
+    return find_ends(DeviceQuery.of(query, scoring, backend), columns, scores, backend)

@@ -73,15 +73,15 @@ class DeviceQuery:
     is_narrow: bool
 
     @classmethod
-    def of(cls, codes: NDArray[np.uint8], costs: ScanScoring, backend: Backend) -> DeviceQuery:
+    def of(cls, codes: NDArray[np.uint8], scoring: ScanScoring, backend: Backend) -> DeviceQuery:
         """The query of these codes, which are on the host."""
-        scores = costs.matrix.scores
+        scores = scoring.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
         is_narrow = scores.min() >= -128 and scores.max() <= 127
         matrix = backend.to_device(np.ascontiguousarray(scores, np.int32))
         # Every letter of a gap costs some of the score that letters have made.
-        span = len(codes) + highest // costs.gap_extend
-        gaps = costs.gap_open, costs.gap_extend
+        span = len(codes) + highest // scoring.gap_extend
+        gaps = scoring.gap_open, scoring.gap_extend
         return cls(backend.to_device(codes), len(codes), matrix, *gaps, span, bool(is_narrow))
 
 

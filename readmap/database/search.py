@@ -65,7 +65,7 @@ class Scan:
     """A scan, as often as it is asked for."""
 
     database: Database
-    costs: ScanScoring
+    scoring: ScanScoring
     limits: HitFilter
     pool: DevicePool
 
@@ -85,9 +85,9 @@ class Scan:
 
         Raises UsageError where E-values are unknown or scores too high.
         """
-        self.limits.max_evalue(self.costs)  # whether there are any
+        self.limits.max_evalue(self.scoring)  # whether there are any
         longest = np.full(len(queries), self.database.longest)
-        self.costs.substitution().check_score_range(queries.lengths, longest, Mode.LOCAL)
+        self.scoring.pairwise_scores().check_score_range(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
             codes = [codes_of(letters) for letters in queries.part(first, end)]
             yield from self._scan_block(first, codes, report)
@@ -112,12 +112,12 @@ class Scan:
     def _scores(self, queries: Sequence[Codes], reverse: bool, report: Callable[[int], None]) -> NDArray[np.int32]:
         """int32 [queries, subjects] of a strand, the reverse one by the queries' reverse complements."""
         if not reverse:
-            return self.pool.scores(queries, self.costs, report)
-        return self.pool.scores([_reverse_complement(codes) for codes in queries], self.costs.of_complements(), report)
+            return self.pool.scores(queries, self.scoring, report)
+        return self.pool.scores([_reverse_complement(codes) for codes in queries], self.scoring.complemented(), report)
 
     def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
         """scores: int32 [strands, subjects]."""
-        statistics, highest = self.costs.statistics, self.limits.max_evalue(self.costs)
+        statistics, highest = self.scoring.statistics, self.limits.max_evalue(self.scoring)
         lengths, least, threshold = self.database.lengths, self.limits.min_score, None
         space = None
         if statistics is not None:
@@ -150,7 +150,7 @@ class Scan:
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[PairAlignments]:
         """The alignments of each query's hits."""
         counts, team = [len(made.ranks) for made in chosen], self.pool.team
-        return team.do(0, lambda: align(self._wanted(queries, chosen), counts, self.costs, team.first)).result()
+        return team.do(0, lambda: align(self._wanted(queries, chosen), counts, self.scoring, team.first)).result()
 
     def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[AlignmentRequest]:
         """One query at a time: reverse complements of long subjects take memory."""

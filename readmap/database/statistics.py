@@ -255,7 +255,7 @@ def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) 
 
 @functools.cache
 def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], KarlinAltschulParameters]:
-    """Published are those of scores without a common divisor; twice the scores take twice the costs, and lambda / 2."""
+    """Published are those of scores without a common divisor; twice the scores take twice the scoring, and lambda / 2."""
     divisor = math.gcd(match, mismatch)
     scores = match // divisor, mismatch // divisor
     found = {}

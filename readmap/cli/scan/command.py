@@ -50,7 +50,7 @@ def scan(context: typer.Context, options: Options) -> None:
             molecule = molecule_of(options.molecule)
             database = open_database(options.database, workers, molecule, not options.no_check)
             scores, limits = options.scores, _limits(options, database)
-            costs = choose_scoring(
+            scoring = choose_scoring(
                 database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
             )
             show(f"reading {printable(options.query)}")
@@ -61,7 +61,7 @@ def scan(context: typer.Context, options: Options) -> None:
             for backend in team.backends:
                 backend.prepare((), ("common", "database", "pairwise", "reads"), report.say)
             team.do(0, partial(database.check, team.first)).result()
-            run = ScanRun(Scan(database, costs, limits, DevicePool(database, team)), queries)
+            run = ScanRun(Scan(database, scoring, limits, DevicePool(database, team)), queries)
             run.write(records, outputs, show)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}
         seconds = {"read": round(reading, 4), "scan": round(run.timer.seconds, 4)}

@@ -34,13 +34,13 @@ class ScanRun:
         if "plot" in outputs:
             from readmap.database.plot import Histograms, count_scores  # nothing else needs matplotlib
 
-            highest = scan.limits.max_evalue(scan.costs)
+            highest = scan.limits.max_evalue(scan.scoring)
             drawing = Histograms("" if highest is None else f"E = {highest:g}")
         write(records.begin)
         for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
             hits = scanned.hits
             query = self._query(hits.query)
-            records.write(QueryHits(query, hits, scan.database, scan.costs.matrix.scores), hits.query == 0, write)
+            records.write(QueryHits(query, hits, scan.database, scan.scoring.matrix.scores), hits.query == 0, write)
             self._hits += len(hits)
             if drawing:
                 drawing.add(query.name, count_scores(scanned.scores), hits.scores, scanned.threshold)
@@ -73,18 +73,18 @@ class ScanRun:
     def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
         """The summary for programs."""
         queries, database = self._queries, self._scan.database
-        costs, limits = self._scan.costs, self._scan.limits
+        scoring, limits = self._scan.scoring, self._scan.limits
         return {
             "query": file_record(options.query, len(queries), len(queries.letters)),
             "database": file_record(options.database, len(database), database.letters),
             "molecule": str(database.molecule),
             "devices": self._devices,
             "threads": options.resources.workers,
-            "matrix": costs.matrix.name,
-            "gap_open": costs.gap_open,
-            "gap_extend": costs.gap_extend,
+            "matrix": scoring.matrix.name,
+            "gap_open": scoring.gap_open,
+            "gap_extend": scoring.gap_extend,
             "strand": str(limits.strand) if database.molecule is Alphabet.NUCLEOTIDES else None,
-            "evalue": limits.max_evalue(costs),
+            "evalue": limits.max_evalue(scoring),
             "min_score": limits.min_score,
             "max_hits": limits.max_hits,
             "dbsize": limits.database_letters,
