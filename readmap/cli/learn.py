@@ -14,10 +14,10 @@ from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
 from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts
-from readmap.cli.search.files import check_files
-from readmap.cli.search.lanes import Lane, files_of, lanes_of
-from readmap.cli.search.loading import load, tell
-from readmap.cli.search.reads import open_all
+from readmap.run.file_checks import check_files
+from readmap.run.lanes import Lane, files_of, lanes_of
+from readmap.run.index_loading import load, tell
+from readmap.run.inputs import open_all
 from readmap.cli.search.scores import ScoringOptions
 from readmap.cli.search.shards import ShardOptions
 from readmap.formats.output import open_output

@@ -13,7 +13,7 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
-from readmap.cli.search.kinds import Kind
+from readmap.run.output_format import Kind
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError

@@ -13,7 +13,7 @@ from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
 from readmap.cli.search.conflicts import lane_conflicts
-from readmap.cli.search.lanes import Lane, files_of, lanes_of
+from readmap.run.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output

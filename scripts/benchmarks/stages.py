@@ -9,8 +9,8 @@ from typing import Any
 
 from benchmarks.common import Options, Row, timed
 from readmap.backend import Array, Backend, Kernel, buffers, open_backend
-from readmap.cli.search.kinds import Kind
-from readmap.cli.search.output import open_sink
+from readmap.run.output_format import Kind
+from readmap.run.outputs import open_sink
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index

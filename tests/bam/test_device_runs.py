@@ -22,7 +22,7 @@ from readmap.bam.marking import DUPLICATE, OPTICAL, TAIL, Marking, unmarked
 from readmap.bam.order import SortedRecords, number_fragments, sort_records
 from readmap.bam.runs import nothing
 from readmap.cli import main
-from readmap.cli.common.output import Compression
+from readmap.bam.compression import Compression
 from readmap.cli.search import output
 from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
 

@@ -26,9 +26,9 @@ from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
 from readmap.bam.runs import Runs
 from readmap.cli import main
-from readmap.cli.search.kinds import Kind
+from readmap.run.output_format import Kind
 from readmap.cli.search.options import OutputOptions
-from readmap.cli.search.output import open_sink, sorting_needs
+from readmap.run.outputs import open_sink, sorting_needs
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 

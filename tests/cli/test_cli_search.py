@@ -19,8 +19,8 @@ from readmap.cli import main
 from readmap.cli.common.options import parse_size
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.alignment import AlignmentMode
-from readmap.cli.search.files import is_older_than_source
-from readmap.cli.search.loading import report_memory
+from readmap.run.file_checks import is_older_than_source
+from readmap.run.index_loading import report_memory
 from readmap.errors import UsageError
 from readmap.index.alternates import find_alternates_file
 from readmap.index.device import IndexStructure

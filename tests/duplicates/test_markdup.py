@@ -91,9 +91,9 @@ def test_marked_as_the_oracle_marks(folder: Path, options: list[str], ending: st
 @pytest.mark.parametrize("memory", ["1K", "60K", "1G"])
 def test_marked_where_a_device_holds_runs(folder: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU as a device that has memory of its own: from there, and by way of memory and files."""
-    monkeypatch.setattr("readmap.cli.search.output._holds_runs", lambda backend, order: order is not None)
+    monkeypatch.setattr("readmap.run.outputs._holds_runs", lambda backend, order: order is not None)
     monkeypatch.setattr(
-        "readmap.cli.search.output._device_runs", lambda backend, most, contigs: DeviceRuns(backend, contigs, most, 0)
+        "readmap.run.outputs._device_runs", lambda backend, most, contigs: DeviceRuns(backend, contigs, most, 0)
     )
     for rule in ("--markdup", "--remove-duplicates"):
         assert search(folder, "held.bam", "--sort", rule, "--sort-memory", memory, "--batch-reads", "40") == 0

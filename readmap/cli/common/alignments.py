@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from readmap.cli.common.conflicts import Conflict, refuse_inputs, refuse_inside, refuse_same_output
 from readmap.cli.common.options import option
-from readmap.cli.common.output import BAM_ENDING, open_plain
+from readmap.bam.compression import BAM_ENDING, open_plain
 from readmap.cli.common.report import is_terminal
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output

@@ -14,7 +14,7 @@ from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outputs
 from readmap.cli.common.duplicates import DuplicateOptions, duplicates_for_programs, duplicates_in_words
 from readmap.cli.common.options import option, parse_size, size
-from readmap.cli.common.output import BAM_ENDING
+from readmap.bam.compression import BAM_ENDING
 from readmap.cli.common.quality import QualityOptions, open_quality
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources

@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.duplicates import duplicates_for_programs, duplicates_in_words
-from readmap.cli.search.lanes import Lane
+from readmap.run.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.duplicates.marker import DuplicateMarker

@@ -11,12 +11,12 @@ from typing import Any
 
 from readmap.bam.file_index import format_for
 from readmap.cli.common.options import parse_size
-from readmap.cli.common.output import COMPRESSED
+from readmap.bam.compression import COMPRESSED
 from readmap.cli.common.report import Report, Session
 from readmap.cli.search.alignment import AlignmentMode
-from readmap.cli.search.lanes import Lane as GivenLane
-from readmap.cli.search.lanes import files_of
-from readmap.cli.search.loading import tell
+from readmap.run.lanes import Lane as GivenLane
+from readmap.run.lanes import files_of
+from readmap.run.index_loading import tell
 from readmap.cli.search.options import Options
 from readmap.cli.search.record import record_of
 from readmap.dask.cluster import connected

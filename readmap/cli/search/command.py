@@ -18,12 +18,12 @@ from readmap.cli.common.resources import describe_devices
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
-from readmap.cli.search.files import check_files
-from readmap.cli.search.lanes import Lane, files_of, lanes_of
-from readmap.cli.search.loading import load, tell
+from readmap.run.file_checks import check_files
+from readmap.run.lanes import Lane, files_of, lanes_of
+from readmap.run.index_loading import load, tell
 from readmap.cli.search.options import Options
-from readmap.cli.search.output import compression_of, open_outputs, sorting_needs
-from readmap.cli.search.reads import open_all
+from readmap.run.outputs import compression_of, open_outputs, sorting_needs
+from readmap.run.inputs import open_all
 from readmap.cli.search.record import record_of
 from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import DuplicateMarker

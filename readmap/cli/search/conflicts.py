@@ -8,8 +8,8 @@ from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import Conflict, refuse
 from readmap.cli.common.options import names_of
-from readmap.cli.common.output import COMPRESSED
-from readmap.cli.search.kinds import BINARY, TABLES, Kind, kind_by_ending
+from readmap.bam.compression import COMPRESSED
+from readmap.run.output_format import BINARY, TABLES, Kind, kind_by_ending
 from readmap.cli.search.options import (
     ExactOptions,
     LaneOptions,

@@ -22,7 +22,7 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
-from readmap.cli.search.kinds import Kind, kind_by_ending
+from readmap.run.output_format import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS

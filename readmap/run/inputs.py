@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from readmap.cli.search.lanes import Lane, files_of
+from readmap.run.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import DataError, UsageError
 from readmap.formats.compression import ByteSource

@@ -15,9 +15,9 @@ from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
-from readmap.cli.common.output import Compression, open_blocks, open_plain
+from readmap.bam.compression import Compression, open_blocks, open_plain
 from readmap.cli.common.report import STANDARD_OUTPUT
-from readmap.cli.search.kinds import BINARY, Kind
+from readmap.run.output_format import BINARY, Kind
 from readmap.cli.search.options import Options, OutputOptions
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError

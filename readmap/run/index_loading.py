@@ -8,7 +8,7 @@ from typing import Protocol
 
 from readmap.backend import Backend
 from readmap.cli.common.report import Report
-from readmap.cli.search.files import is_older_than_source
+from readmap.run.file_checks import is_older_than_source
 from readmap.errors import IndexFolderError
 from readmap.formats.wording import format_bytes, pluralize
 from readmap.index.alternates import find_alternates_file

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_outputs
-from readmap.cli.search.kinds import ENDINGS, is_unknown, kind_by_ending
-from readmap.cli.search.lanes import Lane, files_of
+from readmap.run.output_format import ENDINGS, is_unknown, kind_by_ending
+from readmap.run.lanes import Lane, files_of
 from readmap.cli.search.options import Options, PairOptions
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
