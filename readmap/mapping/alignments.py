@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
-from readmap.backend import Array, Kernel
+from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import Extensions
@@ -25,35 +24,15 @@ _TALLIED_TOGETHER = constant("mapping/alignments.cu", "TALLIED_TOGETHER")
 PROPER_PAIR = constant("common/flags.cuh", "PROPER_PAIR")
 
 
-@dataclass(frozen=True)
-class Alignments:
-    """An alignment an entry of the plan; contigs is -1 where there is none.
+class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
+    """An alignment an entry of the plan.
 
     Attributes:
         plan: whose they are; entries that did not prove true have the role NOT_REPORTED.
-        roles: the plan's.
-        contigs: int32 [entries], number of the contig.
-        reference_starts, reference_ends: int64 [entries], half-open, places in the whole reference.
-        reversed: uint8 [entries], 1 where the reverse complement aligns.
-        mapqs: uint8 [entries]; scores, seconds: int32 [entries], of this place and of the best rival, without bonuses.
-        edit_distances: int32 [entries].
-        flags: uint16 [entries], SAM's.
-        tallies: uint8 [entries], what counters take each for.
         extensions: the CIGARs.
     """
 
     plan: RecordPlan
-    roles: Array
-    contigs: Array
-    reference_starts: Array
-    reference_ends: Array
-    reversed: Array
-    mapqs: Array
-    scores: Array
-    seconds: Array
-    edit_distances: Array
-    flags: Array
-    tallies: Array
     extensions: Extensions
 
 
@@ -62,23 +41,16 @@ def measure_alignments(
 ) -> Alignments:
     """Score, edit distance, place and flags of every entry; one that scores less than its least has no place."""
     backend = context.backend
-    alignments = Alignments(
-        plan,
-        backend.empty(plan.count, np.uint8),
-        backend.empty(plan.count, np.int32),
-        extensions.reference_starts,
-        backend.empty(plan.count, np.int64),
-        backend.empty(plan.count, np.uint8),
-        backend.empty(plan.count, np.uint8),
-        backend.empty(plan.count, np.int32),
-        backend.empty(plan.count, np.int32),
-        backend.empty(plan.count, np.int32),
-        backend.empty(plan.count, np.uint16),
-        backend.empty(plan.count, np.uint8),
-        extensions,
-    )
+    starts = extensions.reference_starts
+    alignments = Alignments.allocate(backend, plan=plan, extensions=extensions, reference_starts=starts)
     batch.launch(
-        _MEASURE, plan.count, context, plan=plan, extensions=extensions, windows=plan.window_rows, alignments=alignments
+        _MEASURE,
+        plan.entries,
+        context,
+        plan=plan,
+        extensions=extensions,
+        windows=plan.window_rows,
+        alignments=alignments,
     )
     if batch.reads.paired and inserts.sizes:
         batch.launch(_SETTLE_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
@@ -87,7 +59,7 @@ def measure_alignments(
         alignments = _settle_secondaries(alignments, batch, context)
     batch.launch(
         _FLAG,
-        plan.count,
+        plan.entries,
         context,
         plan=plan,
         inserts=inserts,
@@ -99,27 +71,13 @@ def measure_alignments(
     return alignments
 
 
-@dataclass(frozen=True)
-class HitTable:
-    """Primary alignments, a row a read, as kernels/mapping/hits.cu and Hits of readmap/run/hits.py have them."""
-
-    contigs: Array
-    ref_starts: Array
-    ref_ends: Array
-    strands: Array
-    mapqs: Array
-    scores: Array
-    seconds: Array
-    edit_distances: Array
-    cigar_offsets: Array
-    cigar_lengths: Array
-    proper: Array
+class HitTable(Table, struct="mapping/hits.cu:HitTable"):
+    """Primary alignments, a row a read, as Hits of readmap/run/hits.py has them."""
 
 
 def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch: Batch, context: Context) -> HitTable:
     """Of records first, first + step and so on, `count` in all."""
-    kinds = ["i4", "i8", "i8", "i1", "u1", "i4", "i4", "i4", "i8", "i4", "u1"]
-    hits = HitTable(*(context.backend.empty(count, np.dtype(kind)) for kind in kinds))
+    hits = HitTable.allocate(context.backend, hits=count)
     given = {"plan": alignments.plan, "extensions": alignments.extensions, "alignments": alignments}
     batch.launch(_GATHER, count, context, **given, hits=hits, first=first, step=step)
     return hits
@@ -128,21 +86,21 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
 def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
     """The same without secondary ones that are another entry's alignment."""
     plan, backend = alignments.plan, context.backend
-    settled = backend.empty(plan.count, np.uint8)
+    settled = backend.empty(plan.entries, np.uint8)
     batch.launch(
         _SETTLE_SECONDARIES,
-        plan.count,
+        plan.entries,
         context,
         plan=plan,
         windows=plan.window_rows,
         alignments=alignments,
         settled=settled,
     )
-    return replace(alignments, roles=settled)
+    return alignments.replace(roles=settled)
 
 
 def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:
     """Count what the batch's records say."""
-    entries, counts = alignments.plan.count, batch.ledger.total("tallies")
+    entries, counts = alignments.plan.entries, batch.ledger.total("tallies")
     sections = -(-entries // _TALLIED_TOGETHER)
     context.backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counts, entries=entries)

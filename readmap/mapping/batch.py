@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend, Kernel
+from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.sizes import Count
+from readmap.backend.tables import Table
 from readmap.mapping.context import Context
 from readmap.mapping.counters import Counters, Work
 from readmap.mapping.ledger import Ledger
@@ -17,98 +18,27 @@ from readmap.mapping.parameters import UNSEARCHED
 from readmap.reads.parsing import Reads, absent_mask
 from readmap.reads.queries import Queries, pack_queries
 
-WINDOWS = constant("mapping/windows.cuh", "WINDOWS")
 WINDOW = row_dtype("mapping/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
+WINDOWS = constant("mapping/windows.cuh", "WINDOWS")
 
 _COPY = Kernel("mapping/windows", "copy_windows")
 
-
-@dataclass
-class WindowTable:
-    """WINDOWS rows a slot, of which the first `counts` are windows.
-
-    Attributes:
-        rows: int64 [reads * WINDOWS, WINDOW_WORDS]; on the host `rows.view(WINDOW)` names the fields. Rows that are
-            no windows are undefined.
-        counts: int32 [reads].
-        unexamined: int32 [reads], the most bases that a place shares at a seed and was not looked at, 0 where all were.
-        crowded: int32 [reads], the best score of a diagonal that had no room, or more, 0 where all had.
-    """
-
-    rows: Array
-    counts: Array
-    unexamined: Array
-    crowded: Array
-
-    @classmethod
-    def empty(cls, reads: int, backend: Backend) -> WindowTable:
-        """Room for the windows of all slots, none found yet."""
-        return cls(
-            backend.empty((reads * WINDOWS, WINDOW_WORDS), np.int64),
-            *(backend.full(reads, 0, np.int32) for _ in range(3)),
-        )
+_NO_PLACEMENT = {"chosen": -1, "unsettled": UNSEARCHED, "left": UNSEARCHED} | dict.fromkeys(
+    ("seconds", "mapqs", "variants", "joint"), 0
+)
 
 
-@dataclass(frozen=True)
-class PieceTable:
-    """The look-ups of all reads' pieces, in the order of kernels/search/pieces.cuh.
-
-    Attributes:
-        places: suffix type [look-ups], where a piece occurs if once; if more often, the first rank where it does.
-        counts: uint8 [look-ups], how often.
-        least_bases: of a piece.
-    """
-
-    places: Array
-    counts: Array
-    least_bases: int
+class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):
+    """The windows of all slots. On the host `rows.view(WINDOW)` names the fields of a window."""
 
 
-@dataclass
-class PlacementTable:
-    """The choice of every slot.
+class PieceTable(Table, struct="mapping/pieces.cuh:PieceTable"):
+    """The look-ups of all reads' pieces."""
 
-    Attributes:
-        chosen: int32 [reads], the rank of the chosen window, -1 for none.
-        seconds: int32 [reads], the score of the best place beside it, 0 for none.
-        mapqs: uint8 [reads], phred of the probability that the read belongs elsewhere, 0 to 60.
-        deficits: int16 [reads * WINDOWS], by window: phred by which the chosen one explains the read better; undefined
-            in a part of a batch, whose mates are chosen.
-        variants: uint8 [reads], phred of a difference of the sample from the reference, as the read shows it.
-        unsettled: uint8 [reads], why a search may find more (enum Unsettled of kernels/mapping/placement.cuh), 0
-            where none would.
-        left: uint8 [reads], the same before any search by seeds: 0 where look-ups settle the read.
-        joint: uint8 [reads], 1 where the place and that of the mate make a fragment.
-        part_begins, part_ends: int32 [reads], the part that the place leaves over, in orientation 0, or all.
-    """
 
-    chosen: Array
-    seconds: Array
-    mapqs: Array
-    deficits: Array
-    variants: Array
-    unsettled: Array
-    left: Array
-    joint: Array
-    part_begins: Array
-    part_ends: Array
-
-    @classmethod
-    def empty(cls, reads: int, backend: Backend) -> PlacementTable:
-        """Every slot without a place, and unsettled."""
-        return cls(
-            backend.full(reads, -1, np.int32),
-            backend.full(reads, 0, np.int32),
-            backend.full(reads, 0, np.uint8),
-            backend.empty(reads * WINDOWS, np.int16),
-            backend.full(reads, 0, np.uint8),
-            backend.full(reads, UNSEARCHED, np.uint8),
-            backend.full(reads, UNSEARCHED, np.uint8),
-            backend.full(reads, 0, np.uint8),
-            backend.empty(reads, np.int32),
-            backend.empty(reads, np.int32),
-        )
+class PlacementTable(Table, struct="mapping/placement.cuh:PlacementTable"):
+    """The choice among the windows of every slot."""
 
 
 @dataclass
@@ -153,10 +83,11 @@ class Batch:
         """At least one read, not searched yet."""
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
-        tables = WindowTable.empty(count, backend), PlacementTable.empty(count, backend)
+        windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined": 0, "crowded": 0})
+        placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
         ledger = Ledger(count, backend, context.rates)
         backend.put(ledger.total("replaced"), queries.replaced)
-        return cls(reads, queries, *tables, _counters(reads, queries, context), Work(), ledger)
+        return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), ledger)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
         """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.lasts has them.
@@ -177,7 +108,7 @@ class Batch:
         backend, part = context.backend, Batch.of(self.reads.part(first, last), context)
         slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(part.queries.order)]
         for table, own in ((self.windows, part.windows), (self.placements, part.placements)):
-            for name, array in vars(table).items():
+            for name, array in table.arrays().items():
                 if len(array) == self.reads.count:  # the others are by window
                     setattr(own, name, backend.to_device(backend.to_host(array)[slots]))
         self.copy_windows(backend.to_device(slots), part.windows.rows, context)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import list_marked
 from readmap.backend.sizes import Count, Listed
+from readmap.backend.tables import Table
 from readmap.mapping.batch import WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.record_plan import RecordPlan
@@ -44,22 +44,8 @@ _COUNT_TRACED, _LIST_TRACED = Kernel("mapping/extension", "count_traced"), Kerne
 _LAY = Kernel("mapping/extension", "lay_alignments")
 
 
-@dataclass(frozen=True)
-class Extensions:
-    """The alignment of every planned record's window.
-
-    Attributes:
-        ends, rooms: int64 [entries], an entry's room in `operations` is [ends - rooms, ends).
-        operations: uint32, length << 4 | operation as in BAM (0 M, 1 I, 2 D, 4 S), in reference order.
-        counts: int32 [entries], operations of each, 0 for none.
-        reference_starts: int64 [entries], where in the reference the alignment begins.
-    """
-
-    ends: Array
-    rooms: Array
-    operations: Array
-    counts: Array
-    reference_starts: Array
+class Extensions(Table, struct="mapping/alignments.cuh:Extensions"):
+    """The alignment of every planned record's window."""
 
 
 class _TaskRooms(NamedTuple):
@@ -158,15 +144,9 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, room_ends = backend.prefix_sums(counts), backend.prefix_sums(plan.rooms)
     total, *lasts = backend.lasts((room_ends, 1), (ends, len(BANDS)))
-    extensions = Extensions(
-        room_ends,
-        plan.rooms,
-        backend.empty(total, np.uint32),
-        backend.empty(plan.count, np.int32),
-        backend.empty(plan.count, np.int64),
-    )
+    extensions = Extensions.allocate(backend, ends=room_ends, rooms=plan.rooms, operations=total)
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
-    batch.launch(_LAY, plan.count, context, **shared)
+    batch.launch(_LAY, plan.entries, context, **shared)
     if not lasts[-1]:
         return extensions
     batch.work.traced += lasts[-1]

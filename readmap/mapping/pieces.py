@@ -61,6 +61,6 @@ def _find_pieces(batch: Batch, context: Context) -> PieceTable:
     backend, reads = context.backend, batch.reads.count
     look_ups = -(-reads // _TILE) * _TILE * _LOOK_UPS
     places, counts = backend.empty(look_ups, context.index.suffixes.dtype), backend.empty(look_ups, np.uint8)
-    table = PieceTable(places, counts, dense_seed(context.index.suffix_count))
+    table = PieceTable(places=places, counts=counts, least_bases=dense_seed(context.index.suffix_count))
     batch.launch(_FIND, look_ups, context, table=table, reads=reads)
     return table

@@ -8,6 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
 from readmap.formats.header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
@@ -42,17 +43,8 @@ class Style:
     unmapped: bool = False
 
 
-@dataclass(frozen=True)
-class _RecordStyle:
-    """struct RecordStyle of kernels/search/sam.cu."""
-
-    common_tags: Array
-    common_tags_length: int
-    has_read_group: bool
-    comments: bool
-    barcodes: bool
-    soft_clipped: bool
-    form: int
+class _RecordStyle(Table, struct="mapping/sam.cu:RecordStyle"):
+    """What records look like."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +63,7 @@ class Records:
 
 def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
     """The records of a batch."""
-    backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.count
+    backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]
     tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
@@ -84,13 +76,13 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
         "alignments": alignments,
         "quality_sums": quality_sums,
         "style": _RecordStyle(
-            backend.to_device(tags),
-            len(tags),
-            read_group != NO_READ_GROUP,
-            style.comments,
-            style.barcodes,
-            context.reporting.soft_clipped,
-            constant("mapping/records.cuh", style.form.value),
+            common_tags=backend.to_device(tags),
+            common_tags_length=len(tags),
+            has_read_group=read_group != NO_READ_GROUP,
+            comments=style.comments,
+            barcodes=style.barcodes,
+            soft_clipped=context.reporting.soft_clipped,
+            form=constant("mapping/records.cuh", style.form.value),
         ),
     }
     lengths = backend.empty(count, np.int64)

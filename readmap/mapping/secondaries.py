@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.backend.sorting import order_by
+from readmap.backend.tables import Table
 from readmap.mapping.batch import WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import score_rows
@@ -28,28 +27,15 @@ _KEY, _MARK = Kernel("mapping/secondaries", "key_places"), Kernel("mapping/secon
 OPEN = constant("mapping/secondaries.cu", "OPEN")
 
 
-@dataclass(frozen=True)
-class WindowList:
-    """The windows of a batch and, behind them, those found of all reads, ordered by slot, orientation and place.
-
-    Attributes:
-        rows: int64 [kept_rows + found_count, WINDOW_WORDS], as WindowTable's.
-        kept_counts: int32 [reads], the batch's.
-        found_slots: int32 [found_count].
-    """
-
-    rows: Array
-    kept_counts: Array
-    found_slots: Array
-    kept_rows: int
-    found_count: int
+class WindowList(Table, struct="mapping/secondaries.cu:WindowList"):
+    """The windows of a batch and, behind them, those found of all reads, ordered by slot, orientation and place."""
 
 
 def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> RecordPlan:
     """The plan with the best other places of each part; plan: of the reads' parts, as they proved."""
     windows = _find_windows(plan, candidates, batch, context)
     places = _list_places(plan, windows, batch, context)
-    best = _best(places, context.reporting.most_secondary, plan.count, context.backend)
+    best = _best(places, context.reporting.most_secondary, plan.entries, context.backend)
     return with_secondaries(plan, Reported.of(places, best, batch, context), windows.rows, batch, context)
 
 
@@ -75,7 +61,8 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
     found, slots, kinds = rows[kept:], backend.empty(total, np.int32), backend.empty(total, np.uint8)
     batch.launch(_LIST_WINDOWS, count, context, found=candidates, ends=ends, windows=found, slots=slots, kinds=kinds)
     score_rows(found, slots, kinds, batch, context)
-    return WindowList(rows, batch.windows.counts, slots, kept, total)
+    counts = batch.windows.counts
+    return WindowList(rows=rows, kept_counts=counts, found_slots=slots, kept_rows=kept, found_count=total)
 
 
 def _heads(candidates: Candidates, batch: Batch, context: Context) -> Array:

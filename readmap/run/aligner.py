@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -248,7 +248,7 @@ class Aligner:
         names = read_names(batch.reads, self.backend) if named else None
         operations = alignments.extensions.operations
         if on_device:
-            return self._gathered(_columns(found), operations, names, first)
+            return self._gathered(found.arrays(), operations, names, first)
         return self._gathered(self._on_host(found), self.backend.to_host(operations), names, first)
 
     def _pairs(
@@ -262,16 +262,12 @@ class Aligner:
         return Pairs(mates[0], mates[1], found[0]["proper"] > 0, lengths, context.sample.insert_sizes)
 
     def _on_host(self, found: HitTable) -> dict[str, Array]:
-        return {name: self.backend.to_host(array) for name, array in _columns(found).items()}
+        return {name: self.backend.to_host(array) for name, array in found.arrays().items()}
 
     def _gathered(self, found: dict[str, Array], operations: Array, names: Sequence[str] | None, first: int) -> Hits:
         arrays = {name: array for name, array in found.items() if name != "proper"}
         contigs = self._host.reference.contigs
         return Hits(**arrays, cigar_operations=operations, names=contigs, first=first, read_names=names)
-
-
-def _columns(found: HitTable) -> dict[str, Array]:
-    return {one.name: getattr(found, one.name) for one in fields(found)}
 
 
 def _opened(path: Path, device: str, threads: int | None) -> Index:

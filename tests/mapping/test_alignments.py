@@ -130,29 +130,27 @@ class Arrays:
         def column(name: str, dtype: Any) -> Any:
             return put([getattr(entry, name) for entry in entries], dtype)
 
-        def unused(dtype: Any) -> Any:
-            return backend.empty(len(entries), dtype)
-
-        rooms = put(np.diff(ends, prepend=0), np.int64)
-        self.plan = RecordPlan(
+        capacities = put(np.diff(ends, prepend=0), np.int64)
+        self.plan = RecordPlan.allocate(
+            backend,
             offsets=put(offsets, np.int64),
             slots=put(np.repeat(slot_of, counts)),
             windows=put(range(len(entries)), np.int64),
-            roles=unused(np.uint8),
             owners=put(begins + [entry.owner for entry in entries]),
-            mapqs=unused(np.uint8),
-            seconds=unused(np.int32),
-            bands=unused(np.uint8),
-            least_scores=unused(np.int32),
-            rooms=rooms,
-            count=len(entries),
+            rooms=capacities,
+            entries=len(entries),
             window_rows=put(rows.view(np.int64).reshape(-1, WINDOW_WORDS), np.int64),
         )
         self.extensions = Extensions(
-            put(ends, np.int64), rooms, put(operations, np.uint32), put(lengths), column("start", np.int64)
+            ends=put(ends, np.int64),
+            rooms=capacities,
+            operations=put(operations, np.uint32),
+            counts=put(lengths),
+            reference_starts=column("start", np.int64),
         )
-        self.alignments = Alignments(
-            self.plan,
+        self.alignments = Alignments.allocate(
+            backend,
+            plan=self.plan,
             roles=column("role", np.uint8),
             contigs=column("contig", np.int32),
             reference_starts=column("start", np.int64),
@@ -160,17 +158,13 @@ class Arrays:
             reversed=column("reverse", np.uint8),
             mapqs=put(np.arange(len(entries)) % MAPQS, np.uint8),
             scores=column("score", np.int32),
-            seconds=unused(np.int32),
-            edit_distances=unused(np.int32),
-            flags=unused(np.uint16),
-            tallies=unused(np.uint8),
             extensions=self.extensions,
         )
 
 
 def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
     arrays = Arrays(reads, backend, random.Random(1))
-    settled = backend.empty(arrays.plan.count, np.uint8)
+    settled = backend.empty(arrays.plan.entries, np.uint8)
     shared = {"queries": arrays.queries, "plan": arrays.plan, "alignments": arrays.alignments}
     more = {"extensions": arrays.extensions, "reference": REFERENCE.to_device(backend)}
     backend.launch(SETTLE, len(reads), **more, **shared)

@@ -50,13 +50,13 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     host, scoring, batch = context.backend.to_host, context.scoring, world.batch
     offsets, slots, owners, roles = (host(a) for a in (plan.offsets, plan.slots, plan.owners, plan.roles))
     read_of, is_part = np.repeat(np.arange(len(world.mates)), np.diff(offsets)), roles <= SUPPLEMENTARY
-    assert (offsets[0], offsets[-1], len(read_of)) == (0, plan.count, plan.count)
+    assert (offsets[0], offsets[-1], len(read_of)) == (0, plan.entries, plan.entries)
     assert (np.diff(offsets) >= 1).all()
     assert (slots == host(batch.queries.slot_of)[read_of]).all()
-    assert ((roles == PRIMARY) == np.isin(np.arange(plan.count), offsets)).all()
+    assert ((roles == PRIMARY) == np.isin(np.arange(plan.entries), offsets)).all()
     assert (read_of[owners] == read_of).all()
     assert is_part[owners].all()
-    assert ((owners == np.arange(plan.count)) == is_part).all()
+    assert ((owners == np.arange(plan.entries)) == is_part).all()
     rows = host(plan.windows)
     assert (rows[rows >= 0] // WINDOWS == slots[rows >= 0]).all()
     joint = host(batch.placements.joint)[slots] & (roles == PRIMARY)

@@ -32,6 +32,9 @@ NUMBER_BYTES = 8
 #: An extent that is not checked.
 SOME = "some"
 
+#: Prefix of the attributes in which objects cache what they were packed to.
+PACKED = "packed to "
+
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
@@ -115,7 +118,7 @@ class Structure:
     @functools.cached_property
     def key(self) -> str:
         """The attribute in which an object keeps what it was packed to."""
-        return f"packed to {self.name}"
+        return PACKED + self.name
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -156,8 +159,9 @@ class Structure:
         except TypeError as error:
             raise TypeError(f".{error}") from None
         memory = self.ctype(*in_memory)
-        parameters = getattr(type(value), "__dataclass_params__", None)
-        frozen = parameters is not None and parameters.frozen
+        kind = type(value)
+        parameters = getattr(kind, "__dataclass_params__", None)
+        frozen = getattr(kind, "forgets_packed", False) or (parameters is not None and parameters.frozen)
         sizes = [binding.sizes[position] for position in self.extents.open]
         packed = Packed(self, memory, members, array_type, binding.types, binding.numbers, sizes, frozen)
         if (frozen or self.is_of_arrays) and hasattr(value, "__dict__"):
@@ -253,6 +257,13 @@ def signatures(module: str) -> dict[str, Signature]:
 def signature(module: str, name: str) -> Signature:
     """The declaration of kernels/<module>.cu's entry point `name`; KeyError where there is none."""
     return signatures(module)[name]
+
+
+def structure(path: str, name: str) -> Structure:
+    """Return the structure `name` that the file kernels/<path> declares or includes; KeyError if there is none."""
+    group = _parameter(Member("", name), declarations(path))
+    assert isinstance(group, Group)
+    return group.structure
 
 
 def _parameter(member: Member, declared: Declarations) -> Parameter:
