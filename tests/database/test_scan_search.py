@@ -145,7 +145,7 @@ def assert_found(found: Scanned, query: str, subjects: list[str], costs: ScanSco
         assert np.isnan(hits.bit_scores).all()
     for (number, reverse, score), alignment in zip(rows, parsed(hits.alignments), strict=True):
         subject = reverse_complement(subjects[number]) if reverse else subjects[number]
-        assert alignment.score == score == rescored(alignment, query, subject, costs.substitution())
+        assert alignment.score == score == rescored(alignment, query, subject, costs.pairwise_scores())
     return len(rows)
 
 
@@ -290,7 +290,7 @@ def aligned(queries: list[str], subjects: list[str], costs: ScanScoring, backend
     for texts in (queries, subjects):
         codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
         letters.append(sequences_from_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
-    return parsed(align_pairs(*letters, costs.substitution(), Mode.LOCAL, backend).to_host(backend))
+    return parsed(align_pairs(*letters, costs.pairwise_scores(), Mode.LOCAL, backend).to_host(backend))
 
 
 def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:
