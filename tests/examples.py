@@ -18,7 +18,7 @@ from oracles.alignment import clean, reverse_complement
 from readmap.backend import Array, Backend, open_backend
 from readmap.backend.team import Team
 from readmap.formats.array_folder import FolderKind
-from readmap.formats.compression import PieceSource
+from readmap.formats.byte_source import PieceSource
 from readmap.formats.output import Output
 from readmap.index import suffix_array
 from readmap.index.building import build_index

@@ -12,7 +12,7 @@ from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BgzfOutput, Blocks, Bytes, Codec, Compress, by_package
 
-_COMPRESS = Kernel("bam/blocks", "compress_blocks")
+_COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 
 #: Of a block that has not become smaller, with its header and trailer; behind the last one libdeflate wants some room.
 MOST_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
@@ -25,7 +25,7 @@ def block_codec() -> Codec:
 
 def compressor() -> Compress:
     """What makes a group of blocks: functions of libdeflate, where its Python package shows them, else that package."""
-    held, backend = libdeflate(), host_backend("bam/blocks", 1)
+    held, backend = libdeflate(), host_backend("bam/libdeflate_blocks", 1)
     if held is None or backend is None:
         return by_package
     header = np.frombuffer(HEADER_BEGIN, np.uint8)

@@ -30,7 +30,7 @@ def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
     by_threads = backends[0].name == "cpu" or level >= SMALLER_LEVEL
     if name == CodecName.LIBDEFLATE or (name == CodecName.AUTO and by_threads):
         return block_codec()
-    from readmap.bam.device_blocks import device_codec
+    from readmap.bam.nvcomp_codec import device_codec
 
     try:
         return device_codec(backends)

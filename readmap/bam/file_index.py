@@ -21,11 +21,11 @@ from readmap.backend.cpu import CpuBackend
 from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.formats.bgzf import BLOCK_BYTES
 
-_FIND, _MARK, _TAKE = (Kernel("bam/places", f"{what}_places") for what in ("find", "mark", "take"))
+_FIND, _MARK, _TAKE = (Kernel("bam/file_index", f"{what}_places") for what in ("find", "mark", "take"))
 _COLUMNS = ("contigs", "bins", "first_windows", "last_windows")
-_PLACE = row_dtype("bam/places.cu", "MarkedPlace")
+_PLACE = row_dtype("bam/file_index.cu", "MarkedPlace")
 _CONTIG_BEGINS, _BIN_BEGINS, _WINDOW_BEGINS, _REACHES_ON = (
-    constant("bam/places.cu", name) for name in ("CONTIG_BEGINS", "BIN_BEGINS", "WINDOW_BEGINS", "REACHES_ON")
+    constant("bam/file_index.cu", name) for name in ("CONTIG_BEGINS", "BIN_BEGINS", "WINDOW_BEGINS", "REACHES_ON")
 )
 
 Places = NDArray[np.int64]

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend
 from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.device_runs import DevicePiece, DeviceRuns
+from readmap.bam.device_sorted_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.marking import Marker, Marking, unmarked
 from readmap.bam.order import SortedRecords, host_keys
-from readmap.bam.runs import Keys, Piece, Places, Runs, nothing
+from readmap.bam.sorted_runs import Keys, Piece, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
-from readmap.formats.replacing import folder_beside
+from readmap.formats.atomic_files import folder_beside
 from readmap.formats.samtools_output import INDEX_ENDINGS
 
 

@@ -15,7 +15,7 @@ from readmap.dask.searching import Progress, Wanted, searched
 from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.header import read_groups
+from readmap.formats.sam_header import read_groups
 from readmap.formats.output import commit_together, format_by_ending
 from readmap.formats.sam import Form, header
 from readmap.index import folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from readmap.duplicates.marker import DuplicateRules
-from readmap.formats.header import Group
+from readmap.formats.sam_header import Group
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style

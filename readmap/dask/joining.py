@@ -11,7 +11,7 @@ import numpy as np
 
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, by_package
-from readmap.formats.faults import NamedFile
+from readmap.formats.file_errors import NamedFile
 from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.samtools_output import INDEX_ENDINGS
 

@@ -23,7 +23,7 @@ from readmap.dask.task_turns import Turn
 from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource
+from readmap.formats.byte_source import ByteSource
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads

@@ -13,7 +13,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
 from readmap.bam.file_index import FileIndex, Seen, format_for
 from readmap.bam.marking import TAIL, Marking
-from readmap.bam.runs import MOST_PIECE, PIECES_IN_MEMORY, Runs
+from readmap.bam.sorted_runs import MOST_PIECE, PIECES_IN_MEMORY, Runs
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import Border, open_part
 from readmap.dask.scratch import make_once

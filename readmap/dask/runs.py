@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.order import record_keys
-from readmap.bam.runs import Run
+from readmap.bam.sorted_runs import Run
 from readmap.dask.job import RECORDS
 
 #: Beside the records, for each of them.

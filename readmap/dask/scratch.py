@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from readmap.errors import UsageError
-from readmap.formats.replacing import folder_beside
+from readmap.formats.atomic_files import folder_beside
 
 Made = TypeVar("Made")
 

@@ -19,7 +19,7 @@ from readmap.dask.joining import Joined, open_index
 from readmap.dask.parts import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, Pending, open_output
-from readmap.formats.replacing import folder_beside
+from readmap.formats.atomic_files import folder_beside
 from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.reads.record_ranges import RecordLocator

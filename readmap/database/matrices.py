@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.database.letters import LETTERS as LETTERS_BY_CODE
 from readmap.errors import DataError, UsageError
-from readmap.formats.faults import naming
+from readmap.formats.file_errors import naming
 from readmap.pairwise.parameters import CODES, MAX_SCORE
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from readmap.formats.pictures import GREY, RED, picture, shown
+from readmap.formats.figures import GREY, RED, picture, shown
 from readmap.formats.wording import pluralize
 
 Counts = NDArray[np.int64]

@@ -13,14 +13,14 @@ from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
 from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.bam.blocks import block_codec
-from readmap.bam.device_runs import DeviceRuns
+from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder, sort_records
 from readmap.bam.sorted_output import BamIndex, SortedOutput, hold_run
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.header import read_groups, sorted_header
+from readmap.formats.sam_header import read_groups, sorted_header
 from readmap.formats.output import open_output
 from readmap.formats.sam import binary_header
 from readmap.qc.survey import Survey

@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.bam.marking import MOST_FRAGMENTS
 from readmap.bam.tags import text_number
 from readmap.errors import UsageError
-from readmap.formats.header import Group
+from readmap.formats.sam_header import Group
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads")

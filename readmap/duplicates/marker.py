@@ -17,7 +17,7 @@ from readmap.duplicates.fragments import FragmentBatch, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import DuplicateSets, find_duplicates
 from readmap.errors import UsageError
-from readmap.formats.header import Group
+from readmap.formats.sam_header import Group
 
 #: Pixels within which clusters are one, of flow cells without a pattern.
 OPTICAL_DISTANCE = 100

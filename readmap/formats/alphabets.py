@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.newlines import LINE_BREAKS
 
 #: The fraction of nucleotides' commonest letters from which on a file is taken for one of nucleotides.
 NUCLEOTIDE_FRACTION = 0.9

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import ByteSource, describe_start
-from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.byte_source import ByteSource, describe_start
+from readmap.formats.newlines import LINE_BREAKS
 from readmap.formats.wording import decode_name
 
 # A block, its parts and their translations stay in the cache together.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from readmap.formats.replacing import folder_beside
+from readmap.formats.atomic_files import folder_beside
 
 PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
 

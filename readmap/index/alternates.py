@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from readmap.formats.faults import naming
+from readmap.formats.file_errors import naming
 
 
 def find_alternates_file(folder: Path, source: str) -> str | None:

@@ -14,7 +14,7 @@ from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.formats.array_files import ArraySink
 from readmap.formats.array_folder import PendingFolder
-from readmap.formats.compression import open_bytes
+from readmap.formats.byte_source import open_bytes
 from readmap.index import folder
 from readmap.index.device import IndexStructure
 from readmap.index.fasta import WAITING_BYTES, read_reference

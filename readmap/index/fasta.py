@@ -16,7 +16,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import ByteSource
+from readmap.formats.byte_source import ByteSource
 from readmap.formats.fasta import (
     CONTIG_NAME,
     EMPTY_FILE,
@@ -27,7 +27,7 @@ from readmap.formats.fasta import (
     not_letter,
     record_name,
 )
-from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.newlines import LINE_BREAKS
 from readmap.formats.wording import decode_name
 from readmap.index.digests import MAX_CHUNKS, ContigDigests
 from readmap.index.reference import LAST_BARRIER_END, Reference, barrier_words, packed_words

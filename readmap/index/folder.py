@@ -12,7 +12,7 @@ from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import FolderKind, PendingFolder, StoredArrays
 from readmap.formats.fasta import CONTIG_NAME, Contig
-from readmap.formats.replacing import restore_all
+from readmap.formats.atomic_files import restore_all
 from readmap.index.bounds import verify_shapes
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import MAX_TABLE_BASES

@@ -10,7 +10,7 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
-from readmap.formats.header import PROGRAM
+from readmap.formats.sam_header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch

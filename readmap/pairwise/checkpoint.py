@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array
 from readmap.errors import DataError
-from readmap.formats.faults import HEADER_ERRORS, naming
+from readmap.formats.file_errors import HEADER_ERRORS, naming
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Slab, TileSizes

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from readmap.formats.pictures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, picture, shown
+from readmap.formats.figures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, picture, shown
 from readmap.formats.wording import pluralize
 from readmap.pairwise.paths import Paths, find_paths, joined
 from readmap.pairwise.results import Result, Results

@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.tags import text_number
-from readmap.formats.header import Group
+from readmap.formats.sam_header import Group
 
 _FIND = Kernel("qc/records", "find_units")
 _COUNT = Kernel("qc/records", "count_records")

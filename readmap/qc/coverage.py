@@ -16,7 +16,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.tags import text_number
-from readmap.formats.header import Group
+from readmap.formats.sam_header import Group
 
 _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, bytes_behind, open_file
-from readmap.formats.gzip_data import GZIP_MAGIC, Inflaters, inflate, read_up_to
+from readmap.formats.byte_source import ByteSource, PieceSource, bytes_behind, open_file
+from readmap.formats.gzip_reader import GZIP_MAGIC, Inflaters, inflate, read_up_to
 from readmap.formats.samtools_input import SamtoolsInput
 from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import AlignmentChunk

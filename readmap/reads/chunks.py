@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, open_bytes
+from readmap.formats.byte_source import ByteSource, PieceSource, open_bytes
 from readmap.formats.wording import pluralize
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord

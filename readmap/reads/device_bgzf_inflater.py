@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cuda import PRIORITY, CudaBackend
-from readmap.formats.gzip_data import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
+from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
 from readmap.reads.blocks import bgzf_inflater
 
 _INFLATE = Kernel("reads/bgzf_device", "inflate_members")

@@ -5,9 +5,9 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.formats.compression import ByteSource
-from readmap.formats.gzip_data import UnmarkedEnd
-from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE, last_line_start
+from readmap.formats.byte_source import ByteSource
+from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.newlines import CARRIAGE_RETURN, NEWLINE, last_line_start
 
 # Small enough for all that is computed of a piece to stay in the cache.
 PIECE_BYTES = 1 << 19

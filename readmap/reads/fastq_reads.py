@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource
-from readmap.formats.gzip_data import UnmarkedEnd
-from readmap.formats.lines import LINE_BREAKS
+from readmap.formats.byte_source import ByteSource
+from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.newlines import LINE_BREAKS
 
 #: What is read and given at a time.
 PIECE_BYTES = 1 << 19

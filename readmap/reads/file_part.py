@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from readmap.errors import DataError
-from readmap.formats.gzip_data import Inflaters
-from readmap.formats.gzip_points import Point
-from readmap.formats.text_range import TextRange, open_range
+from readmap.formats.gzip_reader import Inflaters
+from readmap.formats.gzip_access_points import Point
+from readmap.formats.byte_range import TextRange, open_range
 from readmap.reads.split_table import Identity, identify
 
 

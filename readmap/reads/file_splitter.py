@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.compression import bytes_behind, open_file
-from readmap.formats.gzip_data import GZIP_MAGIC, UnmarkedEnd, read_up_to
-from readmap.formats.gzip_points import Points
-from readmap.formats.text_range import TextRange
+from readmap.formats.byte_source import bytes_behind, open_file
+from readmap.formats.gzip_reader import GZIP_MAGIC, UnmarkedEnd, read_up_to
+from readmap.formats.gzip_access_points import Points
+from readmap.formats.byte_range import TextRange
 from readmap.reads.alignment_reads import START_BYTES, is_bam_or_cram
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts

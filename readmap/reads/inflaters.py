@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from readmap.backend import Backend
-from readmap.formats.gzip_data import Inflaters
+from readmap.formats.gzip_reader import Inflaters
 from readmap.reads.blocks import bgzf_inflater
 from readmap.reads.parallel_gzip import parallel_gzip_inflater
 

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import CpuBackend, host_backend
-from readmap.formats.gzip_data import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
-from readmap.formats.gzip_points import Point, Points
+from readmap.formats.gzip_reader import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
+from readmap.formats.gzip_access_points import Point, Points
 
 _INFLATE, _RESOLVE = Kernel("reads/parallel_gzip", "inflate_part"), Kernel("reads/parallel_gzip", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")

@@ -5,9 +5,9 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource, describe_start
-from readmap.formats.gzip_data import UnmarkedEnd
-from readmap.formats.lines import LINE_BREAKS, NEWLINE, end_of_text
+from readmap.formats.byte_source import ByteSource, PieceSource, describe_start
+from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.newlines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
 from readmap.reads.record_scan import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records

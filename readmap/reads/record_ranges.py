@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.formats.lines import LINE_BREAKS
-from readmap.formats.text_range import TextRange, open_range
+from readmap.formats.newlines import LINE_BREAKS
+from readmap.formats.byte_range import TextRange, open_range
 from readmap.reads import record_scan
 from readmap.reads.bad_records import read_name
 from readmap.reads.file_part import RecordRange

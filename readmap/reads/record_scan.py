@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.formats.compression import ByteSource, FilePlace, PlainSource
-from readmap.formats.lines import line_ends
-from readmap.formats.text_range import TextRange
+from readmap.formats.byte_source import ByteSource, FilePlace, PlainSource
+from readmap.formats.newlines import line_ends
+from readmap.formats.byte_range import TextRange
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]

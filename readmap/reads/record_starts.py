@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.gzip_data import UnmarkedEnd
-from readmap.formats.lines import NEWLINE, end_of_text
-from readmap.formats.text_range import TextRange
+from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.newlines import NEWLINE, end_of_text
+from readmap.formats.byte_range import TextRange
 from readmap.reads.record_scan import find_records, read_records
 from readmap.reads.fasta_reads import HEADER_MARK
 from readmap.reads.fastq_reads import record_sizes

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet, guess_alphabet
-from readmap.formats.compression import ByteSource, PieceSource, open_bytes
+from readmap.formats.byte_source import ByteSource, PieceSource, open_bytes
 from readmap.formats.fasta import BLOCK_BYTES, read_records
-from readmap.formats.lines import CARRIAGE_RETURN, NEWLINE
+from readmap.formats.newlines import CARRIAGE_RETURN, NEWLINE
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.chunks import Chunk, read_chunks

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.faults import HEADER_ERRORS, NamedFile
-from readmap.formats.gzip_data import read_up_to
-from readmap.formats.gzip_points import Point
+from readmap.formats.file_errors import HEADER_ERRORS, NamedFile
+from readmap.formats.gzip_reader import read_up_to
+from readmap.formats.gzip_access_points import Point
 from readmap.formats.wording import pluralize
 from readmap.version import __version__
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from readmap.backend import Backend
-from readmap.formats.compression import ByteSource
+from readmap.formats.byte_source import ByteSource
 from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout

@@ -10,7 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.formats.header import PROGRAM
+from readmap.formats.sam_header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import ContigNames, DeviceIndex, IndexStructure
 from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences

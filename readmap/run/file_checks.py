@@ -14,7 +14,7 @@ from readmap.run.lanes import Lane, files_of
 from readmap.cli.search.options import Options, PairOptions
 from readmap.errors import UsageError
 from readmap.formats.array_folder import MANIFEST
-from readmap.formats.compression import open_bytes
+from readmap.formats.byte_source import open_bytes
 from readmap.index import folder
 from readmap.reads.bad_records import MAX_READ_LENGTH
 from readmap.reads.chunks import PairLayout

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from readmap.run.lanes import Lane, files_of
 from readmap.cli.search.options import Options
 from readmap.errors import DataError, UsageError
-from readmap.formats.compression import ByteSource
-from readmap.formats.gzip_data import Inflaters
+from readmap.formats.byte_source import ByteSource
+from readmap.formats.gzip_reader import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam_records import ALL_TAGS
 from readmap.reads.chunks import PairLayout

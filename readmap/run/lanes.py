@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import DataError, UsageError
-from readmap.formats.compression import open_bytes
+from readmap.formats.byte_source import open_bytes
 from readmap.formats.sam import ReadGroup, parse_read_group
 from readmap.formats.wording import printable
 from readmap.reads.chunks import PairLayout

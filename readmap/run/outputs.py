@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
-from readmap.bam.device_runs import DeviceRuns
+from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from readmap.backend import Backend
 from readmap.bam.sorted_output import SortedOutput
-from readmap.formats.compression import ByteSource
+from readmap.formats.byte_source import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout, read_chunks

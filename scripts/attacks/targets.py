@@ -25,10 +25,10 @@ from readmap.database.letters import LETTERS
 from readmap.database.matrices import read_matrix
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import ByteSource, open_bytes
+from readmap.formats.byte_source import ByteSource, open_bytes
 from readmap.formats.fasta import Contig
-from readmap.formats.gzip_data import LEAST_THREADS
-from readmap.formats.header import header_lines, parse_header_lines
+from readmap.formats.gzip_reader import LEAST_THREADS
+from readmap.formats.sam_header import header_lines, parse_header_lines
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
 from readmap.index.building import build_index

@@ -24,7 +24,7 @@ from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
-from readmap.bam.runs import Runs
+from readmap.bam.sorted_runs import Runs
 from readmap.cli import main
 from readmap.run.output_format import Kind
 from readmap.cli.search.options import OutputOptions

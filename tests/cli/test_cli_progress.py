@@ -9,7 +9,7 @@ import pytest
 from readmap.cli import main
 from readmap.cli.common import report
 from readmap.cli.common.report import TimeLeft
-from readmap.formats.compression import open_bytes
+from readmap.formats.byte_source import open_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = str(ROOT / "data/demo.fq.gz")

@@ -14,7 +14,7 @@ from commands import failures
 from examples import Read, draw_pairs, fasta, fastq, random_quality, small_genome
 from oracles import duplicates as oracle
 
-from readmap.bam.device_runs import DeviceRuns
+from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.cli import main
 
 DRAW = random.Random(71)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readmap.formats import fasta
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import PieceSource
+from readmap.formats.byte_source import PieceSource
 from readmap.formats.fasta import read_records
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY*"

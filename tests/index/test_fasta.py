@@ -19,7 +19,7 @@ from oracles import contigs
 from readmap.backend import Array, Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
-from readmap.formats.compression import PieceSource, open_bytes
+from readmap.formats.byte_source import PieceSource, open_bytes
 from readmap.index import fasta
 from readmap.index.fasta import read_reference
 from readmap.index.reference import Reference

@@ -21,7 +21,7 @@ from test_bam import chunks, start, texts
 from readmap.cli import main
 from readmap.errors import DataError
 from readmap.formats import samtools_input
-from readmap.formats.compression import ByteSource
+from readmap.formats.byte_source import ByteSource
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 
 ROOT = Path(__file__).resolve().parents[2]

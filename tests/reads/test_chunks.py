@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats import lines
+from readmap.formats import newlines
 from readmap.reads import fasta_reads
 from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
 

@@ -11,7 +11,7 @@ import pytest
 from readmap.backend import cuda_available, open_backend
 from readmap.backend.cuda import CudaBackend
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE
-from readmap.formats.gzip_data import told_bytes
+from readmap.formats.gzip_reader import told_bytes
 from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_members
 
 DRAW = np.random.default_rng(11)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource, PieceSource
+from readmap.formats.byte_source import ByteSource, PieceSource
 from readmap.reads import fastq_reads
 from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.fastq_reads import four_line_records

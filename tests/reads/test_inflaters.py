@@ -10,7 +10,7 @@ import pytest
 
 from readmap.backend import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, by_package
-from readmap.formats.gzip_data import inflate
+from readmap.formats.gzip_reader import inflate
 from readmap.reads import blocks
 from readmap.reads.blocks import bgzf_inflater
 from readmap.reads.inflaters import HOST_INFLATERS

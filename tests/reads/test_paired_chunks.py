@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from readmap.formats import lines
+from readmap.formats import newlines
 from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]

@@ -14,7 +14,7 @@ import pytest
 from isal import isal_zlib
 
 from readmap.errors import DataError
-from readmap.formats.gzip_data import LEAST_THREADS, NO_INFLATERS, Inflaters, Unusual, inflate
+from readmap.formats.gzip_reader import LEAST_THREADS, NO_INFLATERS, Inflaters, Unusual, inflate
 from readmap.reads import parallel_gzip
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parallel_gzip import parallel_gzip_inflater

@@ -11,9 +11,9 @@ import pytest
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
-from readmap.formats.compression import FilePlace, PlainSource
-from readmap.formats.faults import NamedFile
-from readmap.formats.text_range import TextRange
+from readmap.formats.byte_source import FilePlace, PlainSource
+from readmap.formats.file_errors import NamedFile
+from readmap.formats.byte_range import TextRange
 from readmap.reads import record_scan
 from readmap.reads.record_scan import BLOCK_BYTES, find_records, read_records
 

@@ -19,9 +19,9 @@ from chunk_examples import allocate
 from examples import random_bases
 
 from readmap.errors import DataError
-from readmap.formats.compression import ByteSource
-from readmap.formats.gzip_data import NO_INFLATERS, Inflaters
-from readmap.formats.text_range import TextRange
+from readmap.formats.byte_source import ByteSource
+from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
+from readmap.formats.byte_range import TextRange
 from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.reads.file_part import RecordRange

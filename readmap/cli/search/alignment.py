@@ -14,7 +14,7 @@ from readmap.cli.search.speed import speed
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
-from readmap.formats.header import read_groups
+from readmap.formats.sam_header import read_groups
 from readmap.formats.sam import Form, header
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure

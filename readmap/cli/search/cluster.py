@@ -24,7 +24,7 @@ from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, 
 from readmap.dask.searching import Wanted, searched
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.header import program_name, read_groups
+from readmap.formats.sam_header import program_name, read_groups
 from readmap.formats.sam import Form
 from readmap.formats.wording import pluralize, printable
 from readmap.index.index import Index

@@ -28,7 +28,7 @@ from readmap.cli.search.record import record_of
 from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
-from readmap.formats.header import program_name
+from readmap.formats.sam_header import program_name
 from readmap.formats.wording import printable
 from readmap.index import folder
 from readmap.index.index import Index

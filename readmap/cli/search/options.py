@@ -28,7 +28,7 @@ from readmap.cli.search.shards import ShardOptions
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError
-from readmap.formats.header import parse_header_lines
+from readmap.formats.sam_header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import given_insert_size

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.compression import open_bytes
+from readmap.formats.byte_source import open_bytes
 from readmap.formats.fasta import Fasta, read_records
 
 Letters = NDArray[np.uint8]  # [queries, bases of each]

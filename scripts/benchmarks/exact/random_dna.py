@@ -13,7 +13,7 @@ from benchmarks.exact.searches import find, pack, place_by
 from benchmarks.exact.times import search_seconds
 from readmap.backend import Backend
 from readmap.backend.team import Team
-from readmap.formats.compression import PieceSource
+from readmap.formats.byte_source import PieceSource
 from readmap.index.fasta import read_reference
 from readmap.index.index import Index
 from readmap.index.suffix_array import (

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from readmap.formats import memory_disk, output
-from readmap.formats.memory_disk import LEAST_BYTES, LEAST_THREADS, is_memory_disk
+from readmap.formats import tmpfs, output
+from readmap.formats.tmpfs import LEAST_BYTES, LEAST_THREADS, is_memory_disk
 from readmap.formats.output import Output, open_output
 
 SHARED_MEMORY = "/dev/shm"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from readmap.formats import replacing
+from readmap.formats import atomic_files
 from readmap.formats.output import open_output
-from readmap.formats.replacing import UNFINISHED, file_beside, folder_beside, replace_folder, restore, restore_all
+from readmap.formats.atomic_files import UNFINISHED, file_beside, folder_beside, replace_folder, restore, restore_all
 
 
 def make(folder: Path, text: str) -> Path:
@@ -71,7 +71,7 @@ def test_what_a_kill_left_aside_comes_back(tmp_path: Path, monkeypatch: pytest.M
 KILLED = """
 import os, signal, sys
 from readmap.formats.output import open_output
-from readmap.formats.replacing import folder_beside
+from readmap.formats.atomic_files import folder_beside
 with open_output(sys.argv[1]) as output, folder_beside(sys.argv[2]) as folder:
     output.write(b"half")
     (folder / "array.npy").write_bytes(b"half")

@@ -11,7 +11,7 @@ from readmap.backend.buffers import ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam import memory
 from readmap.bam.memory import Memory
-from readmap.bam.runs import Runs, nothing
+from readmap.bam.sorted_runs import Runs, nothing
 
 DRAW = np.random.default_rng(3)
 

@@ -17,7 +17,7 @@ from readmap.errors import BackendError
 from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BlockOutput, Blocks, Bytes, Codec
 from readmap.formats.output import ByteSink
 
-_MEASURE, _WRITE = Kernel("bam/members", "measure_blocks"), Kernel("bam/members", "write_blocks")
+_MEASURE, _WRITE = Kernel("bam/nvcomp_blocks", "measure_blocks"), Kernel("bam/nvcomp_blocks", "write_blocks")
 
 #: Blocks that are made together, and rooms for them on each device: one is filled while others are compressed. The
 #: library takes thousands of blocks for little more time than hundreds, and leaves the more of the device to those that

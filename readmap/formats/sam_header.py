@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.faults import naming
+from readmap.formats.file_errors import naming
 
 #: What is written where -H names no other: records in the order of the reads.
 FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"

@@ -4,7 +4,7 @@ import pytest
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.header import FIRST_LINE, header_lines, parse_header_lines
+from readmap.formats.sam_header import FIRST_LINE, header_lines, parse_header_lines
 
 CONTIGS = [Contig("one", 70, "0" * 32), Contig("two", 5, "1" * 32)]
 OWN = [f"@SQ\tSN:one\tLN:70\tM5:{'0' * 32}", f"@SQ\tSN:two\tLN:5\tM5:{'1' * 32}"]
@@ -87,7 +87,7 @@ def test_lines_of_an_option() -> None:
 
 
 def test_a_file_that_never_ends_is_none_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readmap.formats.header.MOST_LETTERS", 1000)
+    monkeypatch.setattr("readmap.formats.sam_header.MOST_LETTERS", 1000)
     with pytest.raises(
         UsageError, match=r"-H /dev/zero: expected the lines of a header, found more than 1,000 letters"
     ):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from readmap.formats import lines
-from readmap.formats.lines import end_of_text, last_line_start, line_ends
+from readmap.formats import newlines
+from readmap.formats.newlines import end_of_text, last_line_start, line_ends
 
 
 @settings(max_examples=100, deadline=None)

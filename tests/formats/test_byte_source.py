@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.errors import DataError
-from readmap.formats.compression import PARALLEL_READ_BYTES, ByteSource, PieceSource, describe_start, open_bytes
-from readmap.formats.gzip_data import READ_BYTES
+from readmap.formats.byte_source import PARALLEL_READ_BYTES, ByteSource, PieceSource, describe_start, open_bytes
+from readmap.formats.gzip_reader import READ_BYTES
 
 TEXT = b"".join(b"@r%d\nACGTTGCA%d\n+\nIIIIFFFF%d\n" % (i, i % 7, i * i % 9973) for i in range(20_000))
 

@@ -24,7 +24,7 @@ from readmap.backend.marks import count_marked
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.marking import Marking
 from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths
-from readmap.bam.runs import Seen
+from readmap.bam.sorted_runs import Seen
 
 _LAY, _CUT, _GATHER = (
     Kernel("bam/order", "lay_run"),

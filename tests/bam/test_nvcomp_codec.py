@@ -13,8 +13,8 @@ import pytest
 
 from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
-from readmap.bam import device_blocks
-from readmap.bam.device_blocks import BLOCKS, blocks_of, device_codec
+from readmap.bam import nvcomp_codec
+from readmap.bam.nvcomp_codec import BLOCKS, blocks_of, device_codec
 from readmap.errors import BackendError
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_BEGIN, TRAILER_BYTES, Codec
 from readmap.formats.output import ByteSink

@@ -25,7 +25,7 @@ from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import Marking, unmarked
 from readmap.bam.memory import Memory
-from readmap.formats.faults import naming
+from readmap.formats.file_errors import naming
 
 #: uint64, or NumPy's bytes.
 Keys = NDArray[Any]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.bgzf import END_OF_FILE
-from readmap.formats.gzip_points import Point, Points
+from readmap.formats.gzip_access_points import Point, Points
 
 File = io.RawIOBase | io.BufferedIOBase
 Piece = bytes | memoryview

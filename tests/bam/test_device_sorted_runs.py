@@ -15,12 +15,12 @@ from test_order import CONTIGS, draw_records, place_of
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.buffers import ClosedError
-from readmap.bam import device_runs
-from readmap.bam.device_runs import SIDE_BYTES, DeviceRuns
+from readmap.bam import device_sorted_runs
+from readmap.bam.device_sorted_runs import SIDE_BYTES, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat, Seen
 from readmap.bam.marking import DUPLICATE, OPTICAL, TAIL, Marking, unmarked
 from readmap.bam.order import SortedRecords, number_fragments, sort_records
-from readmap.bam.runs import nothing
+from readmap.bam.sorted_runs import nothing
 from readmap.cli import main
 from readmap.bam.compression import Compression
 from readmap.cli.search import output
