@@ -195,11 +195,11 @@ def _small() -> None:
     """Little memory, so that batches, suffixes, pairs and borders come in parts, and large pairs are aligned alone."""
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
-    from readmap.database import paths
+    from readmap.database import hit_alignment
     from readmap.index import suffix_array, suffix_sorting
 
     CpuBackend.scratch_bytes = CudaBackend.scratch_bytes = 1 << 14
-    paths.MIN_CROP_CELLS = 0
+    hit_alignment.MIN_CROP_CELLS = 0
     suffix_array.SMALL, suffix_sorting._LEAST_PAIRS, suffix_sorting._MOST_PAIRS = 0, 1, 1
 
 

@@ -326,7 +326,7 @@ def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
 def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     queries, subjects = PROTEINS
     whole = scanned(queries, subjects, BLOSUM62, HitFilter(), backend)
-    monkeypatch.setattr(paths, "BATCH_LETTERS", letters)
+    monkeypatch.setattr(hit_alignment, "BATCH_LETTERS", letters)
     for one, other in zip(whole, scanned(queries, subjects, BLOSUM62, HitFilter(), backend), strict=True):
         assert_same(one, other)
 
@@ -347,29 +347,29 @@ def test_parts_of_sequences_are_aligned_as_the_whole(
     subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
     subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
     for given in ((queries, subjects), PROTEINS if costs is BLOSUM62 else NUCLEOTIDES):
-        monkeypatch.setattr(paths, "MIN_CROP_CELLS", 1 << 60)
+        monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 1 << 60)
         whole = scanned(*given, costs, HitFilter(evalue=1e9), backend)
         assert sum(len(found.hits) for found in whole) > 30
-        monkeypatch.setattr(paths, "MIN_CROP_CELLS", 0)
-        monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
+        monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 0)
+        monkeypatch.setattr(hit_alignment, "EMPTY_LANES", 1 << 30)
         for one, other in zip(whole, scanned(*given, costs, HitFilter(evalue=1e9), backend), strict=True):
             assert_same(one, other)
 
 
 def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "MIN_CROP_CELLS", 0)
-    monkeypatch.setattr(paths, "EMPTY_LANES", 1 << 30)
+    monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 0)
+    monkeypatch.setattr(hit_alignment, "EMPTY_LANES", 1 << 30)
     (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, HitFilter(), backend)
     assert rows_of(found.hits)[0] == (0, False, 33550)
     assert found.hits.alignments.target_starts[0] == 30
 
 
 def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "BATCH_LETTERS", 100)
+    monkeypatch.setattr(hit_alignment, "BATCH_LETTERS", 100)
     pairs = [CroppedPair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
-    batches = list(paths._batches(iter(pairs)))
+    batches = list(hit_alignment._batches(iter(pairs)))
     assert [[len(pair.subject) for pair in batch] for batch in batches] == [[90], [1], [300], [1, 2, 3, 50], [10, 4]]
-    assert list(paths._batches([])) == [[]]
+    assert list(hit_alignment._batches([])) == [[]]
 
 
 # What does not matter.

@@ -17,7 +17,7 @@ from readmap import PairAlignments
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import BackendError
-from readmap.pairwise import checkpoint, grid, long_pairs, relay, shares
+from readmap.pairwise import checkpoint, column_blocks, grid, long_pairs, multi_device_sweep
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.letters import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
@@ -46,7 +46,7 @@ def fine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=["few shares", "many"])
 def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """One share of a device, or as many as there may be."""
-    monkeypatch.setattr(shares, "LAG", 10_000 if request.param == "few shares" else 0)
+    monkeypatch.setattr(column_blocks, "LAG", 10_000 if request.param == "few shares" else 0)
 
 
 def several(name: str, count: int) -> list[Backend]:
@@ -109,7 +109,7 @@ def test_ties_end_at_the_first_wherever_shares_meet(backends: str) -> None:
 @pytest.mark.parametrize("text", ["same", "similar"])
 def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By as much as is known; never by what other columns may still add."""
-    draw, skipped, swept = random.Random(4), [0], shares.sweep_slab
+    draw, skipped, swept = random.Random(4), [0], column_blocks.sweep_slab
     one = random_bases(draw, 9000)
     pair = one, one if text == "same" else mutated(draw, one, 0.05)
 
@@ -118,7 +118,7 @@ def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pyt
         skipped[0] += slab.swept.skipped
         return slab
 
-    monkeypatch.setattr(shares, "sweep_slab", count)
+    monkeypatch.setattr(column_blocks, "sweep_slab", count)
     expected = align(pair, Mode.LOCAL, several(backends, 1), pruning=False)
     assert skipped[0] == 0
     for devices in (1, 2, 3):
@@ -279,12 +279,12 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
                 if self.number:
                     assert number in self.done[self.number - 1]
                 self.done[self.number].append(number)
-                return shares.BlockResult(None, self.number, None)
+                return column_blocks.BlockResult(None, self.number, None)
 
         backend: Any = SimpleNamespace(keep_own_stream=lambda: None, synchronize=lambda: None)
         parts: Any = [Fake(number) for number in range(count)]
         with Team.of(*[backend] * devices) as team:
-            found = list(relay.MultiDeviceSweep(parts, team, True, False, 4, 0).slabs())
+            found = list(multi_device_sweep.MultiDeviceSweep(parts, team, True, False, 4, 0).slabs())
         assert [[step.edge for step in steps] for steps in found] == [list(range(count))] * 5
         assert done == [[4, 5, 6, 7, 8]] * count
 
