@@ -106,7 +106,7 @@ def _penalty(bases: int, size: InsertSize) -> int:
 def given_insert_size(
     mean: float, deviation: float | None = None, most: float | None = None, least: float | None = None
 ) -> tuple[InsertSize, ...]:
-    """Return the insert-size distribution of FR pairs that a user set, as bwa mem's -I; raise UsageError if it is invalid.
+    """Return the insert sizes of FR pairs that a user set, as bwa mem's -I; raise UsageError if they are invalid.
 
     deviation: None for a tenth of the mean. most, least: None for four deviations above and below the mean.
     """

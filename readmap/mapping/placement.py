@@ -12,6 +12,6 @@ _CHOOSE = Kernel("mapping/placement", "choose_windows")
 
 
 def choose_windows(slots: Listed, batch: Batch, context: Context, differences: int = SETTLED_DIFFERENCES) -> None:
-    """Choose among the windows of the slots; a read with more than `differences` mismatches is marked for a denser search."""
+    """Choose among the windows of the slots; a read with more than `differences` mismatches is searched more densely."""
     settled_deficit = differences * (context.scoring.match + context.scoring.mismatch)
     batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, settled_deficit=settled_deficit)
