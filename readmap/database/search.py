@@ -15,7 +15,7 @@ from readmap.database.device_pool import DevicePool
 from readmap.database.hits import ScanHits
 from readmap.database.letters import codes_of
 from readmap.database.parameters import ScanScoring, HitFilter
-from readmap.database.paths import AlignmentRequest, align
+from readmap.database.hit_alignment import AlignmentRequest, align
 from readmap.database.statistics import SearchSpace
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import PairAlignments

@@ -11,7 +11,7 @@ from readmap.backend import Array, Backend
 from readmap.backend.team import Team
 from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import sequences_from_letters
+from readmap.pairwise.device_sequences import sequences_from_letters
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
 from readmap.reads.sequences import Sequences

@@ -12,7 +12,7 @@ from readmap.backend import Backend, Gpus
 from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.letters import Bytes, Integers, concatenate_texts, checked_lengths, sequences_from_letters
+from readmap.pairwise.device_sequences import Bytes, Integers, concatenate_texts, checked_lengths, sequences_from_letters
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import Mode, MatchScores
 

@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.sorting import order_by
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import DeviceSequences
+from readmap.pairwise.device_sequences import DeviceSequences
 from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.

@@ -21,7 +21,7 @@ from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Slab, TileSizes
 from readmap.pairwise.matrix import CHUNK, BestCell, DPMatrix
-from readmap.pairwise.shares import SavedSlab, empty_slab
+from readmap.pairwise.column_blocks import SavedSlab, empty_slab
 from readmap.pairwise.sweep import SpecialLines, SweepResult
 
 _STATE, _RESULT = "state.npz", "alignment.npz"

@@ -20,8 +20,8 @@ from readmap.pairwise.checkpoint import Checkpoint, Resumed
 from readmap.pairwise.grid import TileGrid, TileSizes, choose_tile_sizes, sweep_slab
 from readmap.pairwise.matrix import BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.parameters import Mode, CompareSettings
-from readmap.pairwise.relay import MultiDeviceSweep
-from readmap.pairwise.shares import ColumnBlock, column_ranges, joined, plan, min_block_columns
+from readmap.pairwise.multi_device_sweep import MultiDeviceSweep
+from readmap.pairwise.column_blocks import ColumnBlock, column_ranges, joined, plan, min_block_columns
 from readmap.pairwise.sweep import trace_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.

@@ -6,7 +6,7 @@ from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.batches import align_batch, find_large_pairs, choose_cell_limit
-from readmap.pairwise.letters import Integers, DeviceSequences
+from readmap.pairwise.device_sequences import Integers, DeviceSequences
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings

@@ -16,17 +16,17 @@ from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
-from readmap.database import paths, search
+from readmap.database import hit_alignment, search
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
 from readmap.database.hits import ScanHits
 from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
 from readmap.database.parameters import ScanScoring, HitFilter
-from readmap.database.paths import CroppedPair, AlignmentRequest
+from readmap.database.hit_alignment import CroppedPair, AlignmentRequest
 from readmap.database.search import Scan, Scanned
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
-from readmap.pairwise.letters import sequences_from_codes
+from readmap.pairwise.device_sequences import sequences_from_codes
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import COMPLEMENTS, Sequences

@@ -19,7 +19,7 @@ from readmap.backend import Backend, open_backend
 from readmap.pairwise import api_pairs
 from readmap.pairwise.api_pairs import align_arrays
 from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
-from readmap.pairwise.letters import concatenate_texts, sequences_from_letters, sequences_from_texts
+from readmap.pairwise.device_sequences import concatenate_texts, sequences_from_letters, sequences_from_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, MatchScores
 

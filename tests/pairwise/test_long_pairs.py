@@ -17,7 +17,7 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.pairwise import checkpoint, grid, long_pairs
 from readmap.pairwise.batches import align_batch
-from readmap.pairwise.letters import sequences_from_texts
+from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Cell, DPMatrix
 from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings

@@ -21,7 +21,7 @@ from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
 from readmap.pairwise.checker import check
-from readmap.pairwise.letters import DeviceSequences, sequences_from_codes
+from readmap.pairwise.device_sequences import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.pairs import align_pairs

@@ -15,7 +15,7 @@ import pytest
 from oracles.comparison import Comparison
 
 from readmap.backend import open_backend
-from readmap.pairwise.letters import sequences_from_texts
+from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.parameters import Mode, MatchScores
 
 HAS_PARASAIL = find_spec("parasail") is not None

@@ -16,7 +16,7 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import aligners, checker
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.letters import sequences_from_letters
+from readmap.pairwise.device_sequences import sequences_from_letters
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
 from readmap.pairwise.results import Results

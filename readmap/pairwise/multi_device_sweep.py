@@ -8,7 +8,7 @@ from functools import partial
 from threading import Lock
 
 from readmap.backend.team import AHEAD, Team, await_all, cancel
-from readmap.pairwise.shares import ColumnBlock, BlockResult
+from readmap.pairwise.column_blocks import ColumnBlock, BlockResult
 
 
 class _Stopped(Exception):

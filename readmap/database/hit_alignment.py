@@ -16,7 +16,7 @@ from readmap.database.regions import find_regions
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import PairAlignments, joined
 from readmap.pairwise.checker import check
-from readmap.pairwise.letters import sequences_from_codes
+from readmap.pairwise.device_sequences import sequences_from_codes
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import Mode, SubstitutionScores
 from readmap.pairwise.results import Results

@@ -19,11 +19,11 @@ from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.pairwise import checkpoint, column_blocks, grid, long_pairs, multi_device_sweep
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.letters import sequences_from_texts
+from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
-from readmap.pairwise.shares import Plan, ColumnBlock, column_ranges, plan
+from readmap.pairwise.column_blocks import Plan, ColumnBlock, column_ranges, plan
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
