@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
 from readmap.formats.array_files import ArrayFiles, Checksum
-from readmap.formats.file_errors import HEADER_ERRORS, naming
 from readmap.formats.atomic_files import folder_beside, replace_folder, restore
+from readmap.formats.file_errors import HEADER_ERRORS, naming
 from readmap.version import __version__
 
 MANIFEST = "manifest.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource, FilePlace, PieceSource, PlainSource
 from readmap.formats.file_errors import NamedFile
-from readmap.formats.gzip_reader import Inflaters, inflate_from
 from readmap.formats.gzip_access_points import Point
+from readmap.formats.gzip_reader import Inflaters, inflate_from
 
 #: What is skipped at a time.
 SKIPPED_BYTES = 1 << 19

@@ -14,8 +14,8 @@ import numpy as np
 
 from readmap.errors import DataError
 from readmap.formats.file_errors import NamedFile, naming
-from readmap.formats.gzip_reader import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
 from readmap.formats.gzip_access_points import Points
+from readmap.formats.gzip_reader import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
 
 # Below this, handing slices of a read to threads costs more than it saves, and so do more threads: each waits for
 # Python's lock, which others want.

@@ -16,9 +16,9 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.atomic_files import file_beside
 from readmap.formats.file_errors import named
 from readmap.formats.tmpfs import APPENDED_BYTES, LEAST_BYTES, LEAST_THREADS, SharedPages, is_memory_disk
-from readmap.formats.atomic_files import file_beside
 
 Format = TypeVar("Format")
 

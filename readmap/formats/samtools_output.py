@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from readmap.formats.atomic_files import folder_beside
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, Output, open_output
-from readmap.formats.atomic_files import folder_beside
 from readmap.formats.samtools import Samtools
 
 CRAM_ENDING, CRAM_INDEX = ".cram", ".crai"

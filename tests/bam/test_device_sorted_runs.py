@@ -16,13 +16,13 @@ from test_order import CONTIGS, draw_records, place_of
 from readmap.backend import Backend, open_backend
 from readmap.backend.buffers import ClosedError
 from readmap.bam import device_sorted_runs
+from readmap.bam.compression import Compression
 from readmap.bam.device_sorted_runs import SIDE_BYTES, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat, Seen
 from readmap.bam.marking import DUPLICATE, OPTICAL, TAIL, Marking, unmarked
 from readmap.bam.order import SortedRecords, number_fragments, sort_records
 from readmap.bam.sorted_runs import nothing
 from readmap.cli import main
-from readmap.bam.compression import Compression
 from readmap.cli.search import output
 from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
 
@@ -49,7 +49,7 @@ def test_in_order(
     backends: str, counts: list[int], piece_bytes: int, fetched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a record is larger than a piece is to be; what is asked of a piece hears the same of its bytes."""
-    monkeypatch.setattr(device_runs, "PIECE_BYTES", piece_bytes)
+    monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", piece_bytes)
     backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in counts]
     held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
     for records in drawn:
@@ -72,7 +72,7 @@ def test_in_order(
 @pytest.mark.parametrize(("is_removed", "has_type"), [(False, False), (True, False), (False, True)])
 def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each record is a fragment of its own; numbers of more than a byte stand behind them."""
-    monkeypatch.setattr(device_runs, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", 3000)
     backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in (400, 1, 300)]
     held, first, marks = DeviceRuns(backend, CONTIGS, 1 << 30, 0), 0, DRAW.choices([0, 0, 1, 3], k=701)
     expected = []
@@ -190,7 +190,7 @@ def test_sorted_as_samtools_sorts(
     folder: Path, tmp_path: Path, holding: None, ending: str, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the device alone, and by way of memory and files; the file is the one that the host's runs make."""
-    monkeypatch.setattr(device_runs, "PIECE_BYTES", 5000)
+    monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", 5000)
     out = tmp_path / f"out.{ending}"
     options = ["--sort", "--sort-memory", memory, "--batch-reads", "40"]
     assert search_in(folder, str(out), *options) == 0

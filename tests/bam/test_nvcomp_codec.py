@@ -125,7 +125,7 @@ def test_rooms_take_a_part_of_the_memory(free: int, expected: int) -> None:
     """Of a library that wants 200,000 bytes a block beside what is known."""
     sizes = SimpleNamespace(sizes=lambda blocks, *_: library.Sizes(66_000, 200_000 * blocks))
     backend = SimpleNamespace(memory=lambda: (free, 1 << 40))
-    assert device_blocks._fitting_blocks(cast(Any, sizes), cast(Any, backend)) == expected
+    assert nvcomp_codec._fitting_blocks(cast(Any, sizes), cast(Any, backend)) == expected
 
 
 @pytest.mark.gpu

@@ -26,11 +26,11 @@ from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_runs import Runs
 from readmap.cli import main
-from readmap.run.output_format import Kind
 from readmap.cli.search.options import OutputOptions
-from readmap.run.outputs import open_sink, sorting_needs
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
+from readmap.run.output_format import Kind
+from readmap.run.outputs import open_sink, sorting_needs
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from readmap.formats import atomic_files
-from readmap.formats.output import open_output
 from readmap.formats.atomic_files import UNFINISHED, file_beside, folder_beside, replace_folder, restore, restore_all
+from readmap.formats.output import open_output
 
 
 def make(folder: Path, text: str) -> Path:
@@ -21,7 +21,7 @@ def make(folder: Path, text: str) -> Path:
 def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on file systems that can, and cannot, exchange two folders."""
     if request.param == "in turn":
-        monkeypatch.setattr(replacing, "_exchange", lambda new, target: False)
+        monkeypatch.setattr(atomic_files, "_exchange", lambda new, target: False)
 
 
 def test_a_folder_is_replaced(exchange: None, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_an_interrupt_leaves_one_of_the_two(
 ) -> None:
     """Where two folders cannot be exchanged, a signal may come before or behind each of two renames."""
     new, target = make(tmp_path / "new", "new"), make(tmp_path / "target", "old")
-    monkeypatch.setattr(replacing, "_exchange", lambda new, target: False)
+    monkeypatch.setattr(atomic_files, "_exchange", lambda new, target: False)
     rename, calls = os.rename, []
 
     def interrupted(*paths: Any) -> None:

@@ -14,7 +14,7 @@ from readmap.formats.newlines import end_of_text, last_line_start, line_ends
 def test_lines(data: bytes, block: int) -> None:
     array = np.frombuffer(data, np.uint8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BLOCK_BYTES", block)
+        patch.setattr(newlines, "BLOCK_BYTES", block)
         assert line_ends(array).tolist() == [place for place, byte in enumerate(data) if byte == 10]
         assert end_of_text(array) == len(data.rstrip(b"\r\n"))
         assert last_line_start(array, ord(">")) == data.rfind(b"\n>") + 1

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from readmap.formats import tmpfs, output
-from readmap.formats.tmpfs import LEAST_BYTES, LEAST_THREADS, is_memory_disk
+from readmap.formats import output, tmpfs
 from readmap.formats.output import Output, open_output
+from readmap.formats.tmpfs import LEAST_BYTES, LEAST_THREADS, is_memory_disk
 
 SHARED_MEMORY = "/dev/shm"
 
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_read_is_left_to_the_caller(disk: pathlib.Path, mo
         raise OSError(errno.EIO, "Input/output error")
 
     (disk / "part").write_bytes(bytes(2 * LEAST_BYTES))
-    monkeypatch.setattr(memory_disk.os, "preadv", fail)
+    monkeypatch.setattr(tmpfs.os, "preadv", fail)
     monkeypatch.setattr(output, "_copy_range", fail)
     with open_output(str(disk / "out"), LEAST_THREADS) as made:
         assert appended(made, disk / "part", 2 * LEAST_BYTES) == (0, 0)

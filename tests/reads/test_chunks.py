@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readmap.errors import DataError
 from readmap.formats import newlines
 from readmap.reads import fasta_reads
-from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
+from readmap.reads.chunks import Chunk, PairLayout, RecordFormat, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
 
@@ -207,7 +207,7 @@ def test_fastq_round_trip(
 ) -> None:
     data = b"".join(b"@%s\n%s\n+%s\n%s\n" % (*record, record[1]) for record in records) + blank
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BLOCK_BYTES", block)
+        patch.setattr(newlines, "BLOCK_BYTES", block)
         result = read_bytes(
             pathlib.Path(folder) / "reads", gzip.compress(data, 1) if is_gzip else data, size, batch_reads
         )
@@ -232,7 +232,7 @@ def test_fasta_round_trip(text: bytes, size: int, piece: int, has_end: bool) -> 
     data = b">" + text + (b"\n" if has_end else b"")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(fasta_reads, "PIECE_BYTES", piece)
-        patch.setattr(lines, "BLOCK_BYTES", 7)
+        patch.setattr(newlines, "BLOCK_BYTES", 7)
         result = read_bytes(pathlib.Path(folder) / "reads", data, size)
     assert result.error == ""
     # A CR that ends the file gets its newline first.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from readmap.formats import newlines
-from readmap.reads.chunks import Chunk, RecordFormat, PairLayout, read_chunks
+from readmap.reads.chunks import Chunk, PairLayout, RecordFormat, read_chunks
 
 SIZES = [1, 66, 100, 333, 1 << 20]
 
@@ -385,7 +385,7 @@ def test_any_two_files(
     first, second = written(one), written(two)
     second = second[: len(second) - cut]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "BLOCK_BYTES", block)
+        patch.setattr(newlines, "BLOCK_BYTES", block)
         result = Files(pathlib.Path(folder)).read(
             gzip.compress(first, 1) if is_gzip else first, second, size, batch_reads
         )
