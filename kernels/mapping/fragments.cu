@@ -5,7 +5,7 @@
 // side, and the places of the best fragments become windows; what the others cost is one rival more.
 #include "mapping/matches.cuh"
 #include "mapping/mates.cuh"
-#include "mapping/stretch.cuh"
+#include "mapping/diagonal_range.cuh"
 
 const i32 BEST_FRAGMENTS = 4;     // that get windows; as many are left for mates with gaps, beside their partners
 const i32 MOST_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place

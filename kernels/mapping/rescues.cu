@@ -1,6 +1,6 @@
 // Rescues: mates looked for where their partners expect them.
 #include "mapping/mates.cuh"
-#include "mapping/stretch.cuh"
+#include "mapping/diagonal_range.cuh"
 
 const i32 MOST_ANCHORS = 8;  // windows of a mate around which its partner is looked for
 const i32 DOUBT = 30;        // phred within which another choice makes the best one doubtful

@@ -33,7 +33,7 @@ class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):
     """The windows of all slots. On the host `rows.view(WINDOW)` names the fields of a window."""
 
 
-class PieceTable(Table, struct="mapping/pieces.cuh:PieceTable"):
+class PieceTable(Table, struct="mapping/partition_seeds.cuh:PieceTable"):
     """The look-ups of all reads' pieces."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from readmap.backend.sizes import Listed
 from readmap.mapping.alignments import Alignments, measure_alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.beside import looks_beside, settle_beside
+from readmap.mapping.near_mates import looks_beside, settle_beside
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
@@ -18,7 +18,7 @@ from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_mat
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.mapping.passes import select
-from readmap.mapping.pieces import settle_reads
+from readmap.mapping.partition_seeds import settle_reads
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, trace_several
 from readmap.mapping.rescues import count_rescued, rescue_mates

@@ -27,7 +27,7 @@ from readmap.mapping.placement import choose_windows
 
 LONGEST_INSERT, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
 MOST_ANCHORS, DOUBT, WORTH = (constant("mapping/rescues.cu", name) for name in ("MOST_ANCHORS", "DOUBT", "WORTH"))
-SURE, LEAST_RUN = constant("mapping/pairs.cu", "SURE"), constant("mapping/stretch.cuh", "LEAST_RUN")
+SURE, LEAST_RUN = constant("mapping/pairs.cu", "SURE"), constant("mapping/diagonal_range.cuh", "LEAST_RUN")
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)

@@ -28,9 +28,9 @@ from readmap.mapping.windows import join_diagonals
 #: Above this number of diagonals a seed search is faster than trying all of them.
 MOST_TRIED = 1024
 
-_LIST, _LOOK = Kernel("mapping/beside", "list_beside"), Kernel("mapping/beside", "look_beside")
-_CONFIRM = Kernel("mapping/beside", "confirm_beside")
-_SOUGHT, _GUIDE = constant("mapping/beside.cu", "SOUGHT"), constant("mapping/beside.cu", "GUIDE")
+_LIST, _LOOK = Kernel("mapping/near_mates", "list_beside"), Kernel("mapping/near_mates", "look_beside")
+_CONFIRM = Kernel("mapping/near_mates", "confirm_beside")
+_SOUGHT, _GUIDE = constant("mapping/near_mates.cu", "SOUGHT"), constant("mapping/near_mates.cu", "GUIDE")
 
 
 def looks_beside(batch: Batch, context: Context) -> bool:

@@ -14,13 +14,13 @@ from oracles.alignment import reverse_complement
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import WINDOW, WINDOWS, Batch
-from readmap.mapping.beside import MOST_TRIED
+from readmap.mapping.near_mates import MOST_TRIED
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.pipeline import search_again, search_reads
 
-MOST_PLACES = constant("mapping/pieces.cuh", "MOST_PLACES")
+MOST_PLACES = constant("mapping/partition_seeds.cuh", "MOST_PLACES")
 COPIES, LENGTH, INSERT = MOST_PLACES + 3, 150, 400
 OTHER_BASE = str.maketrans("ACGT", "CATG")  # of which the other one is the first
 LIBRARY = Sample(insert_sizes=given_insert_size(INSERT, 20))

@@ -3,7 +3,7 @@
 // A read is cut into disjoint pieces, each looked up on both strands. A place that none of the pieces' occurrences names
 // has a difference, a gap or a clipped end in each of them: so many pieces, so many differences. Where these make it
 // negligible beside the best place that is named, no other one is looked for.
-#include "mapping/pieces.cuh"
+#include "mapping/partition_seeds.cuh"
 
 // What the look-ups say of a read.
 enum Verdict { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };

@@ -38,13 +38,13 @@ from readmap.mapping.batch import WINDOW, WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import LEAST_BASES
 from readmap.mapping.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
-from readmap.mapping.pieces import settle_reads
+from readmap.mapping.partition_seeds import settle_reads
 from readmap.mapping.placement import choose_windows
 from readmap.reads.chunks import PairLayout
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
-MOST_PLACES = constant("mapping/pieces.cuh", "MOST_PLACES")
-MOST_PIECES, FEWEST_PIECES = (constant("mapping/pieces.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
+MOST_PLACES = constant("mapping/partition_seeds.cuh", "MOST_PLACES")
+MOST_PIECES, FEWEST_PIECES = (constant("mapping/partition_seeds.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
 LENGTH = 160
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 

@@ -4,8 +4,8 @@
 // elsewhere too, and each of its pieces that occurs nowhere but here is a difference there. Where all that makes every other
 // choice for the pair negligible, the read is not searched any further.
 #include "mapping/mates.cuh"
-#include "mapping/pieces.cuh"
-#include "mapping/stretch.cuh"
+#include "mapping/partition_seeds.cuh"
+#include "mapping/diagonal_range.cuh"
 
 // What a read is in that: looked for, or a mate that says where.
 enum Role { NO_ROLE = 0, SOUGHT = 1, GUIDE = 2 };

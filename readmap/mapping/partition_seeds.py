@@ -24,10 +24,10 @@ from readmap.mapping.windows import join_diagonals
 #: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14
 
-_FIND, _SETTLE = Kernel("mapping/pieces", "find_pieces"), Kernel("mapping/pieces", "settle_reads")
-_NAME, _CONFIRM = Kernel("mapping/pieces", "name_diagonals"), Kernel("mapping/pieces", "confirm_reads")
-_TILE, _LOOK_UPS = constant("mapping/pieces.cuh", "TILE"), constant("mapping/pieces.cuh", "LOOK_UPS")
-_ONE_PLACE, _FEW_PLACES = constant("mapping/pieces.cu", "ONE_PLACE"), constant("mapping/pieces.cu", "FEW_PLACES")
+_FIND, _SETTLE = Kernel("mapping/partition_seeds", "find_pieces"), Kernel("mapping/partition_seeds", "settle_reads")
+_NAME, _CONFIRM = Kernel("mapping/partition_seeds", "name_diagonals"), Kernel("mapping/partition_seeds", "confirm_reads")
+_TILE, _LOOK_UPS = constant("mapping/partition_seeds.cuh", "TILE"), constant("mapping/partition_seeds.cuh", "LOOK_UPS")
+_ONE_PLACE, _FEW_PLACES = constant("mapping/partition_seeds.cu", "ONE_PLACE"), constant("mapping/partition_seeds.cu", "FEW_PLACES")
 
 
 def settle_reads(batch: Batch, context: Context) -> None:
