@@ -1,4 +1,4 @@
-"""An array on a device -> the host's memory, some of its bytes at a time, by whichever threads want them."""
+"""Read a device array from the host in parts, by any number of threads."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from numpy.typing import NDArray
 from readmap.backend.base import Array, Backend
 from readmap.backend.buffers import BufferPool
 
-#: Buffers: so many threads have some of the bytes at once.
+#: Maximum number of parts on the host at once.
 BUFFERS = 12
 
 
 class DistantArray:
-    """An array of which the host is to see all, but need not hold it.
+    """A contiguous device array that the host reads in parts of at most `max_bytes`.
 
-    dtype, shape: the array's.
+    Work launched by other threads on the array must have ended before. dtype, shape: the array's.
     """
 
-    def __init__(self, array: Array, most: int, backend: Backend) -> None:
-        """array: contiguous; what is launched by others must have ended. most: bytes that are wanted together."""
+    def __init__(self, array: Array, max_bytes: int, backend: Backend) -> None:
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)
         self.shape: tuple[int, ...] = array.shape
         self._bytes, self._backend = array.reshape(-1).view(np.uint8), backend
-        self._pool = BufferPool(backend.host_buffer, most, BUFFERS)
+        self._pool = BufferPool(backend.host_buffer, max_bytes, BUFFERS)
 
     @contextlib.contextmanager
-    def bytes(self, begin: int, end: int) -> Iterator[NDArray[np.uint8]]:
-        """Meanwhile these bytes are in the host's memory, uint8 [end - begin]."""
-        with contextlib.ExitStack() as held:
+    def bytes(self, start: int, end: int) -> Iterator[NDArray[np.uint8]]:
+        """Copy the bytes [start, end) to a host buffer, uint8 [end - start], which is valid inside the context."""
+        with contextlib.ExitStack() as stack:
             with self._backend.own_stream():
-                buffer, arrived = self._backend.download(self._bytes[begin:end], self._pool)
-                held.callback(buffer.release)
-                arrived()
-            yield buffer.data[: end - begin]
+                buffer, wait = self._backend.download(self._bytes[start:end], self._pool)
+                stack.callback(buffer.release)
+                wait()
+            yield buffer.data[: end - start]

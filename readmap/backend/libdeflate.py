@@ -1,4 +1,4 @@
-"""libdeflate's functions for kernels of the host: many blocks in one call, behind which alone Python is waited for."""
+"""Addresses of libdeflate's functions, for host kernels that process many blocks in one call without the GIL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import deflate._deflate
 
 @dataclass(frozen=True)
 class Libdeflate:
-    """Where functions of libdeflate are in this process."""
+    """The addresses of libdeflate_NAME in this process, for the struct Libdeflate of kernels/common/libdeflate.cuh."""
 
     alloc_compressor: int
     deflate_compress: int
@@ -22,10 +22,10 @@ class Libdeflate:
 
 
 def libdeflate() -> Libdeflate | None:
-    """The library that its Python package brings; None where that hides its functions."""
+    """Return the functions of the Python package `deflate`, or None if its build does not export them."""
     library = ctypes.CDLL(deflate._deflate.__file__)
     try:
-        functions = [getattr(library, f"libdeflate_{one.name}") for one in fields(Libdeflate)]
+        functions = [getattr(library, f"libdeflate_{field.name}") for field in fields(Libdeflate)]
     except AttributeError:
         return None
     return Libdeflate(*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions))

@@ -1,4 +1,4 @@
-"""What this process may use of the machine: its processors and memory, or what its control groups leave of them."""
+"""The processors and memory that this process may use, within the limits of its control groups."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Where /proc and the control groups are.
+#: The root of /proc and of the control group file systems.
 ROOT = Path("/")
 
 
 @dataclass(frozen=True)
-class _Version:
-    """The files of a control group.
+class _CgroupVersion:
+    """File names of one version of control groups.
 
-    filesystem: of the mount. limit, usage: bytes of memory. reclaimable: those of files that the system may drop, as
-    memory.stat calls them. quota: microseconds of a period that all processors may run together, the period behind them
-    or in a file of its own.
+    filesystem: type of the mount. limit, usage: bytes of memory. reclaimable: page cache that can be dropped, a field of
+    memory.stat. quota, period: microseconds of processor time per period; version 2 has both in one file.
     """
 
     filesystem: str
@@ -30,7 +29,7 @@ class _Version:
     period: str
 
 
-_FIRST = _Version(
+_V1 = _CgroupVersion(
     "cgroup",
     "memory.limit_in_bytes",
     "memory.usage_in_bytes",
@@ -38,11 +37,11 @@ _FIRST = _Version(
     "cpu.cfs_quota_us",
     "cpu.cfs_period_us",
 )
-_SECOND = _Version("cgroup2", "memory.max", "memory.current", "inactive_file", "cpu.max", "cpu.max")
+_V2 = _CgroupVersion("cgroup2", "memory.max", "memory.current", "inactive_file", "cpu.max", "cpu.max")
 
 
 def available_processors(root: Path = ROOT) -> int:
-    """The processors that this process may use, at least 1: a control group's quota counts as whole ones."""
+    """Return the number of processors this process may use, at least 1; a control group's quota is rounded up."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for version, group in _groups("cpu", root):
         quota, period = _numbers(group / version.quota)[:1], _numbers(group / version.period)[-1:]
@@ -52,31 +51,31 @@ def available_processors(root: Path = ROOT) -> int:
 
 
 def available_memory(root: Path = ROOT) -> int | None:
-    """The bytes that new work may take without swapping or being killed; None where the system does not say."""
-    facts = re.search(r"^MemAvailable:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
-    found = [int(facts[1]) * 1024] if facts else []
+    """Return the bytes that can be allocated without swapping or being killed, or None if unknown."""
+    match = re.search(r"^MemAvailable:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
+    found = [int(match[1]) * 1024] if match else []
     for version, group in _groups("memory", root):
         limit, usage = _numbers(group / version.limit), _numbers(group / version.usage)
         if limit and usage:
             files = re.search(rf"^{version.reclaimable} (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
             found.append(max(limit[0] - usage[0] + (int(files[1]) if files else 0), 0))
-    most = re.search(r"^Max address space +(\d+)", _text(root / "proc/self/limits"), re.MULTILINE)  # of ulimit -v
+    ulimit = re.search(r"^Max address space +(\d+)", _text(root / "proc/self/limits"), re.MULTILINE)
     pages = _text(root / "proc/self/statm").split()
-    if most and pages:
-        found.append(max(int(most[1]) - int(pages[0]) * mmap.PAGESIZE, 0))
+    if ulimit and pages:
+        found.append(max(int(ulimit[1]) - int(pages[0]) * mmap.PAGESIZE, 0))
     return min(found, default=None)
 
 
-def _groups(controller: str, root: Path) -> Iterator[tuple[_Version, Path]]:
-    """The control groups of this process that may limit what a controller counts: its own, and those above it."""
+def _groups(controller: str, root: Path) -> Iterator[tuple[_CgroupVersion, Path]]:
+    """Yield the control groups that may limit this process: its own group, then each parent up to the mount."""
     for line in _text(root / "proc/self/mountinfo").splitlines():
         mount, _, origin = (part.split() for part in line.partition(" - "))
-        version = next((version for version in (_FIRST, _SECOND) if origin[:1] == [version.filesystem]), None)
-        if version is None or (version is _FIRST and controller not in origin[2].split(",")):
+        version = next((version for version in (_V1, _V2) if origin[:1] == [version.filesystem]), None)
+        if version is None or (version is _V1 and controller not in origin[2].split(",")):
             continue
         top = root / mount[4].lstrip("/")
-        path = _own_group(controller if version is _FIRST else "", root)
-        # Inside a container the mount may begin at the group, which /proc calls as outside.
+        path = _own_group(controller if version is _V1 else "", root)
+        # In a container the mount may start at the group, while /proc gives the path outside the container.
         own = top / path.removeprefix(mount[3].rstrip("/")).lstrip("/")
         if ".." in own.parts or not own.is_dir():
             own = top
@@ -87,7 +86,7 @@ def _groups(controller: str, root: Path) -> Iterator[tuple[_Version, Path]]:
 
 
 def _own_group(controller: str, root: Path) -> str:
-    """The path of this process's group; controller: "" for that of version 2."""
+    """Return the path of this process's group; controller: "" for version 2."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
@@ -96,7 +95,7 @@ def _own_group(controller: str, root: Path) -> str:
 
 
 def _numbers(file: Path) -> list[int]:
-    """The numbers of a file of numbers; of one that is missing, or of "max", none."""
+    """Return the integers in a file, or [] if the file is missing or holds "max"."""
     words = _text(file).split()
     return [int(word) for word in words] if all(re.fullmatch(r"-?\d+", word) for word in words) else []
 

@@ -1,4 +1,4 @@
-"""Which of some bytes are marked, listed on their device."""
+"""Count and select flagged elements on the device (stream compaction, as cub::DeviceSelect::Flagged)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from readmap.backend.compilation.declarations import constant
 #: The mask of all bits.
 ANY_MARK = 255
 
-_ADD, _COUNT = (Kernel("common/marks", f"{what}_marked", grouped=True) for what in ("add", "count"))
-_LIST = Kernel("common/marks", "list_marked", grouped=True)
+_ADD, _COUNT = (Kernel("common/marks", f"{what}_marked") for what in ("add", "count"))
+_LIST = Kernel("common/marks", "list_marked")
 _BLOCK = constant("common/marks.cu", "BLOCK")
 
 
 def count_marked(marks: Array, mask: int, backend: Backend) -> int:
-    """How many of the uint8 marks have a bit of the mask."""
+    """Return how many of the uint8 flags have a bit of the mask."""
     if len(marks) <= backend.few:
         return int(np.count_nonzero(marks & mask))
     total = backend.full(1, 0, np.uint64)
@@ -25,7 +25,7 @@ def count_marked(marks: Array, mask: int, backend: Backend) -> int:
 
 
 def add_marked(marks: Array, mask: int, total: Array, backend: Backend) -> None:
-    """Add to a total, uint64 [1] on the device, how many there are; the host does not wait for it."""
+    """Add the number of uint8 flags with a bit of the mask to `total`, uint64 [1] on the device, asynchronously."""
     if len(marks) <= backend.few:
         total += np.uint64(np.count_nonzero(marks & mask))
         return
@@ -33,7 +33,7 @@ def add_marked(marks: Array, mask: int, total: Array, backend: Backend) -> None:
 
 
 def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> Array:
-    """The numbers, int32 in order, of the uint8 marks that have a bit of the mask; number: that of the first one."""
+    """Return the ascending indices, int32, of the uint8 flags with a bit of the mask; `number` is added to each."""
     if len(marks) <= backend.few:
         return (np.flatnonzero(marks & mask) + number).astype(np.int32)
     ends = marked_ends(marks, mask, backend)
@@ -43,7 +43,7 @@ def list_marked(marks: Array, mask: int, backend: Backend, number: int = 0) -> A
 
 
 def marked_ends(marks: Array, mask: int, backend: Backend) -> Array:
-    """How many of each block of the marks, and of those before it, have a bit of the mask, int64 [blocks]."""
+    """Return the inclusive sum, over blocks, of the flags with a bit of the mask: int64 [blocks]."""
     size = len(marks)
     counts = backend.empty(-(-size // _BLOCK), np.int64)
     backend.launch(_COUNT, len(counts), marks=marks, counts=counts, size=size, mask=mask)
@@ -51,6 +51,6 @@ def marked_ends(marks: Array, mask: int, backend: Backend) -> Array:
 
 
 def list_ahead(marks: Array, mask: int, ends: Array, marked: Array, backend: Backend, number: int = 0) -> None:
-    """List the marks in an array, int32, as far as it goes; ends: marked_ends."""
-    given = {"marks": marks, "ends": ends, "marked": marked, "size": len(marks), "most": len(marked)}
-    backend.launch(_LIST, len(ends), **given, mask=mask, number=number)
+    """Write the selected indices to `marked`, int32, up to its capacity; ends: from marked_ends. Asynchronous."""
+    arguments = {"marks": marks, "ends": ends, "marked": marked, "size": len(marks), "most": len(marked)}
+    backend.launch(_LIST, len(ends), **arguments, mask=mask, number=number)

@@ -1,4 +1,4 @@
-"""nvCOMP: gzip made by a GPU, where NVIDIA's library is installed."""
+"""nvCOMP: gzip compression on a GPU, if NVIDIA's library is installed."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from ctypes import POINTER, byref, c_int, c_size_t, c_void_p
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: Of which the functions below are; the Python package brings it, the system may have it.
+#: The version whose functions are declared below, from the Python package nvidia-libnvcomp or the system.
 SONAME = "libnvcomp.so.6"
 
 
 class Options(ctypes.Structure):
-    """nvcompBatchedGzipCompressOpts_t. algorithm: 0, the fastest one, to 5, which makes the smallest files."""
+    """nvcompBatchedGzipCompressOpts_t. algorithm: 0 (fastest) to 5 (smallest files)."""
 
     _fields_ = [("algorithm", c_int), ("reserved", ctypes.c_char * 60)]
 
 
 class Sizes(NamedTuple):
-    """Bytes that compressing takes on the device: most of a member, and of what is dropped again."""
+    """Device memory needed for compression, bytes: the maximum of one gzip member, and scratch for all members."""
 
     member: int
     scratch: int
 
 
 class NvcompError(Exception):
-    """The library refuses what it is asked for."""
+    """nvCOMP returned an error status."""
 
 
 class Nvcomp:
-    """The library's functions for members of gzip that are made together."""
+    """The library's functions for compressing a batch of gzip members."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._most = library.nvcompBatchedGzipCompressGetMaxOutputChunkSize
-        self._most.argtypes = [c_size_t, Options, POINTER(c_size_t)]
-        self._scratch = library.nvcompBatchedGzipCompressGetTempSize
-        self._scratch.argtypes = [c_size_t, c_size_t, Options, POINTER(c_size_t), c_size_t, c_void_p]
+        self._max_size = library.nvcompBatchedGzipCompressGetMaxOutputChunkSize
+        self._max_size.argtypes = [c_size_t, Options, POINTER(c_size_t)]
+        self._scratch_size = library.nvcompBatchedGzipCompressGetTempSize
+        self._scratch_size.argtypes = [c_size_t, c_size_t, Options, POINTER(c_size_t), c_size_t, c_void_p]
         self._compress = library.nvcompBatchedGzipCompressAsync
         plain: list[Any] = [c_void_p, c_void_p, c_size_t, c_size_t, c_void_p, c_size_t, c_void_p, c_void_p]
         self._compress.argtypes = [*plain, Options, c_void_p, c_void_p]
 
     def sizes(self, count: int, nbytes: int, algorithm: int) -> Sizes:
-        """Of so many members, each of no more than nbytes."""
+        """Return the memory needed to compress `count` members of at most `nbytes` plain bytes each."""
         member, scratch = c_size_t(), c_size_t()
-        _expect(self._most(nbytes, Options(algorithm), byref(member)))
-        _expect(self._scratch(count, nbytes, Options(algorithm), byref(scratch), count * nbytes, None))
+        _check(self._max_size(nbytes, Options(algorithm), byref(member)))
+        _check(self._scratch_size(count, nbytes, Options(algorithm), byref(scratch), count * nbytes, None))
         return Sizes(member.value, scratch.value)
 
     def compress(
@@ -63,25 +63,25 @@ class Nvcomp:
         statuses: int,
         stream: int,
     ) -> None:
-        """Make so many members, each of no more than nbytes; the host does not wait for it.
+        """Compress `count` members of at most `nbytes` plain bytes each, asynchronously on `stream`.
 
-        All are addresses on the device. starts, lengths: of the bytes of each, addresses and uint64; members,
-        member_lengths: of what is made of each, the same. scratch: its bytes too. statuses: int32 of each, 0 where it
-        is made. stream: a stream's.
+        All array arguments are device addresses. starts, lengths: address and uint64 length of each input; members,
+        member_lengths: address and uint64 length of each output. scratch: address and bytes. statuses: int32 [count],
+        0 for success.
         """
-        made = members, member_lengths, Options(algorithm), statuses, stream
-        _expect(self._compress(starts, lengths, nbytes, count, *scratch, *made))
+        outputs = members, member_lengths, Options(algorithm), statuses, stream
+        _check(self._compress(starts, lengths, nbytes, count, *scratch, *outputs))
 
 
-def _expect(status: int) -> None:
+def _check(status: int) -> None:
     if status:
         raise NvcompError(f"nvCOMP ends with status {status}")
 
 
 @functools.cache
 def nvcomp() -> Nvcomp | None:
-    """The library; None where it is not installed."""
-    for path in [*_installed(), SONAME]:
+    """Return the library, or None if it is not installed."""
+    for path in [*_package_paths(), SONAME]:
         try:
             return Nvcomp(ctypes.CDLL(str(path)))
         except (OSError, AttributeError):
@@ -89,8 +89,8 @@ def nvcomp() -> Nvcomp | None:
     return None
 
 
-def _installed() -> list[Path]:
-    """Where its Python package has it."""
+def _package_paths() -> list[Path]:
+    """Return the places of the library in its Python package."""
     try:
         package = importlib.util.find_spec("nvidia.libnvcomp")
     except ModuleNotFoundError:

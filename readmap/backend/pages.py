@@ -1,7 +1,7 @@
-"""Memory of the host that copies to and from GPUs reach at the pace of the link: page-locked, in large pages.
+"""Pinned host memory in huge pages, for copies to and from GPUs at the speed of the link.
 
-Its addresses are reserved once and kept. Else the driver, which looks for room for memory of its own meanwhile, could
-find that some of it was given away and locked in the same moment: it then says of either that it is there already.
+Its addresses are reserved once and never unmapped. Otherwise the driver, which looks for free addresses for its own
+allocations, can find addresses that another thread is mapping and locking, and reports them as already registered.
 """
 
 from __future__ import annotations
@@ -18,186 +18,183 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Linux's MADV_POPULATE_WRITE, and what the module mmap does not name either: no access, addresses without memory
-#: behind them, and a place that is told.
+#: Linux's MADV_POPULATE_WRITE, PROT_NONE, MAP_NORESERVE and MAP_FIXED, which the module mmap does not define.
 _POPULATE_WRITE, _NO_ACCESS, _NO_RESERVE, _FIXED = 23, 0, 0x4000, 0x10
 
-#: Bytes that are asked for together, and threads that ask: the system clears pages at the pace of memory.
+#: Bytes of one populate request, and threads that populate in parallel: the kernel clears pages at memory speed.
 _PART_BYTES, _THREADS = 16 << 20, 4
 
-#: Of a large page. What is smaller is in ordinary ones.
-_LARGE = 2 << 20
+#: Bytes of a huge page; allocations are rounded up to it.
+_HUGE_PAGE = 2 << 20
 
-#: For all GPUs (cudaHostRegisterPortable).
+#: cudaHostRegisterPortable: pinned for all GPUs.
 _PORTABLE = 1
 
-#: Memory that is kept serves who wants a part of it, down to this one: a buffer that grows has had all sizes before.
-_LEAST_PART = 4
+#: A cached allocation serves requests down to 1/4 of its size: a growing buffer has left all smaller sizes behind.
+_MAX_SIZE_RATIO = 4
 
-#: Addresses that are reserved, as a multiple of the machine's memory: there is room between what is held.
+#: Reserved addresses as a multiple of the machine's memory, to leave room for fragmentation.
 _RESERVED = 4
 
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
-_system = ctypes.CDLL(None, use_errno=True)  # the module mmap's own functions keep Python's lock
-_system.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_system.mmap.restype = ctypes.c_void_p
+_libc = ctypes.CDLL(None, use_errno=True)  # the functions of the module mmap do not release the GIL
+_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+_libc.mmap.restype = ctypes.c_void_p
 
 
 def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Memory, uint8 [size], whose bytes are undefined; runtime: CuPy's, of CUDA. The driver alone takes three times as
-    long to make some.
+    """Allocate pinned memory, uint8 [size], contents undefined; three times as fast as the driver's allocation.
 
-    Raises MemoryError where the machine has none left.
+    runtime: cupy.cuda.runtime. Raises MemoryError if the machine has no memory left.
     """
-    nbytes = -(-max(size, 1) // _LARGE) * _LARGE
-    locked = _KEPT.take(nbytes) or _lock_with_room(nbytes, runtime)
-    held = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(locked.start)), np.uint8)
-    weakref.finalize(held, _KEPT.give_back, locked).atexit = False
-    return held
+    nbytes = -(-max(size, 1) // _HUGE_PAGE) * _HUGE_PAGE
+    block = _CACHE.take(nbytes) or _pin_with_retry(nbytes, runtime)
+    array = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(block.start)), np.uint8)
+    weakref.finalize(array, _CACHE.give_back, block).atexit = False
+    return array
 
 
-def keep_released(most: int) -> None:
-    """Keep up to so many bytes that are let go of, for who wants some next: to make and lock them anew takes longer."""
-    _KEPT.most = most
-    _KEPT.let_go(most)
+def keep_released(max_bytes: int) -> None:
+    """Set how many bytes of released pinned memory are cached for later allocations."""
+    _CACHE.max_bytes = max_bytes
+    _CACHE.shrink(max_bytes)
 
 
-class _Locked(NamedTuple):
-    """Memory from an address on, and the runtime that has locked it."""
+class _Block(NamedTuple):
+    """A pinned range of addresses, and the CuPy runtime that registered it."""
 
     start: int
     nbytes: int
     runtime: Any
 
-    def let_go(self) -> None:
-        """Its addresses are given back with the memory mapped still, so that nobody else has them meanwhile."""
+    def free(self) -> None:
+        """Unpin the block and return its addresses, which stay mapped so that nobody else takes them meanwhile."""
         self.runtime.hostUnregister(self.start)
         _ADDRESSES.give_back(self.start, self.nbytes)
 
 
-def _lock_with_room(nbytes: int, runtime: Any) -> _Locked:
-    """New memory, for which what is kept makes room where there is none."""
+def _pin_with_retry(nbytes: int, runtime: Any) -> _Block:
+    """Pin new memory; if there is none left, empty the cache and try again."""
     try:
-        return _lock(nbytes, runtime)
+        return _pin(nbytes, runtime)
     except Exception:
-        if not _KEPT.let_go(0):
+        if not _CACHE.shrink(0):
             raise
-        return _lock(nbytes, runtime)
+        return _pin(nbytes, runtime)
 
 
-def _lock(nbytes: int, runtime: Any) -> _Locked:
+def _pin(nbytes: int, runtime: Any) -> _Block:
     start = _ADDRESSES.take(nbytes)
     try:
-        _system.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
-        _system.madvise(start, nbytes, mmap.MADV_DONTFORK)  # behind a fork the first write would be to a copy
+        _libc.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
+        _libc.madvise(start, nbytes, mmap.MADV_DONTFORK)  # after a fork the first write would go to a copy
         with ThreadPoolExecutor(_THREADS, "readmap-pages") as pool:
-            for at in range(0, nbytes, _PART_BYTES):
-                pool.submit(_system.madvise, start + at, min(_PART_BYTES, nbytes - at), _POPULATE_WRITE)
+            for offset in range(0, nbytes, _PART_BYTES):
+                pool.submit(_libc.madvise, start + offset, min(_PART_BYTES, nbytes - offset), _POPULATE_WRITE)
         runtime.hostRegister(start, nbytes, _PORTABLE)
     except BaseException:
         _ADDRESSES.give_back(start, nbytes)
         raise
-    return _Locked(start, nbytes, runtime)
+    return _Block(start, nbytes, runtime)
 
 
-class _Kept:
-    """Memory that was let go of and is locked still; most: bytes of it, about, since threads let go at once."""
+class _Cache:
+    """Released blocks that are still pinned, about `max_bytes` of them (threads release concurrently)."""
 
     def __init__(self) -> None:
-        self.most = 0
+        self.max_bytes = 0
         self._lock = threading.Lock()
-        # The oldest first; and what has come back since, from whichever thread, at any time.
-        self._held: list[_Locked] = []
-        self._returned: deque[_Locked] = deque()
+        # Oldest first; finalizers append to _returned from any thread at any time, without a lock.
+        self._blocks: list[_Block] = []
+        self._returned: deque[_Block] = deque()
 
-    def take(self, nbytes: int) -> _Locked | None:
-        """The least that has so many bytes, without being much larger; None where there is none, and the oldest has
-        made way for so many more."""
+    def take(self, nbytes: int) -> _Block | None:
+        """Return the smallest block that fits without being much larger. If none fits, return None and evict the
+        oldest blocks to make room for a new one."""
         with self._lock:
-            self._gather()
-            fitting = [one for one in self._held if nbytes <= one.nbytes <= _LEAST_PART * nbytes]
-            found = min(fitting, key=lambda one: one.nbytes, default=None)
-            if found:
-                self._held.remove(found)
-                return found
-        self.let_go(max(self.most - nbytes, 0))
+            self._collect()
+            fitting = [block for block in self._blocks if nbytes <= block.nbytes <= _MAX_SIZE_RATIO * nbytes]
+            best = min(fitting, key=lambda block: block.nbytes, default=None)
+            if best:
+                self._blocks.remove(best)
+                return best
+        self.shrink(max(self.max_bytes - nbytes, 0))
         return None
 
-    def let_go(self, most: int) -> bool:
-        """Keep no more than so many bytes, the oldest least; whether any were let go of."""
-        going = list[_Locked]()
+    def shrink(self, max_bytes: int) -> bool:
+        """Free the oldest blocks until at most `max_bytes` are cached; return True if any was freed."""
+        evicted = list[_Block]()
         with self._lock:
-            self._gather()
-            kept = sum(one.nbytes for one in self._held)
-            while kept > most:
-                going.append(self._held.pop(0))
-                kept -= going[-1].nbytes
-        for one in going:
-            with contextlib.suppress(Exception):  # a device that has failed keeps its memory
-                one.let_go()
-        return bool(going)
+            self._collect()
+            cached = sum(block.nbytes for block in self._blocks)
+            while cached > max_bytes:
+                evicted.append(self._blocks.pop(0))
+                cached -= evicted[-1].nbytes
+        for block in evicted:
+            with contextlib.suppress(Exception):  # a failed device keeps its memory
+                block.free()
+        return bool(evicted)
 
-    def give_back(self, locked: _Locked) -> None:
-        """Keep what is let go of, where there is room for it. No lock is taken: finalizers call this at any time."""
-        if sum(one.nbytes for one in [locked, *self._held, *self._returned]) <= self.most:
-            self._returned.append(locked)
+    def give_back(self, block: _Block) -> None:
+        """Cache a released block, or free it if the cache is full. Takes no lock: finalizers call this at any time."""
+        if sum(other.nbytes for other in [block, *self._blocks, *self._returned]) <= self.max_bytes:
+            self._returned.append(block)
         else:
-            locked.let_go()
+            block.free()
 
-    def _gather(self) -> None:
+    def _collect(self) -> None:
         while self._returned:
-            self._held.append(self._returned.popleft())
+            self._blocks.append(self._returned.popleft())
 
 
 class _Addresses:
-    """Addresses from which memory is taken, and to which it goes back."""
+    """A reserved range of addresses from which memory is mapped."""
 
     def __init__(self, nbytes: int) -> None:
-        begin = -(-_map(None, nbytes + _LARGE, _NO_ACCESS, _NO_RESERVE) // _LARGE) * _LARGE
+        start = -(-_map(None, nbytes + _HUGE_PAGE, _NO_ACCESS, _NO_RESERVE) // _HUGE_PAGE) * _HUGE_PAGE
         self._lock = threading.Lock()
-        # The sizes of what is free, by where it begins; and what has come back since, from whichever thread, at any
-        # time.
-        self._free = {begin: nbytes}
+        # Sizes of the free ranges by start; finalizers append to _returned from any thread at any time.
+        self._free = {start: nbytes}
         self._returned: deque[tuple[int, int]] = deque()
 
     def take(self, nbytes: int) -> int:
-        """The first one of so many, which have memory now: the lowest that are free."""
+        """Map memory at the lowest free range that fits; return its start."""
         with self._lock:
             while self._returned:
-                self._join(*self._returned.popleft())
-            start = min((begin for begin, size in self._free.items() if size >= nbytes), default=None)
+                self._merge(*self._returned.popleft())
+            start = min((start for start, size in self._free.items() if size >= nbytes), default=None)
             if start is None:
                 raise MemoryError(f"no addresses are left for {nbytes:,} bytes of page-locked memory")
             _map(start, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, _FIXED)
-            left = self._free.pop(start) - nbytes
-            if left:
-                self._free[start + nbytes] = left
+            rest = self._free.pop(start) - nbytes
+            if rest:
+                self._free[start + nbytes] = rest
         return start
 
     def give_back(self, start: int, nbytes: int) -> None:
-        """Let go of the memory at addresses that were taken together."""
+        """Free the memory of a range returned by `take`."""
         _map(start, nbytes, _NO_ACCESS, _FIXED | _NO_RESERVE)
         self._returned.append((start, nbytes))
 
-    def _join(self, start: int, nbytes: int) -> None:
-        """Have these free, as one with what is free beside them."""
-        for begin, size in list(self._free.items()):
-            if begin == start + nbytes:
-                nbytes += self._free.pop(begin)
-            elif begin + size == start:
-                start, nbytes = begin, nbytes + self._free.pop(begin)
+    def _merge(self, start: int, nbytes: int) -> None:
+        """Add a free range, joined with its free neighbours."""
+        for other, size in list(self._free.items()):
+            if other == start + nbytes:
+                nbytes += self._free.pop(other)
+            elif other + size == start:
+                start, nbytes = other, nbytes + self._free.pop(other)
         self._free[start] = nbytes
 
 
 def _map(start: int | None, nbytes: int, access: int, flags: int) -> int:
-    """Where these bytes are from now on; raises MemoryError."""
-    place: int = _system.mmap(start, nbytes, access, _ANONYMOUS | flags, -1, 0)
-    if place == ctypes.c_void_p(-1).value:
+    """Map anonymous memory and return its address; raise MemoryError if that fails."""
+    address: int = _libc.mmap(start, nbytes, access, _ANONYMOUS | flags, -1, 0)
+    if address == ctypes.c_void_p(-1).value:
         raise MemoryError(f"{os.strerror(ctypes.get_errno())}: {nbytes:,} bytes of page-locked memory")
-    return place
+    return address
 
 
 _ADDRESSES = _Addresses(_RESERVED * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-_KEPT = _Kept()
+_CACHE = _Cache()

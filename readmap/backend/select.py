@@ -1,4 +1,4 @@
-"""Which device a name stands for."""
+"""Choose and open devices by the names given to --device and --gpus."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from readmap.backend.base import Backend, unavailable
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
 
-#: Of `Gpus`: as many as there are.
+#: The value of `Gpus` for all GPUs of the machine.
 ALL = "all"
 
-#: Which GPUs work together: so many, or those of these numbers, or ALL.
+#: GPUs that work together: a count (the first ones), a sequence of indices, or ALL.
 Gpus = int | str | Sequence[int]
 
 
 @functools.cache
 def cuda_available() -> str | None:
-    """None where a CUDA GPU can be used, else the reason why not, with what to install."""
+    """Return None if a CUDA GPU is usable, else the reason, including what to install."""
     try:
         import cupy
     except ImportError:
@@ -28,21 +28,19 @@ def cuda_available() -> str | None:
         if not cupy.cuda.is_available():
             return "CuPy finds no NVIDIA driver or no GPU: install the driver, or run where there is a GPU"
         cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:  # CuPy's own errors differ by what is broken below it
+    except Exception as error:  # the type of CuPy's error depends on what is broken
         return f"CuPy cannot reach the GPU: {error}"
     return None
 
 
 def device_names(device: str = "auto", gpus: Gpus = 1) -> list[str]:
-    """The devices that work together, the GPUs among them where `auto` finds some, or `cuda` is named.
+    """Return the names of the devices that work together: GPUs if `device` is `cuda`, or `auto` and there is a GPU.
 
-    gpus: how many, the first ones; the numbers of some; ALL.
-
-    Raises BackendError where there are not so many, UsageError where several are wanted of another device.
+    Raises BackendError if a GPU is missing, UsageError if several devices are requested of one that is no GPU.
     """
     if device not in ("auto", "cuda"):
         if gpus not in (1, ALL):
-            raise UsageError(f"--gpus {_shown(gpus)}: not with --device {device}, which is one device")
+            raise UsageError(f"--gpus {_as_option(gpus)}: not with --device {device}, which is one device")
         return [device]
     if (reason := cuda_available()) is not None:
         if gpus in (1, ALL):
@@ -50,15 +48,15 @@ def device_names(device: str = "auto", gpus: Gpus = 1) -> list[str]:
         raise unavailable("cuda", reason)
     import cupy
 
-    found = cupy.cuda.runtime.getDeviceCount()
-    numbers = range(gpus if isinstance(gpus, int) else found) if isinstance(gpus, str | int) else gpus
-    if max(numbers) >= found:
-        raise unavailable(f"cuda:{max(numbers)}", f"this machine has {found} GPU(s), numbered from 0")
-    return [f"cuda:{number}" for number in numbers]
+    count = cupy.cuda.runtime.getDeviceCount()
+    indices = range(gpus if isinstance(gpus, int) else count) if isinstance(gpus, str | int) else gpus
+    if max(indices) >= count:
+        raise unavailable(f"cuda:{max(indices)}", f"this machine has {count} GPU(s), numbered from 0")
+    return [f"cuda:{index}" for index in indices]
 
 
 def parse_gpus(text: str) -> Gpus:
-    """What --gpus says: a number of GPUs, `all`, or with a comma a list of their numbers; raises UsageError else."""
+    """Parse --gpus: a count, `all`, or a comma-separated list of indices (`0,` for one). Raises UsageError if invalid."""
     text = text.strip()
     if text == ALL:
         return ALL
@@ -71,16 +69,15 @@ def parse_gpus(text: str) -> Gpus:
     return numbers
 
 
-def _shown(gpus: Gpus) -> str:
+def _as_option(gpus: Gpus) -> str:
     return str(gpus) if isinstance(gpus, str | int) else ",".join(map(str, gpus)) + ("," if len(gpus) == 1 else "")
 
 
 def open_backend(device: str = "auto", threads: int | None = None, memory_limit: int | None = None) -> Backend:
-    """The backend of `auto`, `cpu`, `cuda` or `cuda:N`; auto takes the GPU where there is one.
+    """Open the device `auto`, `cpu`, `cuda` or `cuda:N`; `auto` is the first GPU if there is one, else the CPU.
 
-    memory_limit: bytes of a GPU's memory that may be used.
-
-    Raises BackendError where the device cannot be used, UsageError where the name is none of these.
+    threads: host threads; default, all processors that this process may use. memory_limit: bytes of GPU memory that may
+    be used; default, all. Raises BackendError if the device cannot be used, UsageError if the name is invalid.
     """
     kind, _, number = device.partition(":")
     if kind not in ("auto", "cpu", "cuda") or (number and (kind != "cuda" or not number.isdigit())):
@@ -98,7 +95,7 @@ def open_backend(device: str = "auto", threads: int | None = None, memory_limit:
 def open_backends(
     device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
 ) -> list[Backend]:
-    """The backends of device_names, as open_backend opens each; the thread uses the first one."""
-    # It uses whichever is opened last.
+    """Open the devices chosen by device_names; the first one becomes the calling thread's current device."""
+    # The device opened last becomes current.
     opened = [open_backend(name, threads, memory_limit) for name in reversed(device_names(device, gpus))]
     return opened[::-1]

@@ -1,4 +1,4 @@
-"""How many there are of what a device lists, where the host goes on before it knows."""
+"""Element counts that may be known only on the device, and lists of indices with such a count."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Bounded:
-    """At most `most`; told: int64 [1] on the device, how many."""
+    """A count on the device that is at most `most`; told: int64 [1] on the device."""
 
     most: int
     told: Any
 
 
-#: Items of a launch.
+#: The number of items of a launch, known to the host or only to the device.
 Count = int | Bounded
 
 
 def most_of(count: Count) -> int:
-    """For how many there is to be room."""
+    """Return the capacity needed for `count` elements."""
     return count.most if isinstance(count, Bounded) else count
 
 
 def known(count: Count, backend: Any) -> int:
-    """How many there are, for which the host waits where it does not know."""
+    """Return the count; a count on the device is copied to the host, which waits for it."""
     return int(backend.to_host(count.told)[0]) if isinstance(count, Bounded) else count
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Numbers of reads or others, int32 [most_of(count)], of which the first `count` are listed; key: what they are."""
+    """Indices of reads or other elements, int32 [capacity], the first `count` valid; key: the name of their kind."""
 
     numbers: Any
     count: Count
@@ -38,5 +38,5 @@ class Listed:
 
     @classmethod
     def of(cls, numbers: Any) -> Listed:
-        """All of an array."""
+        """Wrap an array of which all elements are valid."""
         return cls(numbers, len(numbers))

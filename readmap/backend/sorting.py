@@ -1,4 +1,4 @@
-"""Sorting on a device: pairs of a key and a value, by a radix sort of our own, the same on CPU and GPU."""
+"""Stable LSD radix sort of key-value pairs on the device, with the same result on CPU and GPU."""
 
 from __future__ import annotations
 
@@ -10,50 +10,40 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
 _TAKE = Kernel("common/sort", "take_keys")
-_COUNT = Kernel("common/sort", "count_digits", by_block=True)
-_SCATTER = Kernel("common/sort", "scatter_by_digit", by_block=True)
+_COUNT = Kernel("common/sort", "count_digits")
+_SCATTER = Kernel("common/sort", "scatter_by_digit")
 _DIGIT_BITS, _DIGITS = constant("common/digits.cuh", "DIGIT_BITS"), constant("common/digits.cuh", "DIGITS")
 
-#: Sections for each group of threads that works at once, and the pairs of the smallest one.
-_SECTIONS, _LEAST_PAIRS = 16, 2048
+#: Sections per concurrent warp, and the minimum number of pairs in a section.
+_SECTIONS_PER_WARP, _MIN_SECTION = 16, 2048
 
 
 def sort_pairs(
     keys: Array, values: Array, other_keys: Array, other_values: Array, bits: int, backend: Backend
 ) -> tuple[Array, Array]:
-    """The keys, uint64, in order, and their values beside them; pairs of equal keys stay in the order they are in.
+    """Sort keys, uint64, with their values, uint32 or uint64; return the sorted (keys, values).
 
-    values: uint32 or uint64. The others: of the same sizes and dtypes, for what is between; what is found is in these,
-    or in the first two, and the rest is scratch. bits: all keys are below 2^bits.
+    Pairs of equal keys keep their order. other_keys, other_values: a second buffer of the same size and dtypes. The
+    result is in either buffer; the other buffer is overwritten. bits: all keys are below 2^bits.
     """
     size = len(keys)
-    section_size = max(-(-size // (_SECTIONS * backend.groups)), _LEAST_PAIRS)
+    section_size = max(-(-size // (_SECTIONS_PER_WARP * backend.groups)), _MIN_SECTION)
     sections = -(-size // section_size)
     counts = backend.empty(_DIGITS * sections, np.int64)
     shape = {"size": size, "sections": sections, "section_size": section_size}
     for shift in range(0, bits, _DIGIT_BITS):
         backend.launch(_COUNT, sections, keys=keys, counts=counts, shift=shift, **shape)
         ends = backend.prefix_sums(counts)
-        backend.launch(
-            _SCATTER,
-            sections,
-            keys=keys,
-            values=values,
-            ends=ends,
-            sorted_keys=other_keys,
-            sorted_values=other_values,
-            shift=shift,
-            **shape,
-        )
+        buffers = {"keys": keys, "values": values, "sorted_keys": other_keys, "sorted_values": other_values}
+        backend.launch(_SCATTER, sections, ends=ends, shift=shift, **buffers, **shape)
         keys, values, other_keys, other_values = other_keys, other_values, keys, values
     return keys, values
 
 
 def order_by(columns: Sequence[tuple[Array, int]], backend: Backend) -> Array:
-    """The numbers of rows, uint32, in the order of their columns, of which the first decides first; equal rows as they
-    stood.
+    """Return the row indices, uint32, that sort the rows by their columns, the first column being the primary key.
 
-    columns: uint64 [rows], and bits: all of it is below 2^bits.
+    Equal rows keep their order. columns: (uint64 [rows], bits), where all values are below 2^bits.
     """
     size = len(columns[0][0])
     keys, other_keys = (backend.empty(size, np.uint64) for _ in range(2))

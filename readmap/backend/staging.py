@@ -1,4 +1,4 @@
-"""Large arrays to a GPU and back: threads with page-locked buffers and a stream of their own carry a part each."""
+"""Copy large arrays between pageable host memory and a GPU: several threads, each with pinned buffers and a stream."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import numpy as np
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-#: Bytes of a buffer, and how many a thread has: it fills or empties one while another is under way.
+#: Bytes of a buffer, and buffers of a thread: it fills or empties one while another is being copied.
 BUFFER_BYTES, BUFFERS = 2 << 20, 2
 
-#: What is smaller goes the direct way.
+#: Smaller arrays are copied directly.
 LEAST_BYTES = 8 << 20
 
-#: Threads: one alone copies to or from its buffers slower than the link.
-CARRIERS = 12
+#: Maximum number of threads: one thread fills its buffers more slowly than the link copies them.
+MAX_THREADS = 12
 
 
-class _Carrier:
-    """A thread's stream and buffers, each with the event that says that its copy has ended."""
+class _Worker:
+    """The stream and pinned buffers of one thread, each buffer with the event that ends its last copy."""
 
     def __init__(self, cuda: Any) -> None:
         self.stream = cuda.Stream(non_blocking=True)
-        # The driver sees where an address is: what CuPy holds may be memory of the host.
+        # The kind is inferred from the addresses: a CuPy array may lie in host memory.
         self._copy, self._kind = cuda.runtime.memcpyAsync, cuda.runtime.memcpyDefault
         self._buffers = []
         for _ in range(BUFFERS):
@@ -37,25 +37,25 @@ class _Carrier:
 
     def send(self, source: Bytes, target: int) -> None:
         """Copy bytes to an address on the device."""
-        for begin, (buffer, copied) in zip(range(0, len(source), BUFFER_BYTES), cycle(self._buffers), strict=False):
+        for start, (buffer, copied) in zip(range(0, len(source), BUFFER_BYTES), cycle(self._buffers), strict=False):
             copied.synchronize()
-            part = source[begin : begin + BUFFER_BYTES]
+            part = source[start : start + BUFFER_BYTES]
             buffer[: len(part)] = part
-            self._copy(target + begin, buffer.ctypes.data, len(part), self._kind, self.stream.ptr)
+            self._copy(target + start, buffer.ctypes.data, len(part), self._kind, self.stream.ptr)
             copied.record(self.stream)
 
     def receive(self, target: Bytes, source: int) -> None:
         """Copy bytes from an address on the device, and wait for them."""
-        coming: deque[tuple[Bytes, Bytes, Any]] = deque()
-        for begin, (buffer, copied) in zip(range(0, len(target), BUFFER_BYTES), cycle(self._buffers), strict=False):
-            if len(coming) == BUFFERS:
-                _empty(*coming.popleft())
-            part = target[begin : begin + BUFFER_BYTES]
-            self._copy(buffer.ctypes.data, source + begin, len(part), self._kind, self.stream.ptr)
+        pending: deque[tuple[Bytes, Bytes, Any]] = deque()
+        for start, (buffer, copied) in zip(range(0, len(target), BUFFER_BYTES), cycle(self._buffers), strict=False):
+            if len(pending) == BUFFERS:
+                _empty(*pending.popleft())
+            part = target[start : start + BUFFER_BYTES]
+            self._copy(buffer.ctypes.data, source + start, len(part), self._kind, self.stream.ptr)
             copied.record(self.stream)
-            coming.append((part, buffer, copied))
-        for one in coming:
-            _empty(*one)
+            pending.append((part, buffer, copied))
+        for copy in pending:
+            _empty(*copy)
 
 
 def _empty(part: Bytes, buffer: Bytes, copied: Any) -> None:
@@ -64,40 +64,35 @@ def _empty(part: Bytes, buffer: Bytes, copied: Any) -> None:
 
 
 class Staging:
-    """The way of large arrays to and from one device; threads and buffers are made at the first use."""
+    """Staged copies to and from one device; threads and buffers are created on first use."""
 
     def __init__(self, cupy: Any, device: Any, threads: int) -> None:
-        self._cuda, self._device, self._threads = cupy.cuda, device, min(threads, CARRIERS)
-        self._carriers: list[_Carrier] = []
+        self._cuda, self._device, self._threads = cupy.cuda, device, min(threads, MAX_THREADS)
+        self._workers: list[_Worker] = []
         self._lock = threading.Lock()
 
     def send(self, array: np.ndarray[Any, Any], target: Any) -> None:
-        """Copy to an array on the device; later launches wait for it, and the caller may change its own at once."""
-        self._carry(_Carrier.send, array, target)
+        """Copy to a device array; later launches wait for the copy, and `array` may be changed after the return."""
+        self._copy(_Worker.send, array, target)
 
     def receive(self, array: np.ndarray[Any, Any], source: Any) -> None:
-        """Copy from an array on the device, as the launches before leave it; all is there at the end."""
-        self._carry(_Carrier.receive, array, source)
+        """Copy a device array, as earlier launches leave it, into a host array, which is complete on return."""
+        self._copy(_Worker.receive, array, source)
 
-    def _carry(self, way: Callable[[_Carrier, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any) -> None:
-        """Both are contiguous, and of the same bytes; one thread at a time has the carriers."""
+    def _copy(self, copy: Callable[[_Worker, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any) -> None:
+        """Let each worker copy one part; both arrays are contiguous and of equal size. One caller at a time."""
         with self._lock:
-            self._carry_alone(way, array, on_device)
-
-    def _carry_alone(
-        self, way: Callable[[_Carrier, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any
-    ) -> None:
-        if not self._carriers:
-            self._carriers = [_Carrier(self._cuda) for _ in range(self._threads)]
-            self._pool = ThreadPoolExecutor(self._threads, "staging", self._device.use)
-        data, current = array.reshape(-1).view(np.uint8), self._cuda.get_current_stream()
-        before = current.record()  # what was launched may still read or write the device's bytes
-        size = max(-(-len(data) // len(self._carriers) // BUFFER_BYTES), 1) * BUFFER_BYTES
-        carrying = []
-        for carrier, begin in zip(self._carriers, range(0, len(data), size), strict=False):
-            carrier.stream.wait_event(before)
-            part, address = data[begin : begin + size], on_device.data.ptr + begin
-            carrying.append((carrier, self._pool.submit(way, carrier, part, address)))
-        for carrier, carried in carrying:
-            carried.result()
-            current.wait_event(carrier.stream.record())
+            if not self._workers:
+                self._workers = [_Worker(self._cuda) for _ in range(self._threads)]
+                self._pool = ThreadPoolExecutor(self._threads, "staging", self._device.use)
+            data, current = array.reshape(-1).view(np.uint8), self._cuda.get_current_stream()
+            before = current.record()  # earlier launches may still read or write the device array
+            size = max(-(-len(data) // len(self._workers) // BUFFER_BYTES), 1) * BUFFER_BYTES
+            copies = []
+            for worker, start in zip(self._workers, range(0, len(data), size), strict=False):
+                worker.stream.wait_event(before)
+                part, address = data[start : start + size], on_device.data.ptr + start
+                copies.append((worker, self._pool.submit(copy, worker, part, address)))
+            for worker, done in copies:
+                done.result()
+                current.wait_event(worker.stream.record())

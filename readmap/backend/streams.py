@@ -1,7 +1,7 @@
-"""Streams of a device, which threads take over from each other.
+"""CUDA streams that threads of one kind inherit from each other.
 
-What is let go of on a stream is taken again on that alone. So a thread leaves its stream, and with it that memory, to
-the next one of its kind: else each task of a cluster's worker would take more of the device.
+CuPy's memory pool reuses freed memory only on the stream that freed it. So a thread leaves its stream, and with it the
+memory, to the next thread of its kind. Otherwise every task of a cluster worker would take more device memory.
 """
 
 from __future__ import annotations
@@ -16,44 +16,43 @@ Stream = TypeVar("Stream")
 
 
 class Streams(Generic[Stream]):
-    """One for each thread that wants one."""
+    """One stream per thread."""
 
     def __init__(self, make: Callable[[], Stream]) -> None:
-        """make: a new one, where no thread has left any."""
+        """make: creates a stream if no ended thread has left one."""
         self._make = make
-        self._left: dict[str, deque[Stream]] = {}
+        self._idle: dict[str, deque[Stream]] = {}
         self._thread = threading.local()
 
     def own(self) -> Stream:
-        """The calling thread's, until that ends."""
-        if not hasattr(self._thread, "held"):
-            # Threads of a kind have one name but for their numbers.
-            left = self._left.setdefault(threading.current_thread().name.rstrip("-_0123456789"), deque())
+        """Return the calling thread's stream, which it keeps until the thread ends."""
+        if not hasattr(self._thread, "owner"):
+            # Threads of one kind have the same name except for their numbers.
+            idle = self._idle.setdefault(threading.current_thread().name.rstrip("-_0123456789"), deque())
             try:
-                stream = left.pop()
+                stream = idle.pop()
             except IndexError:
                 stream = self._make()
-            self._thread.held = _Held(stream, left)
-        held: _Held[Stream] = self._thread.held
-        return held.stream
+            self._thread.owner = _Owner(stream, idle)
+        owner: _Owner[Stream] = self._thread.owner
+        return owner.stream
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[Stream]:
-        """The calling thread's, which it leaves to others afterwards if it had none before."""
-        had_one, stream = hasattr(self._thread, "held"), self.own()
+        """Yield the calling thread's stream; on exit leave it to other threads, unless the thread had it before."""
+        had_stream, stream = hasattr(self._thread, "owner"), self.own()
         try:
             yield stream
         finally:
-            if not had_one:
-                del self._thread.held
+            if not had_stream:
+                del self._thread.owner
 
 
-class _Held(Generic[Stream]):
-    """A stream of a thread, which that leaves with this object."""
+class _Owner(Generic[Stream]):
+    """Returns the stream to the idle streams when it is deleted, which happens when its thread ends."""
 
-    def __init__(self, stream: Stream, left: deque[Stream]) -> None:
-        """left: where it is to be found then."""
-        self.stream, self._left = stream, left
+    def __init__(self, stream: Stream, idle: deque[Stream]) -> None:
+        self.stream, self._idle = stream, idle
 
     def __del__(self) -> None:
-        self._left.append(self.stream)
+        self._idle.append(self.stream)

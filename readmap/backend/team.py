@@ -1,4 +1,4 @@
-"""Several devices that work together, each in a thread of its own unless it is alone."""
+"""Several devices that work together, each driven by a thread of its own unless it is the only device."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from readmap.backend.base import Array, Backend
 from readmap.backend.select import Gpus, device_names, open_backend
 
-#: Pieces of work that a device has before it or ready, so that none waits for whoever takes what comes out.
-AHEAD = 3
+#: Tasks queued or finished per device, so that no device waits for the consumer of the results.
+MAX_PENDING = 3
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class Team:
-    """Devices of one kind, by their numbers from 0. A context manager, which ends the threads.
+    """Devices of one kind, by index. A context manager whose exit ends the threads.
 
-    Of several each has a thread, with a stream of its own. The caller may use the first one too, while its thread has
-    nothing to do; what either launches does not wait for the other's.
+    If there are several devices, each has a thread with a stream of its own. The caller may also use the first device
+    while that device's thread is idle; their launches do not wait for each other.
     """
 
     def __init__(self, openers: Sequence[Callable[[], Backend]]) -> None:
-        """openers: of each device, called in the thread that will use it; that of the first one in the caller's."""
+        """openers: open one device each, called in its thread; the first opener is called in the caller's thread."""
         self._threads = [ThreadPoolExecutor(1, "device") for _ in openers] if len(openers) > 1 else []
         try:
             others = [thread.submit(opener) for thread, opener in zip(self._threads[1:], openers[1:], strict=True)]
@@ -42,12 +42,12 @@ class Team:
     def open(
         cls, device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
     ) -> Team:
-        """The devices of device_names, as open_backend opens each."""
+        """Open the devices chosen by device_names, each as open_backend does."""
         return cls([partial(open_backend, name, threads, memory_limit) for name in device_names(device, gpus)])
 
     @classmethod
     def of(cls, *backends: Backend) -> Team:
-        """Devices that are open; of several nobody else uses one until the end."""
+        """Make a team of open devices. If there are several, nobody else may use them until the team is closed."""
         return cls([lambda backend=backend: backend for backend in backends])  # type: ignore[misc]
 
     def __len__(self) -> int:
@@ -58,64 +58,64 @@ class Team:
         """The first device."""
         return self.backends[0]
 
-    def do(self, number: int, work: Callable[[], Made]) -> Future[Made]:
-        """Have a device's thread do something, once it has done what it was asked for before."""
+    def do(self, index: int, work: Callable[[], Result]) -> Future[Result]:
+        """Run a function in a device's thread, after the functions submitted to it before."""
         if self._threads:
-            return self._threads[number].submit(work)
-        done: Future[Made] = Future()
+            return self._threads[index].submit(work)
+        done: Future[Result] = Future()
         done.set_result(work())
         return done
 
-    def each(self, work: Callable[..., Made], *columns: Iterable[Any]) -> list[Made]:
-        """What the devices make, each by its row of the columns, all at once; the first ones where rows are fewer.
+    def each(self, work: Callable[..., Result], *columns: Iterable[Any]) -> list[Result]:
+        """Call work(*row) for device i with row i of the columns, all devices at once; return the results in order.
 
-        Of several devices all that was launched has ended. Raises what any of them raises, as soon as it does: the
-        others end their work.
+        Rows may be fewer than devices. With several devices all launched kernels have ended on return. Raises the
+        first error as soon as a device fails; the other devices finish their calls.
         """
         rows = enumerate(zip(*columns, strict=False))
-        made = [self.do(number, partial(self._make, number, work, row)) for number, row in rows]
-        return await_all(made, made)
+        calls = [self.do(index, partial(self._call, index, work, row)) for index, row in rows]
+        return await_all(calls, calls)
 
-    def _make(self, number: int, work: Callable[..., Made], row: tuple[Any, ...]) -> Made:
+    def _call(self, index: int, work: Callable[..., Result], row: tuple[Any, ...]) -> Result:
         try:
             return work(*row)
         finally:
             if self._threads:
-                # Also of what fails: it may read other devices' arrays, which are dropped then.
-                self.backends[number].synchronize()
+                # Also after a failure: kernels may still read other devices' arrays, which are about to be freed.
+                self.backends[index].synchronize()
 
-    def divide(self, works: Iterable[Callable[[Backend], Made]]) -> Iterator[Made]:
-        """What comes of pieces of work, in their order; each is done by whichever device has least before it.
+    def divide(self, works: Iterable[Callable[[Backend], Result]]) -> Iterator[Result]:
+        """Yield the results of tasks in their order; each task is run by the device with the fewest unfinished tasks.
 
-        Raises what any of them raises, as soon as it does.
+        Raises the first error as soon as a task fails.
         """
-        pending: deque[tuple[int, Future[Made]]] = deque()
-        most = AHEAD * len(self) if self._threads else 1
+        pending: deque[tuple[int, Future[Result]]] = deque()
+        max_pending = MAX_PENDING * len(self) if self._threads else 1
         try:
             for work in works:
-                busy = [number for number, future in pending if not future.done()]
-                number = min(range(len(self)), key=busy.count)
-                pending.append((number, self.do(number, partial(work, self.backends[number]))))
-                if len(pending) == most:
-                    yield _first(pending)
+                busy = [index for index, future in pending if not future.done()]
+                index = min(range(len(self)), key=busy.count)
+                pending.append((index, self.do(index, partial(work, self.backends[index]))))
+                if len(pending) == max_pending:
+                    yield _pop_first(pending)
             while pending:
-                yield _first(pending)
+                yield _pop_first(pending)
         finally:
             cancel(future for _, future in pending)
 
     def gather(self, parts: Sequence[Array]) -> Array:
-        """Parts of an array, one a device, behind each other on the first device; a single part itself."""
+        """Concatenate parts, one per device, on the first device; return a single part as it is."""
         if len(parts) == 1:
             return parts[0]
         whole, end = self.first.empty(sum(map(len, parts)), parts[0].dtype), 0
         for part in parts:
-            begin, end = end, end + len(part)
-            self.first.put(whole[begin:end], part)
+            start, end = end, end + len(part)
+            self.first.put(whole[start:end], part)
         self.first.synchronize()
         return whole
 
     def to_host(self, parts: Sequence[Array]) -> np.ndarray[Any, Any]:
-        """The same as NumPy's; each device sends its own part."""
+        """Concatenate parts, one per device, on the host; all devices copy at once."""
         if len(parts) == 1:
             return self.first.to_host(parts[0])
         whole = np.empty(sum(map(len, parts)), parts[0].dtype)
@@ -124,11 +124,11 @@ class Team:
         return whole
 
     def release_memory(self) -> None:
-        """Give back what freed arrays still keep."""
+        """Free the devices' cached memory."""
         self.each(lambda backend: backend.release_memory(), self.backends)
 
     def close(self) -> None:
-        """Drop what has not begun, and end the threads."""
+        """Cancel calls that have not started, and end the threads."""
         for thread in self._threads:
             thread.shutdown(cancel_futures=True)
 
@@ -139,25 +139,25 @@ class Team:
         self.close()
 
 
-def await_all(wanted: Iterable[Future[Made]], pending: Iterable[Future[Made]]) -> list[Made]:
-    """The results of some of what is under way. Raises what any of it raises, as soon as it does."""
+def await_all(wanted: Iterable[Future[Result]], pending: Iterable[Future[Result]]) -> list[Result]:
+    """Return the results of `wanted`; raise the first error in `pending`, which includes `wanted`, at once."""
     wanted, pending = list(wanted), list(pending)
     while not all(future.done() for future in wanted) and not _failed(pending):
         wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
     return [future.result() for future in _failed(pending) or wanted]
 
 
-def cancel(futures: Iterable[Future[Made]]) -> None:
-    """Drop what has not begun, and wait for what has: it uses arrays that the caller drops."""
+def cancel(futures: Iterable[Future[Result]]) -> None:
+    """Cancel calls that have not started, and wait for running calls: they use arrays that the caller frees."""
     wait([future for future in list(futures) if not future.cancel()])
 
 
-def _failed(futures: Iterable[Future[Made]]) -> list[Future[Made]]:
+def _failed(futures: Iterable[Future[Result]]) -> list[Future[Result]]:
     return [future for future in futures if future.done() and future.exception()]
 
 
-def _first(pending: deque[tuple[int, Future[Made]]]) -> Made:
-    """The result of the first one, which is taken away. Raises what any of them raises."""
-    (found,) = await_all([pending[0][1]], [future for _, future in pending])
+def _pop_first(pending: deque[tuple[int, Future[Result]]]) -> Result:
+    """Remove the first future and return its result; raise any pending future's error at once."""
+    (result,) = await_all([pending[0][1]], [future for _, future in pending])
     pending.popleft()
-    return found
+    return result
