@@ -44,7 +44,7 @@ KERNEL void bound_edges(Items items, const Edge* edges OF(items), u64* wrong OF(
 KERNEL void bound_barrier_blocks(Items items, Reference reference, u64* wrong OF(1)) {
     FOR_EACH(word, items) {
         u64 expected = 0;
-        i64 place = word * 64 * 64, barrier = reference.barrier_behind(place);
+        i64 place = word * 64 * 64, barrier = reference.next_barrier(place);
         for (i64 block = 0; block < 64; ++block, place += 64) {
             while (reference.barrier_ends[barrier] <= place) ++barrier;
             expected |= (u64)(reference.barrier_starts[barrier] < place + 64) << block;

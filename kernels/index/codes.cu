@@ -9,6 +9,6 @@ KERNEL void unpack_codes(Items items, Reference reference, u8* codes OF(length),
         u64 bases = reference.words[word], barriers = reference.barriers_at(place);
         for (i64 i = 0; i < minimum((i64)32, length - place); ++i, bases <<= 2, barriers <<= 2)
             codes[place + i] =
-                (u8)(barriers >> 62 ? reference.barrier_behind(place + i) : first_base + (i64)(bases >> 62));
+                (u8)(barriers >> 62 ? reference.next_barrier(place + i) : first_base + (i64)(bases >> 62));
     }
 }

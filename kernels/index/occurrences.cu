@@ -17,13 +17,13 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, found, first + i);
             if (pattern.length)
-                PREFETCH(&index.prefix_table[prefix_code(Suffix{pattern, 0, pattern.length}, index.table_bases)]);
+                PREFETCH(&index.prefix_table[prefix_code(QuerySuffix{pattern, 0, pattern.length}, index.table_bases)]);
         }
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, found, first + i);
             ranges[i] = Ranks{0, 0};
             if (pattern.length)
-                ranges[i] = prefix_range(index.prefix_table, Suffix{pattern, 0, pattern.length}, index.table_bases);
+                ranges[i] = prefix_range(index.prefix_table, QuerySuffix{pattern, 0, pattern.length}, index.table_bases);
             PREFETCH(&index.suffixes[(ranges[i].low + ranges[i].high) >> 1]);
         }
         for (i32 i = 0; i < size; ++i)
@@ -31,7 +31,7 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
                 PREFETCH(&reference.words[index.suffixes[(ranges[i].low + ranges[i].high) >> 1] >> 5]);
         for (i32 i = 0; i < size; ++i) {
             Pattern pattern = pattern_of(patterns, found, first + i);
-            Ranks range = equal_range(reference, index.suffixes, Suffix{pattern, 0, pattern.length}, ranges[i]);
+            Ranks range = equal_range(reference, index.suffixes, QuerySuffix{pattern, 0, pattern.length}, ranges[i]);
             i64 count = range.high - range.low;
             found.ranks[first + i] = (suffix_t)(count ? range.low : 0);
             found.counts[first + i] = (suffix_t)count;
@@ -68,7 +68,7 @@ KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, Su
 }
 
 // An item is a record. totals: its occurrences on all strands.
-KERNEL void total_occurrences(Items items, Occurrences occurrences, i64* totals OF(items)) {
+KERNEL void count_occurrences(Items items, Occurrences occurrences, i64* totals OF(items)) {
     FOR_EACH(record, items) totals[record] = occurrences.total(record);
 }
 

@@ -17,7 +17,7 @@ struct Reference {
 
     HOST_DEVICE Words packed() const { return Words{words, 1}; }
 
-    HOST_DEVICE bool clear(i64 begin, i64 end) const {
+    HOST_DEVICE bool has_no_barrier(i64 begin, i64 end) const {
         i64 first = begin >> 6, last = (end - 1) >> 6;
         u64 wanted = ~0ull << (first & 63);
         for (i64 word = first >> 6; word < last >> 6; ++word, wanted = ~0ull)
@@ -25,11 +25,11 @@ struct Reference {
         return last < first || !(barrier_blocks[last >> 6] & wanted & ~0ull >> (63 - (last & 63)));
     }
     // The first barrier interval that ends behind position.
-    HOST_DEVICE i64 barrier_behind(i64 position) const { return first_above(barrier_ends, barriers, position); }
+    HOST_DEVICE i64 next_barrier(i64 position) const { return first_above(barrier_ends, barriers, position); }
     // How many of the count bases from position on stand before the first barrier.
     HOST_DEVICE i64 reach(i64 position, i64 count) const {
-        if (clear(position, position + count)) return count;
-        return clamp(barrier_starts[barrier_behind(position)] - position, (i64)0, count);
+        if (has_no_barrier(position, position + count)) return count;
+        return clamp(barrier_starts[next_barrier(position)] - position, (i64)0, count);
     }
     HOST_DEVICE i64 contig_of(i64 position) const { return first_above(contig_starts + 1, contigs - 1, position); }
     HOST_DEVICE bool has_alternates() const { return first_alternate < contig_starts[contigs]; }
@@ -39,9 +39,9 @@ struct Reference {
     }
     // Marks (low bit of a pair) the barriers among the 32 bases from position on.
     HOST_DEVICE u64 barriers_at(i64 position) const {
-        if (clear(position, position + 32)) return 0;
+        if (has_no_barrier(position, position + 32)) return 0;
         u64 marks = 0;
-        for (i64 i = barrier_behind(position); i < barriers && barrier_starts[i] < position + 32; ++i) {
+        for (i64 i = next_barrier(position); i < barriers && barrier_starts[i] < position + 32; ++i) {
             i64 from = maximum(barrier_starts[i] - position, (i64)0), to = minimum(barrier_ends[i] - position, (i64)32);
             marks |= first_bases(to) & ~first_bases(from);
         }

@@ -14,12 +14,12 @@ struct SuffixArray {
 };
 
 // A query from `position` on: its packed bases, and how many stand before its end or an ambiguous base.
-template <class Text> struct Suffix {
+template <class Text> struct QuerySuffix {
     Text bases;
     i64 position;
     i32 length;
 };
-template <class Text> Suffix(Text, i64, i32) -> Suffix<Text>;
+template <class Text> QuerySuffix(Text, i64, i32) -> QuerySuffix<Text>;
 
 HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
     for (i32 i = 0; i < length; i += 32) {
@@ -30,7 +30,7 @@ HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
 }
 
 // Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
-template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const Suffix<Text>& query, i64 place) {
+template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
     Words text = reference.packed();
     i32 shared = 0;
     while (shared < query.length) {
@@ -46,7 +46,7 @@ template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, 
 }
 
 // The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
-template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const Suffix<Text>& query) {
+template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const QuerySuffix<Text>& query) {
     Reader text(reference.words, place);
     i32 shared = 0;
     u64 mine = 0, its = 0;
@@ -62,7 +62,7 @@ template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 pl
     return reference.reach(place, equal) < equal ? -1 : mine != its;
 }
 
-template <class Text> HOST_DEVICE i64 prefix_code(const Suffix<Text>& query, i32 k) {
+template <class Text> HOST_DEVICE i64 prefix_code(const QuerySuffix<Text>& query, i32 k) {
     return leading_code(query.bases.at(query.position) & first_bases(query.length), k);
 }
 
@@ -73,14 +73,14 @@ struct Ranks {
 // The ranks of the suffixes that may begin with the query: for one of k bases and more those of its first k, for a shorter
 // one those that begin with it and, in front of them, some that a barrier cuts short.
 template <class suffix, class Text>
-HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const Suffix<Text>& query, i32 k) {
+HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const QuerySuffix<Text>& query, i32 k) {
     i64 code = prefix_code(query, k), codes = (i64)1 << (2 * maximum(k - query.length, 0));
     return Ranks{(i64)prefix_table[code], (i64)prefix_table[code + codes]};
 }
 
 // How many suffixes sort before the query's, of which the rank is known to lie in [low, high].
 template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes,
-                                                                    const Suffix<Text>& query, i64 low, i64 high) {
+                                                                    const QuerySuffix<Text>& query, i64 low, i64 high) {
     while (low < high) {
         i64 middle = (low + high) >> 1;
         if (compare(reference, (i64)suffixes[middle], query) < 0) low = middle + 1;
@@ -92,7 +92,7 @@ template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Refere
 // The first rank behind `inside`, where the suffix begins with the query, at which it does not, or `limit`. Most queries
 // occur once: the steps grow from 1.
 template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes,
-                                                            const Suffix<Text>& query, i64 inside, i64 limit) {
+                                                            const QuerySuffix<Text>& query, i64 inside, i64 limit) {
     i64 outside = limit;
     for (i64 step = 1; limit - inside > step; step *= 2) {
         if (compare(reference, (i64)suffixes[inside + step], query)) {
@@ -111,7 +111,7 @@ template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& ref
 
 // The ranks of the suffixes that begin with the query, which are known to lie in `range`.
 template <class suffix, class Text> HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes,
-                                                                  const Suffix<Text>& query, Ranks range) {
+                                                                  const QuerySuffix<Text>& query, Ranks range) {
     i64 low = range.low, high = range.high;
     bool found = false;
     while (low < high) {

@@ -31,7 +31,7 @@ struct Row {
         : first(first),
           here(reference.words[first >> 5]),
           next(reference.words[(first >> 5) + 1]),
-          clear(reference.clear(first, first + 32 + BATCH_BASES)) {}
+          clear(reference.has_no_barrier(first, first + 32 + BATCH_BASES)) {}
 
     // The first bases of the suffix at a place, A behind a barrier; -1 at one.
     HOST_DEVICE i32 batch_code(const Reference& reference, i32 i) const {

@@ -82,8 +82,8 @@ KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges O
         bool root = rank == suffix_count;
         if (!root && !nodes.marked(rank)) continue;
         i64 high = root ? suffix_count : prefixes.from(rank + 1, prefixes.values[rank]);
-        Edge* own = edges + EDGES_A_NODE * (root ? 0 : (i64)nodes.number(rank));
-        for (i32 i = 0; i < EDGES_A_NODE; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
+        Edge* own = edges + EDGES_PER_NODE * (root ? 0 : (i64)nodes.number(rank));
+        for (i32 i = 0; i < EDGES_PER_NODE; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
     }
 }
 
@@ -95,7 +95,7 @@ HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words t
     if (above == depth) return;  // the suffix ends at the node
     i64 node = 0;
     if (above) node = nodes.number(prefixes.from(prefixes.before(at, (u32)above) + 1, (u32)above + 1));
-    edges[EDGES_A_NODE * node + text.base(place + above)] =
+    edges[EDGES_PER_NODE * node + text.base(place + above)] =
         Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
 }
 
@@ -105,7 +105,7 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
     Words text = reference.packed();
     FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank];
-        i64 whole = reference.barrier_starts[reference.barrier_behind(place)] - place;
+        i64 whole = reference.barrier_starts[reference.next_barrier(place)] - place;
         write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
         if (!nodes.marked(rank)) continue;
         u32 depth = prefixes.values[rank];
@@ -116,10 +116,10 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
 }
 
 // An item is a node: fake edges get the bound of the edge behind them.
-KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_A_NODE* items)) {
+KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
     FOR_EACH(node, items) {
-        Edge* own = edges + EDGES_A_NODE * node;
-        for (i32 i = EDGES_A_NODE - 2; i >= 0; --i)
+        Edge* own = edges + EDGES_PER_NODE * node;
+        for (i32 i = EDGES_PER_NODE - 2; i >= 0; --i)
             if (own[i].length == 0) own[i].left = own[i + 1].left;
     }
 }
@@ -130,7 +130,7 @@ KERNEL void enter_tree(Items items, const Edge* edges OF(some), Entry* entries O
         Entry entry = {-1, 0, 0};
         while ((i32)entry.depth < entry_bases) {
             i32 base = (i32)(code >> (2 * (entry_bases - 1 - entry.depth)) & 3);
-            i64 next = EDGES_A_NODE * entry.node + base;
+            i64 next = EDGES_PER_NODE * entry.node + base;
             const Edge edge = edges[next];
             if (edge.length > entry_bases - entry.depth || edge.destination == LEAF) break;
             entry = Entry{base < 3 ? next + 1 : entry.bound, edge.destination, entry.depth + edge.length};

@@ -14,7 +14,7 @@ struct alignas(16) Edge {
 };
 
 const u32 LEAF = 0;
-const i64 EDGES_A_NODE = 4;
+const i64 EDGES_PER_NODE = 4;
 
 // Where walks begin whose first bases are known, as the array's searches do in the prefix table: the deepest node on
 // their way that lies no deeper. The table of 0 bases has the root alone.
@@ -56,7 +56,7 @@ struct Walk {
     }
     HOST_DEVICE void turn(u32 node) {
         i32 base = (i32)(bases >> (62 - 2 * (depth & 31)) & 3);
-        next = EDGES_A_NODE * node + base;
+        next = EDGES_PER_NODE * node + base;
         if (base < 3) bound = next + 1;
     }
     HOST_DEVICE void step(const Edge* edges) {

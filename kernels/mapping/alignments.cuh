@@ -15,7 +15,7 @@ struct Aligned {
 
     HOST_DEVICE u8 text_letter(i64 position) const {
         if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
-        return barrier_letters[reference->barrier_behind(position)];
+        return barrier_letters[reference->next_barrier(position)];
     }
     // Marks of the differing columns among `length` (at most 32) matched ones.
     HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {

@@ -58,5 +58,5 @@ HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64
                 width,
                 queries.reversed(slot, window.orientation),
                 (queries.flags[slot] & READ_AMBIGUOUS) != 0,
-                !reference.clear(low, maximum(high, low + 1))};
+                !reference.has_no_barrier(low, maximum(high, low + 1))};
 }

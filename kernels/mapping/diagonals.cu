@@ -44,13 +44,13 @@ struct Grid {
             PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[seed + 2], index.suffix_count - 1)] >> 5]);
     }
     // Bases that the suffix of a rank shares with the query, 0 where there is none.
-    HOST_DEVICE i32 shared(const Suffix<Words>& query, i64 rank) const {
+    HOST_DEVICE i32 shared(const QuerySuffix<Words>& query, i64 rank) const {
         bool real = rank >= 0 && rank < index.suffix_count;
         return real ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
     // How many suffixes from a rank on, up or down by `step`, share the shortest seed: the first one does. No more than
     // `neighbours` are counted.
-    HOST_DEVICE i32 reach(const Suffix<Words>& shortest, i64 rank, i32 step) const {
+    HOST_DEVICE i32 reach(const QuerySuffix<Words>& shortest, i64 rank, i32 step) const {
         i32 least = 1, most = neighbours;
         bool is_bounded = false;
         while (least < most) {
@@ -65,7 +65,7 @@ struct Grid {
     HOST_DEVICE Run run(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
-        Suffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), shortest_seed};
+        QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), shortest_seed};
         i32 up = shared_above < shortest_seed ? 0 : reach(query, above, 1);
         i32 down = shared_below < shortest_seed ? 0 : reach(query, below, -1);
         if (up + down < neighbours) return Run{above - down, up + down, 0};

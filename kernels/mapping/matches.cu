@@ -8,7 +8,7 @@ struct QuerySeeds {
     i32 seed_bases, stride;
     bool ambiguous;
 
-    HOST_DEVICE auto of(i64 i) const { return Suffix{bases, i * stride, seed_bases}; }
+    HOST_DEVICE auto of(i64 i) const { return QuerySuffix{bases, i * stride, seed_bases}; }
     HOST_DEVICE bool is_ambiguous(i64 i) const {
         return ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases;
     }

@@ -9,17 +9,17 @@
 enum Verdict { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
 
 // The piece as a query; without bases where there is none.
-HOST_DEVICE Suffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
+HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
     LookUp which = PieceTable::look_up(item);
-    if (which.slot >= reads) return Suffix<Words>{};
+    if (which.slot >= reads) return QuerySuffix<Words>{};
     Pieces pieces = pieces_of(queries, which.slot, least_bases);
-    if (which.piece >= pieces.count) return Suffix<Words>{};
-    return Suffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
+    if (which.piece >= pieces.count) return QuerySuffix<Words>{};
+    return QuerySuffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
                   pieces.bases};
 }
 
 // Whether none of its bases is ambiguous.
-HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const Suffix<Words>& query) {
+HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const QuerySuffix<Words>& query) {
     LookUp which = PieceTable::look_up(item);
     if (!(queries.flags[which.slot] & READ_AMBIGUOUS)) return true;
     Words mask = queries.mask(which.slot, which.orientation);
@@ -28,7 +28,7 @@ HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const Suffix<Words>&
 
 // One look-up under way: the ranks among which the first suffix is looked for that begins with the query, until one is met.
 struct Search {
-    Suffix<Words> query;
+    QuerySuffix<Words> query;
     Ranks range;
     i64 place;
     bool is_met;
@@ -61,7 +61,7 @@ KERNEL void find_pieces(Items items, Queries queries, Reference reference, Suffi
     FOR_EACH_BUNCH(first, size, items) {
         Search searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
-            Suffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
+            QuerySuffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
             searches[i] = Search{query, {0, 0}, 0, false};
             if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
         }

@@ -47,7 +47,7 @@ HOST_DEVICE Laid lay(const Reference& reference, const Queries& queries, i64 slo
                  length,
                  (queries.flags[slot] & READ_AMBIGUOUS) != 0,
                  queries.reversed(slot, orientation)};
-    if (diagonal < 0 || !reference.clear(diagonal, diagonal + length)) {
+    if (diagonal < 0 || !reference.has_no_barrier(diagonal, diagonal + length)) {
         i64 contig = reference.contig_of(diagonal + anchor);
         laid.begin = (i32)maximum((i64)0, reference.contig_starts[contig] - diagonal);
         laid.end = (i32)minimum((i64)length, reference.contig_starts[contig + 1] - 1 - diagonal);

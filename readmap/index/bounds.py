@@ -14,7 +14,7 @@ from readmap.formats.array_folder import StoredArrays
 from readmap.formats.fasta import Contig
 from readmap.index.reference import LAST_BARRIER_END, DeviceReference, barrier_words, packed_words
 from readmap.index.suffix_array import NO_ERROR
-from readmap.index.suffix_tree import EDGES_A_NODE
+from readmap.index.suffix_tree import EDGES_PER_NODE
 
 _SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes"), Kernel("index/bounds", "bound_prefix_table")
 _EDGES, _BLOCKS = Kernel("index/bounds", "bound_edges"), Kernel("index/bounds", "bound_barrier_blocks")
@@ -43,8 +43,8 @@ def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases
     if "prefix_table" in arrays:
         stored.expect_array("prefix_table", [arrays["suffix_array"].dtype.type], 4**table_bases + 1)
     if "edges" in arrays:
-        nodes = max(len(arrays["edges"]) // EDGES_A_NODE if arrays["edges"].ndim else 0, 1)
-        stored.expect_array("edges", [np.uint32], nodes * EDGES_A_NODE, 4)
+        nodes = max(len(arrays["edges"]) // EDGES_PER_NODE if arrays["edges"].ndim else 0, 1)
+        stored.expect_array("edges", [np.uint32], nodes * EDGES_PER_NODE, 4)
 
 
 def _expect_barriers(stored: StoredArrays, length: int) -> int:
@@ -90,4 +90,4 @@ def verify_arrays(stored: StoredArrays, held: Mapping[str, Array], reference: De
         expect("prefix_table", _TABLE, len(table), table=table, last=len(table) - 1, **size)
     if "edges" in held:
         edges = held["edges"]
-        expect("edges", _EDGES, len(edges), edges=edges, nodes=len(edges) // EDGES_A_NODE, length=length, **size)
+        expect("edges", _EDGES, len(edges), edges=edges, nodes=len(edges) // EDGES_PER_NODE, length=length, **size)

@@ -19,10 +19,10 @@ from readmap.index import folder
 from readmap.index.alternates import find_alternates_file, read_alternates
 from readmap.index.bounds import verify_arrays
 from readmap.index.device import DeviceIndex, HostIndex, IndexStructure
-from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, total_occurrences
+from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, count_occurrences
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import Suffixes, first_unsorted_rank
-from readmap.index.suffix_tree import EDGES_A_NODE, MAX_ENTRY_BASES, TREE_BYTES, Edges, first_mismatched_node
+from readmap.index.suffix_tree import EDGES_PER_NODE, MAX_ENTRY_BASES, TREE_BYTES, Edges, first_mismatched_node
 from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
@@ -157,7 +157,7 @@ class Index:
         root. Raises IndexFolderError where the index was built without one of the arrays.
         """
         table, bases = np.array([0, len(self.suffixes)], self.suffixes.dtype), 0
-        edges, entry_bases = np.zeros((EDGES_A_NODE, 4), np.uint32), 0
+        edges, entry_bases = np.zeros((EDGES_PER_NODE, 4), np.uint32), 0
         if structure.has_array and prefix_table:
             if self.prefix_table is None:
                 raise _missing("prefix table", "array")
@@ -190,7 +190,7 @@ class Index:
     @property
     def nodes(self) -> int:
         """The nodes of the suffix tree, 0 where there is none."""
-        return 0 if self.edges is None else len(self.edges) // EDGES_A_NODE
+        return 0 if self.edges is None else len(self.edges) // EDGES_PER_NODE
 
     def count(
         self,
@@ -212,7 +212,7 @@ class Index:
             BackendError, IndexFolderError: the device cannot be used; the index was built without that structure.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
-        return backend.to_host(total_occurrences(found, backend))[:count]
+        return backend.to_host(count_occurrences(found, backend))[:count]
 
     def locate(
         self,

@@ -16,7 +16,7 @@ from readmap.reads.patterns import Patterns
 from readmap.strand import Strand
 
 _BY_ARRAY, _BY_TREE = Kernel("index/occurrences", "find_by_array"), Kernel("index/occurrences", "find_by_tree")
-_TOTAL, _LOCATE = Kernel("index/occurrences", "total_occurrences"), Kernel("index/occurrences", "locate")
+_TOTAL, _LOCATE = Kernel("index/occurrences", "count_occurrences"), Kernel("index/occurrences", "locate")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def find_occurrences(
     return found
 
 
-def total_occurrences(found: Occurrences, backend: Backend) -> Array:
+def count_occurrences(found: Occurrences, backend: Backend) -> Array:
     """How often each record occurs on all strands, int64 [records] on the device."""
     totals = backend.empty(len(found.patterns), np.int64)
     backend.launch(_TOTAL, len(totals), occurrences=found, totals=totals)
@@ -125,7 +125,7 @@ def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | Non
     """The locations of the first `queries` records, at most `most` of each; UsageError where that is negative."""
     if most is not None and most < 0:
         raise UsageError(f"at most {most} places are asked for, expected 0 or more")
-    totals = backend.to_host(total_occurrences(found, backend))[:queries]
+    totals = backend.to_host(count_occurrences(found, backend))[:queries]
     wanted = totals if most is None else np.minimum(totals, most)
     offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)
     count = int(offsets[-1])

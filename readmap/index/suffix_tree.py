@@ -15,7 +15,7 @@ from readmap.index.reference import DeviceReference
 
 _GROUP = constant("index/longest_prefixes.cuh", "GROUP")
 _BLOCK = constant("index/suffix_tree.cu", "BLOCK")
-EDGES_A_NODE = constant("index/suffix_tree.cuh", "EDGES_A_NODE")
+EDGES_PER_NODE = constant("index/suffix_tree.cuh", "EDGES_PER_NODE")
 ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
 
 #: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
@@ -79,7 +79,7 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
     mark_ends, inner = backend.ends(counts)
     nodes = _Nodes(marks, mark_ends)
-    edges = backend.empty(((inner + 1) * EDGES_A_NODE, 4), np.uint32)
+    edges = backend.empty(((inner + 1) * EDGES_PER_NODE, 4), np.uint32)
     tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
     backend.launch(_OPEN, count + 1, **tree)
     backend.launch(_WRITE, count, reference=held, suffixes=suffixes, **tree)
@@ -121,6 +121,6 @@ def first_mismatched_node(held: DeviceReference, length: int, suffixes: Array, e
     """The smallest node of which an edge is not that of a tree built anew; None where all is well."""
     anew = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
     if len(anew) != len(edges):
-        return min(len(anew), len(edges)) // EDGES_A_NODE
+        return min(len(anew), len(edges)) // EDGES_PER_NODE
     wrong = np.flatnonzero((anew != edges).any(axis=1))
-    return int(wrong[0]) // EDGES_A_NODE if len(wrong) else None
+    return int(wrong[0]) // EDGES_PER_NODE if len(wrong) else None

@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.formats.sam_header import PROGRAM
 from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
 from readmap.index.device import ContigNames, DeviceIndex, IndexStructure
-from readmap.index.occurrences import Occurrences, find_occurrences, total_occurrences
+from readmap.index.occurrences import Occurrences, find_occurrences, count_occurrences
 from readmap.index.reference import DeviceReference
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
@@ -209,7 +209,7 @@ class ExactSearch:
 
     def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
         """Count the batch."""
-        summary, totals = self.summary, backend.to_host(total_occurrences(found, backend))
+        summary, totals = self.summary, backend.to_host(count_occurrences(found, backend))
         empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
         summary.reads += reads.count
         summary.found += int(np.count_nonzero(totals))

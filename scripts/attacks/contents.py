@@ -11,7 +11,7 @@ import numpy as np
 from readmap.database.database import Database
 from readmap.database.letters import LETTERS
 from readmap.index.index import Index
-from readmap.index.suffix_tree import EDGES_A_NODE
+from readmap.index.suffix_tree import EDGES_PER_NODE
 
 Array = np.ndarray[Any, Any]
 Draw = np.random.Generator
@@ -49,7 +49,7 @@ def _alter_index(draw: Draw, folder: Path) -> None:
         table = _table(draw, table, count)
     if "edges" in kinds:
         where = _some(draw, len(edges))
-        edges[where] = _edges(draw, int(where.sum()), len(edges) // EDGES_A_NODE, length, count)
+        edges[where] = _edges(draw, int(where.sum()), len(edges) // EDGES_PER_NODE, length, count)
     reference = replace(index.reference, words=words)
     Index(reference, suffixes, table, index.table_bases, edges, index.source).write(folder, force=True)
 

@@ -20,7 +20,7 @@ from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
 from readmap.index import suffix_array
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
-from readmap.index.occurrences import Location, Locations, find_occurrences, total_occurrences
+from readmap.index.occurrences import Location, Locations, find_occurrences, count_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import build_tree_entries
 from readmap.reads.parsing import reads_from_sequences
@@ -91,7 +91,7 @@ def found_ranges(
     assert found.ranks.dtype == found.counts.dtype == index.suffixes.dtype
     ranks, counts, slots = (backend.to_host(array) for array in (found.ranks, found.counts, patterns.slot_of))
     assert ranks.shape == counts.shape == (strand.rows, len(queries))
-    totals = backend.to_host(total_occurrences(found, backend))
+    totals = backend.to_host(count_occurrences(found, backend))
     assert totals.dtype == np.int64
     assert np.array_equal(totals, counts.sum(axis=0)[slots])
     return [
