@@ -10,10 +10,10 @@
 
 const i32 NO_QUALITY = 25;  // phred of a base without a quality
 const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
-const i32 MISTRUST = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
+const i32 GENE_CONVERSION_PHRED = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
 const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
 const i32 UNTESTED = 64;    // for so many copies that were found one was not
-const i32 THIRD = 5;        // phred of one of the three other bases
+const i32 PHRED_ONE_OF_THREE = 5;        // phred of one of the three other bases
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
@@ -39,7 +39,7 @@ struct Rivals {
         likelihoods += rival + rival / UNTESTED;
     }
     HOST_DEVICE i32 mapping_quality() const {
-        u64 error = likelihoods ? likelihoods + likelihood(MISTRUST) : 0;
+        u64 error = likelihoods ? likelihoods + likelihood(GENE_CONVERSION_PHRED) : 0;
         return phred_of(error, error + (1ull << 24));
     }
 };
@@ -89,7 +89,7 @@ HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Q
 // Phred of a difference of the sample, where a read of `length` bases shows so many at its best place; before the read one
 // is expected in `bases_per_variant`.
 HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_variant) {
-    return THIRD + phred_of((u64)(1 + differences), (u64)(bases_per_variant + length));
+    return PHRED_ONE_OF_THREE + phred_of((u64)(1 + differences), (u64)(bases_per_variant + length));
 }
 
 // What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.
@@ -108,7 +108,7 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
             i32 place = i + first_marked(marks);
             u64 bit = 1ull << (62 - 2 * (place - i));
             marks ^= bit;
-            i32 phred = maximum(either(qualities.at(place) + THIRD, variant), 1);
+            i32 phred = maximum(either(qualities.at(place) + PHRED_ONE_OF_THREE, variant), 1);
             if (place < window.begin) left += phred;
             else if (place >= window.end) right += phred;
             else if (!(unclear & bit)) inside += phred;

@@ -8,24 +8,24 @@
 #include "mapping/diagonal_range.cuh"
 
 // What a read is in that: looked for, or a mate that says where.
-enum Role { NO_ROLE = 0, SOUGHT = 1, GUIDE = 2 };
+enum Role { NO_ROLE = 0, TARGET = 1, ANCHOR = 2 };
 
 // An item is a pair; roles: by slot. searched: whether all reads have been, as if this were not; then the others are done.
-KERNEL void list_beside(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 searched) {
+KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 searched) {
     FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
         bool absent = (queries.flags[slots[0]] | queries.flags[slots[1]]) & READ_ABSENT;
         bool differ = !placements.left[slots[0]] != !placements.left[slots[1]];
         for (i64 slot : slots) {
             u8 left = placements.left[slot];
-            roles[slot] = absent || !differ ? NO_ROLE : left ? SOUGHT : GUIDE;
-            placements.unsettled[slot] = roles[slot] == SOUGHT || !searched ? left : 0;
+            roles[slot] = absent || !differ ? NO_ROLE : left ? TARGET : ANCHOR;
+            placements.unsettled[slot] = roles[slot] == TARGET || !searched ? left : 0;
         }
     }
 }
 
 // An item is a read, selected[item]; found: its diagonals where its mate's window expects it, each tried.
-KERNEL void look_beside(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
                         DiagonalTable found) {
     FOR_EACH(item, items) {
@@ -47,7 +47,7 @@ struct Placed {
     const Mate& mate;
     const Scoring& scoring;
     Found found;
-    Expense expense;
+    AlignmentCost expense;
 
     // Phred by which all places off its window's diagonal are less likely than that, at least.
     HOST_DEVICE i32 apart(const ReadTexts& texts, const Queries& queries) const {
@@ -65,16 +65,16 @@ struct Placed {
     }
 };
 
-HOST_DEVICE Placed placed(const Mate& mate, const PieceTable& table, const ReadTexts& texts, const Queries& queries,
+HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts, const Queries& queries,
                           const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
     return Placed{
         mate, scoring, Found{table, mate.slot, pieces_of(queries, mate.slot, table.least_bases)},
-        expense_of(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
+        alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
 }
 
 // An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
-KERNEL void confirm_beside(Items items, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
-                           Scoring scoring, PieceTable table, const i32* selected OF(items), WindowTable windows,
+KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
+                           Scoring scoring, PartitionSeedTable table, const i32* selected OF(items), WindowTable windows,
                            PlacementTable placements, u8* settled OF(items), i32 bases_per_variant) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];

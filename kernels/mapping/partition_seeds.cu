@@ -10,7 +10,7 @@ enum Verdict { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
 
 // The piece as a query; without bases where there is none.
 HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
-    LookUp which = PieceTable::look_up(item);
+    LookUp which = PartitionSeedTable::look_up(item);
     if (which.slot >= reads) return QuerySuffix<Words>{};
     Pieces pieces = pieces_of(queries, which.slot, least_bases);
     if (which.piece >= pieces.count) return QuerySuffix<Words>{};
@@ -20,7 +20,7 @@ HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 re
 
 // Whether none of its bases is ambiguous.
 HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const QuerySuffix<Words>& query) {
-    LookUp which = PieceTable::look_up(item);
+    LookUp which = PartitionSeedTable::look_up(item);
     if (!(queries.flags[which.slot] & READ_AMBIGUOUS)) return true;
     Words mask = queries.mask(which.slot, which.orientation);
     return unambiguous_length(mask, query.position, query.length) == query.length;
@@ -41,14 +41,14 @@ struct Search {
         else if (order > 0) range.high = middle();
         else is_met = true;
     }
-    // Those that begin with it around the one that was met, one more than MOST_PLACES at most.
+    // Those that begin with it around the one that was met, one more than MAX_OCCURRENCES at most.
     HOST_DEVICE Ranks equal(const Reference& reference, const suffix_t* suffixes) const {
         if (!is_met) return Ranks{0, 0};
         Ranks found = {middle(), middle() + 1};
-        while (found.high < range.high && found.high - middle() <= MOST_PLACES &&
+        while (found.high < range.high && found.high - middle() <= MAX_OCCURRENCES &&
                !compare(reference, (i64)suffixes[found.high], query))
             ++found.high;
-        while (found.low > range.low && found.high - found.low <= MOST_PLACES &&
+        while (found.low > range.low && found.high - found.low <= MAX_OCCURRENCES &&
                !compare(reference, (i64)suffixes[found.low - 1], query))
             --found.low;
         return found;
@@ -56,7 +56,7 @@ struct Search {
 };
 
 // An item is a look-up. Those of a bunch go on step by step together: what each loads next is asked for ahead.
-KERNEL void find_pieces(Items items, Queries queries, Reference reference, SuffixArray index, PieceTable table,
+KERNEL void find_partition_seeds(Items items, Queries queries, Reference reference, SuffixArray index, PartitionSeedTable table,
                         i64 reads) {
     FOR_EACH_BUNCH(first, size, items) {
         Search searches[BUNCH];
@@ -98,7 +98,7 @@ KERNEL void find_pieces(Items items, Queries queries, Reference reference, Suffi
             const Search& search = searches[i];
             if (!search.query.length) continue;
             Ranks found = search.equal(reference, index.suffixes);
-            i64 count = is_clear(queries, first + i, search.query) ? found.high - found.low : MOST_PLACES + 1;
+            i64 count = is_clear(queries, first + i, search.query) ? found.high - found.low : MAX_OCCURRENCES + 1;
             table.counts[first + i] = (u8)count;
             table.places[first + i] = count == 1 ? index.suffixes[found.low] : (suffix_t)found.low;
         }
@@ -115,17 +115,17 @@ HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const Read
     window = builder_of(diagonal_of(reference, laid, segment, anchor.orientation, 0), length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
     // A place on no ALT contig is preferred, however little it explains.
-    if (window.alternate || surest(segment.score, perfect) < NEGLIGIBLE) return false;
+    if (window.alternate || mapq_cap(segment.score, perfect) < NEGLIGIBLE) return false;
     if (!is_alignment(window, length, laid.reversed, scoring)) return false;
-    Expense expense = expense_of(window, slot, texts, queries, reference, scoring, bases_per_variant);
+    AlignmentCost expense = alignment_cost(window, slot, texts, queries, reference, scoring, bases_per_variant);
     return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
 }
 
 // An item is a read's slot. One that belongs to one place beyond doubt gets that window. Of one with few others it is seen
 // later whether they are all that matter. One of which all places lose more than a search by few seeds may leave is searched
 // by many at once.
-KERNEL void settle_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
-                         PieceTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
+KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
+                         PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
                          i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(slot, items) {
         Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
@@ -145,16 +145,16 @@ KERNEL void settle_reads(Items items, ReadTexts texts, Queries queries, Referenc
         i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_variant);
         for (i32 piece = 0; piece < found.pieces.count; ++piece)
             several += found.is_listed(piece) && !found.is_clean(piece, anchor);
-        Remoteness others = found.unlisted(texts, queries, scoring, variant);
-        if (several && others.beyond(Expense{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
+        AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
+        if (several && others.beyond(AlignmentCost{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
         else if (found.absent() * least_loss(found.pieces, scoring) > settled_deficit)
             placements.unsettled[slot] = DISTANT;
     }
 }
 
 // An item is a read, selected[item]: the diagonals that the occurrences of its pieces name.
-KERNEL void name_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                           PieceTable table, const i32* selected OF(selected), DiagonalTable found) {
+KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                           PartitionSeedTable table, const i32* selected OF(selected), DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 length = queries.lengths[slot];
@@ -163,7 +163,7 @@ KERNEL void name_diagonals(WarpItems items, Queries queries, Reference reference
         for (i32 orientation = 0; orientation < 2; ++orientation)
             for (i32 piece = 0; piece < own.pieces.count; ++piece) {
                 i32 count = own.count(orientation, piece);
-                if (count > MOST_PLACES) continue;
+                if (count > MAX_OCCURRENCES) continue;
                 for (i32 round = 0; round < count; round += WARP_WIDTH) {
                     i32 number = round + group_lane();
                     Diagonal fresh = {};
@@ -188,7 +188,7 @@ KERNEL void name_diagonals(WarpItems items, Queries queries, Reference reference
 
 // An item is a read, selected[item], that has been placed by the diagonals of its pieces. Where these are not all that matter
 // beside its place, it is searched.
-KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PieceTable table,
+KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                           i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(item, items) {
@@ -198,8 +198,8 @@ KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
         i32 variant = variant_of(length, lost, bases_per_variant, scoring);
-        Expense expense = {variant, in_phred(lost, variant, scoring), lost};
-        Remoteness others = found.unlisted(texts, queries, scoring, variant);
+        AlignmentCost expense = {variant, in_phred(lost, variant, scoring), lost};
+        AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
             placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
     }

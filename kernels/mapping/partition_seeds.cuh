@@ -4,10 +4,10 @@
 #include "mapping/placement.cuh"
 #include "mapping/window_builder.cuh"
 
-const i32 MOST_PIECES = 8;
-const i32 LOOK_UPS = 2 * MOST_PIECES;  // of a read: on both strands
-const i32 FEWEST_PIECES = 3;
-const i32 MOST_PLACES = 16;  // of a piece whose places are looked at
+const i32 MAX_PARTITION_SEEDS = 8;
+const i32 LOOKUPS_PER_READ = 2 * MAX_PARTITION_SEEDS;  // of a read: on both strands
+const i32 MIN_PARTITION_SEEDS = 3;
+const i32 MAX_OCCURRENCES = 16;  // of a piece whose places are looked at
 const i32 TILE = 32;         // reads whose pieces lie together, by piece
 
 // `count` of so many bases each, all but few of the read's.
@@ -23,8 +23,8 @@ struct Pieces {
 
 // Of at least so many bases each; none of a read that is too short, or absent.
 HOST_DEVICE Pieces pieces_of(const Queries& queries, i64 slot, i32 least_bases) {
-    i32 length = queries.lengths[slot], count = minimum(length / least_bases, MOST_PIECES);
-    bool whole = count >= FEWEST_PIECES && !(queries.flags[slot] & READ_ABSENT);
+    i32 length = queries.lengths[slot], count = minimum(length / least_bases, MAX_PARTITION_SEEDS);
+    bool whole = count >= MIN_PARTITION_SEEDS && !(queries.flags[slot] & READ_ABSENT);
     return whole ? Pieces{length, count, length / count} : Pieces{length, 0, 0};
 }
 
@@ -35,18 +35,18 @@ struct LookUp {
 };
 
 // What was looked up. The look-ups of TILE reads lie together, one piece of all behind the other.
-struct PieceTable {
+struct PartitionSeedTable {
     suffix_t* places
-        OF(look_ups);  // where it occurs if once; if more often, the rank of the first suffix that begins with it
-    u8* counts OF(look_ups);  // how often; more than MOST_PLACES are not counted
+        OF(lookups);  // where it occurs if once; if more often, the rank of the first suffix that begins with it
+    u8* counts OF(lookups);  // how often; more than MAX_OCCURRENCES are not counted
     i32 least_bases;
 
     HOST_DEVICE static LookUp look_up(i64 item) {
-        i32 row = (i32)(item / TILE % LOOK_UPS);
-        return LookUp{item / (TILE * LOOK_UPS) * TILE + item % TILE, row >= MOST_PIECES, row % MOST_PIECES};
+        i32 row = (i32)(item / TILE % LOOKUPS_PER_READ);
+        return LookUp{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS, row % MAX_PARTITION_SEEDS};
     }
     HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 piece) {
-        return (slot / TILE * LOOK_UPS + orientation * MOST_PIECES + piece) * TILE + slot % TILE;
+        return (slot / TILE * LOOKUPS_PER_READ + orientation * MAX_PARTITION_SEEDS + piece) * TILE + slot % TILE;
     }
 };
 
@@ -62,21 +62,21 @@ struct Anchor {
 
 // What a window costs its read: phred of a difference of the sample, as the window shows it, phred of all that it does not
 // explain, and points that it loses.
-struct Expense {
+struct AlignmentCost {
     i32 variant, cost, lost;
 };
 
-HOST_DEVICE Expense expense_of(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
+HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
                                const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
     i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
     if (window.gapped()) {
         i32 variant = variant_of(length, lost, bases_per_variant, scoring);
-        return Expense{variant, in_phred(lost, variant, scoring), lost};
+        return AlignmentCost{variant, in_phred(lost, variant, scoring), lost};
     }
     Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
     i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
-    return Expense{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
+    return AlignmentCost{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
 }
 
 // Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
@@ -88,7 +88,7 @@ HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
 
 // By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
 // with gaps in points.
-struct Remoteness {
+struct AlternativeBound {
     Pieces pieces;
     Qualities qualities;  // of orientation 0
     const Scoring& scoring;
@@ -99,26 +99,26 @@ struct Remoteness {
         i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
         for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
         points += lost;
-        phred += minimum(maximum(either(least + THIRD, variant), 1), in_phred(lost, variant, scoring));
+        phred += minimum(maximum(either(least + PHRED_ONE_OF_THREE, variant), 1), in_phred(lost, variant, scoring));
     }
     // By how much it is less likely, at least, than a place of such an expense.
-    HOST_DEVICE i32 beyond(const Expense& expense) const {
+    HOST_DEVICE i32 beyond(const AlignmentCost& expense) const {
         return minimum(phred - expense.cost, in_phred(points - expense.lost, variant, scoring));
     }
 };
 
 // Where the pieces of one read lie.
 struct Found {
-    const PieceTable& table;
+    const PartitionSeedTable& table;
     i64 slot;
     Pieces pieces;
 
     HOST_DEVICE i32 count(i32 orientation, i32 piece) const {
-        return table.counts[PieceTable::item(slot, orientation, piece)];
+        return table.counts[PartitionSeedTable::item(slot, orientation, piece)];
     }
     // Of a piece that occurs: where if once, else the first rank.
     HOST_DEVICE i64 place(i32 orientation, i32 piece) const {
-        return (i64)table.places[PieceTable::item(slot, orientation, piece)];
+        return (i64)table.places[PartitionSeedTable::item(slot, orientation, piece)];
     }
     HOST_DEVICE Anchor named(i64 place, i32 orientation, i32 piece) const {
         i32 begin = pieces.begin(piece, orientation);
@@ -140,20 +140,20 @@ struct Found {
         return nowhere;
     }
     // What all places off a window's diagonal lose at least; a difference of the sample is of so many phred.
-    HOST_DEVICE Remoteness elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
+    HOST_DEVICE AlternativeBound elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
                                      const Scoring& scoring, i32 variant) const {
         Anchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
-        Remoteness others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
+        AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
         for (i32 piece = 0; piece < pieces.count; ++piece)
             if (is_clean(piece, anchor)) others.add(piece);
         return others;
     }
     // Whether all its places can be looked at.
-    HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MOST_PLACES; }
+    HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MAX_OCCURRENCES; }
     // What all places lose at least that no such piece names.
-    HOST_DEVICE Remoteness unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
+    HOST_DEVICE AlternativeBound unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
                                     i32 variant) const {
-        Remoteness others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
+        AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
         for (i32 piece = 0; piece < pieces.count; ++piece)
             if (is_listed(piece)) others.add(piece);
         return others;

@@ -28,7 +28,7 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
 }
 
 // One read with its windows, of which it belongs to one.
-struct Candidacy {
+struct PlacementChooser {
     const Reference& reference;
     const Queries& queries;
     const Scoring& scoring;
@@ -106,7 +106,7 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         const Window* own = windows.of(slot);
         Qualities qualities = qualities_of(texts, queries, slot, false);
         i32 penalties[WINDOWS];
-        Candidacy read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
+        PlacementChooser read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
         i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
         placements.variants[slot] = (u8)variant;
@@ -131,7 +131,7 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
-        placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), surest(read.top + rest, perfect));
+        placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), mapq_cap(read.top + rest, perfect));
         bool is_crowded = unexamined * CROWD_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
         placements.unsettled[slot] = (is_crowded ? CROWDED : 0) | (is_shaded ? SHADED : 0) |
                                      (lost > settled_deficit || read.alternate ? DISTANT : 0);

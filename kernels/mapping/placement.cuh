@@ -69,6 +69,6 @@ HOST_DEVICE i32 unexamined_deficit(i32 unexamined, i32 score, i32 variant, const
 // The MAPQ of a place that explains so much of what is perfect: with each difference it is likelier that a place as good
 // shares no seed. Where 8 and 12 % of the bases differ, reads that explain 22, 30, 38 and 46 of 100 points are wrong by 20,
 // 25, 33 and 40 phred.
-HOST_DEVICE i32 surest(i32 explained, i32 perfect) {
+HOST_DEVICE i32 mapq_cap(i32 explained, i32 perfect) {
     return (i32)clamp((i64)100 * explained / perfect - 5, (i64)0, (i64)60);
 }

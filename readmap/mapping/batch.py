@@ -33,7 +33,7 @@ class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):
     """The windows of all slots. On the host `rows.view(WINDOW)` names the fields of a window."""
 
 
-class PieceTable(Table, struct="mapping/partition_seeds.cuh:PieceTable"):
+class PartitionSeedTable(Table, struct="mapping/partition_seeds.cuh:PartitionSeedTable"):
     """The look-ups of all reads' pieces."""
 
 
@@ -57,7 +57,7 @@ class Batch:
     counters: Counters
     work: Work
     ledger: Ledger
-    pieces: PieceTable | None = None
+    pieces: PartitionSeedTable | None = None
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
         """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.

@@ -26,22 +26,22 @@ from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import join_diagonals
 
 #: Above this number of diagonals a seed search is faster than trying all of them.
-MOST_TRIED = 1024
+MAX_MATE_DIAGONALS = 1024
 
-_LIST, _LOOK = Kernel("mapping/near_mates", "list_beside"), Kernel("mapping/near_mates", "look_beside")
-_CONFIRM = Kernel("mapping/near_mates", "confirm_beside")
-_SOUGHT, _GUIDE = constant("mapping/near_mates.cu", "SOUGHT"), constant("mapping/near_mates.cu", "GUIDE")
+_LIST, _LOOK = Kernel("mapping/near_mates", "assign_roles"), Kernel("mapping/near_mates", "search_near_mates")
+_CONFIRM = Kernel("mapping/near_mates", "confirm_near_mates")
+_TARGET, _ANCHOR = constant("mapping/near_mates.cu", "TARGET"), constant("mapping/near_mates.cu", "ANCHOR")
 
 
-def looks_beside(batch: Batch, context: Context) -> bool:
+def can_search_near_mates(batch: Batch, context: Context) -> bool:
     """Return True if the library's insert sizes are known and narrow enough, and pairing and rescue are enabled."""
     sizes, pairing = context.sample.insert_sizes, context.pairing
     tried = sum(size.high - size.low + 1 for size in sizes)
-    is_known = batch.reads.paired and 0 < tried <= MOST_TRIED
+    is_known = batch.reads.paired and 0 < tried <= MAX_MATE_DIAGONALS
     return is_known and batch.pieces is not None and pairing.joint and pairing.rescue
 
 
-def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
+def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> None:
     """Place the reads that fit a proper pair with their resolved mate; leave the others to the seed search.
 
     searched: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
@@ -50,8 +50,8 @@ def settle_beside(batch: Batch, context: Context, *, searched: bool) -> None:
     context = replace(context, sample=Sample(LEAST_BASES))  # the result must not depend on the sample
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
-    sought = batch.ledger.list_marked("beside", roles, _SOUGHT)
-    guides = batch.ledger.list_marked("guides", roles, _GUIDE, beside=sought)
+    sought = batch.ledger.list_marked("beside", roles, _TARGET)
+    guides = batch.ledger.list_marked("guides", roles, _ANCHOR, beside=sought)
     if not sought.count:
         return
     choose_windows(guides, batch, context)

@@ -12,7 +12,7 @@ import numpy as np
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import ANY_MARK, add_marked
-from readmap.mapping.batch import Batch, PieceTable
+from readmap.mapping.batch import Batch, PartitionSeedTable
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
 from readmap.mapping.divergence import LEAST_BASES
@@ -24,13 +24,13 @@ from readmap.mapping.windows import join_diagonals
 #: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14
 
-_FIND, _SETTLE = Kernel("mapping/partition_seeds", "find_pieces"), Kernel("mapping/partition_seeds", "settle_reads")
-_NAME, _CONFIRM = Kernel("mapping/partition_seeds", "name_diagonals"), Kernel("mapping/partition_seeds", "confirm_reads")
-_TILE, _LOOK_UPS = constant("mapping/partition_seeds.cuh", "TILE"), constant("mapping/partition_seeds.cuh", "LOOK_UPS")
+_FIND, _SETTLE = Kernel("mapping/partition_seeds", "find_partition_seeds"), Kernel("mapping/partition_seeds", "resolve_reads")
+_NAME, _CONFIRM = Kernel("mapping/partition_seeds", "list_seed_diagonals"), Kernel("mapping/partition_seeds", "confirm_reads")
+_TILE, _LOOK_UPS = constant("mapping/partition_seeds.cuh", "TILE"), constant("mapping/partition_seeds.cuh", "LOOKUPS_PER_READ")
 _ONE_PLACE, _FEW_PLACES = constant("mapping/partition_seeds.cu", "ONE_PLACE"), constant("mapping/partition_seeds.cu", "FEW_PLACES")
 
 
-def settle_reads(batch: Batch, context: Context) -> None:
+def resolve_reads(batch: Batch, context: Context) -> None:
     """Give windows to the reads whose partition seeds name all placements that matter, independently of the sample.
 
     Any other placement of a resolved read is 60 phred less likely and changes no MAPQ.
@@ -57,10 +57,10 @@ def settle_reads(batch: Batch, context: Context) -> None:
     add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
 
 
-def _find_pieces(batch: Batch, context: Context) -> PieceTable:
+def _find_pieces(batch: Batch, context: Context) -> PartitionSeedTable:
     backend, reads = context.backend, batch.reads.count
-    look_ups = -(-reads // _TILE) * _TILE * _LOOK_UPS
-    places, counts = backend.empty(look_ups, context.index.suffixes.dtype), backend.empty(look_ups, np.uint8)
-    table = PieceTable(places=places, counts=counts, least_bases=dense_seed(context.index.suffix_count))
-    batch.launch(_FIND, look_ups, context, table=table, reads=reads)
+    lookups = -(-reads // _TILE) * _TILE * _LOOK_UPS
+    places, counts = backend.empty(lookups, context.index.suffixes.dtype), backend.empty(lookups, np.uint8)
+    table = PartitionSeedTable(places=places, counts=counts, least_bases=dense_seed(context.index.suffix_count))
+    batch.launch(_FIND, lookups, context, table=table, reads=reads)
     return table

@@ -8,7 +8,7 @@ from dataclasses import replace
 from readmap.backend.sizes import Listed
 from readmap.mapping.alignments import Alignments, measure_alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.near_mates import looks_beside, settle_beside
+from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
@@ -18,7 +18,7 @@ from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_mat
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, efforts
 from readmap.mapping.passes import select
-from readmap.mapping.partition_seeds import settle_reads
+from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, trace_several
 from readmap.mapping.rescues import count_rescued, rescue_mates
@@ -36,9 +36,9 @@ def search_reads(reads: Reads, context: Context) -> Batch:
     """
     batch, unknowing = Batch.of(reads, context), replace(context, sample=Sample())
     if not context.reporting.everywhere:
-        settle_reads(batch, unknowing)
-        if looks_beside(batch, context):
-            settle_beside(batch, context, searched=False)
+        resolve_reads(batch, unknowing)
+        if can_search_near_mates(batch, context):
+            resolve_near_mates(batch, context, searched=False)
     _search_by_seeds(batch, unknowing)
     return batch
 
@@ -48,8 +48,8 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
     The result equals that of `search_reads` with known insert sizes.
     """
-    if looks_beside(batch, context):
-        settle_beside(batch, context, searched=True)
+    if can_search_near_mates(batch, context):
+        resolve_near_mates(batch, context, searched=True)
         _search_by_seeds(batch, replace(context, sample=Sample()))
     return batch
 

@@ -8,7 +8,7 @@ import random
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.places import NO_DEFICIT, SPREAD, THIRD, chance, doubt, phred, rivals_for
+from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, chance, doubt, phred, rivals_for
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
@@ -181,12 +181,12 @@ def check_deficits(
     clipped = mate.length - (best.end - best.begin)
     real = sum(quality >= RELIABLE for quality in qualities) + clipped * scoring.match // per_difference
     real = max(lost, 0) // per_difference if best.gapped else real
-    assert -1 <= placed.variant - THIRD - phred((1 + real) / (bases_per_variant + mate.length)) <= 0
+    assert -1 <= placed.variant - PHRED_ONE_OF_THREE - phred((1 + real) / (bases_per_variant + mate.length)) <= 0
     if not is_whole(bench, mate, placed.chosen):
         return 0
 
     def penalty(qualities: list[int]) -> float:
-        return sum(phred(chance(quality + THIRD) + chance(placed.variant)) for quality in qualities)
+        return sum(phred(chance(quality + PHRED_ONE_OF_THREE) + chance(placed.variant)) for quality in qualities)
 
     compared = 0
     for i, (window, deficit) in enumerate(zip(mate.windows, placed.deficits, strict=True)):

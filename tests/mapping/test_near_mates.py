@@ -14,14 +14,14 @@ from oracles.alignment import reverse_complement
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import WINDOW, WINDOWS, Batch
-from readmap.mapping.near_mates import MOST_TRIED
+from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.pipeline import search_again, search_reads
 
-MOST_PLACES = constant("mapping/partition_seeds.cuh", "MOST_PLACES")
-COPIES, LENGTH, INSERT = MOST_PLACES + 3, 150, 400
+MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
+COPIES, LENGTH, INSERT = MAX_OCCURRENCES + 3, 150, 400
 OTHER_BASE = str.maketrans("ACGT", "CATG")  # of which the other one is the first
 LIBRARY = Sample(insert_sizes=given_insert_size(INSERT, 20))
 
@@ -100,7 +100,7 @@ def test_what_is_not_looked_for(backends: str) -> None:
     alone = search_reads(reads_of(fastq(mates), context.backend), context)
     alone.settle()
     assert alone.work.beside == 0
-    wide = Sample(insert_sizes=given_insert_size(3_000, MOST_TRIED // 8 + 1))
+    wide = Sample(insert_sizes=given_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
     for other in (
         replace(context, sample=Sample()),
         replace(context, sample=wide),

@@ -29,7 +29,7 @@ from examples import (
 )
 from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
-from oracles.places import NEGLIGIBLE, SPREAD, THIRD, chance, phred
+from oracles.places import NEGLIGIBLE, SPREAD, PHRED_ONE_OF_THREE, chance, phred
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
@@ -38,13 +38,13 @@ from readmap.mapping.batch import WINDOW, WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import LEAST_BASES
 from readmap.mapping.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
-from readmap.mapping.partition_seeds import settle_reads
+from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
 from readmap.reads.chunks import PairLayout
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
-MOST_PLACES = constant("mapping/partition_seeds.cuh", "MOST_PLACES")
-MOST_PIECES, FEWEST_PIECES = (constant("mapping/partition_seeds.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
+MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
+MAX_PARTITION_SEEDS, MIN_PARTITION_SEEDS = (constant("mapping/partition_seeds.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
 LENGTH = 160
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
@@ -61,7 +61,7 @@ class Settled:
 def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     """The reads that are settled, by number."""
     batch = Batch.of(reads_of(fastq(reads), context.backend), context)
-    settle_reads(batch, context)
+    resolve_reads(batch, context)
     host = context.backend.to_host
     unsettled = host(batch.placements.unsettled).copy()
     choose_windows(Listed.of(batch.queries.slot_of), batch, context)
@@ -86,7 +86,7 @@ def changed(bases: str, places: Sequence[int]) -> str:
 
 
 def spread_over_pieces(count: int) -> list[int]:
-    return [LENGTH // MOST_PIECES * piece + 9 for piece in range(count)]
+    return [LENGTH // MAX_PARTITION_SEEDS * piece + 9 for piece in range(count)]
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -129,7 +129,7 @@ def test_copies_that_differ(
         assert one.place == both[0] or not copy
 
 
-@pytest.mark.parametrize(("copies", "is_settled"), [(MOST_PLACES, True), (MOST_PLACES + 1, False)])
+@pytest.mark.parametrize(("copies", "is_settled"), [(MAX_OCCURRENCES, True), (MAX_OCCURRENCES + 1, False)])
 def test_many_copies(backends: str, copies: int, is_settled: bool) -> None:
     """More places of a piece than that are not looked at."""
     generator = random.Random(316)
@@ -150,7 +150,7 @@ def test_which_reads_are_settled(backends: str) -> None:
     contigs = [contig, half + reverse_complement(half) + random_bases(generator, 99), contig[:80] + "N" * 9]
     context = context_of(contigs, backends)
     own = contig[300 : 300 + LENGTH]
-    least = FEWEST_PIECES * dense_seed(context.index.suffix_count)
+    least = MIN_PARTITION_SEEDS * dense_seed(context.index.suffix_count)
     cases = {
         "plain": own,
         "N in a piece": own[:30] + "N" + own[31:],
@@ -175,7 +175,7 @@ def test_which_reads_are_settled(backends: str) -> None:
 def penalties(read: str, contig: str, phreds: Sequence[int], variant: float) -> NDArray[np.float64]:
     """What the differences from each place cost, without gaps."""
     texts = np.lib.stride_tricks.sliding_window_view(np.frombuffer(contig.encode(), np.uint8), len(read))
-    costs = np.array([phred(chance(quality + THIRD) + chance(variant)) for quality in phreds])
+    costs = np.array([phred(chance(quality + PHRED_ONE_OF_THREE) + chance(variant)) for quality in phreds])
     return (texts != np.frombuffer(read.encode(), np.uint8)) @ costs
 
 
@@ -203,13 +203,13 @@ def test_nothing_else_comes_near(backends: str) -> None:
         oriented = {False: (bases, phreds), True: (reverse_complement(bases), phreds[::-1])}
         text = contig[diagonal : diagonal + LENGTH]
         differences = sum(a != b for a, b in zip(oriented[reverse][0], text, strict=True))
-        variant = THIRD + phred((1 + differences) / (LEAST_BASES + LENGTH))
+        variant = PHRED_ONE_OF_THREE + phred((1 + differences) / (LEAST_BASES + LENGTH))
         costs = {strand: penalties(read, contig, marks, variant) for strand, (read, marks) in oriented.items()}
         own = costs[reverse][diagonal]
         for place, strand in one.named:
             costs[strand][max(place - SPREAD, 0) : place + SPREAD + 1] = np.inf
         left_out = min(one.min() for one in costs.values())
-        assert left_out - own >= NEGLIGIBLE - 2 * MOST_PIECES  # of which each is rounded
+        assert left_out - own >= NEGLIGIBLE - 2 * MAX_PARTITION_SEEDS  # of which each is rounded
 
 
 def without_rivals(path: Path) -> list[list[str]]:
@@ -246,13 +246,13 @@ def test_any_qualities(backends: str) -> None:
     for _ in range(40):
         start = below(generator, len(contig) - LENGTH)
         reads.append(Read("r", contig[start : start + LENGTH], random_quality(generator, LENGTH)))
-    piece, found = LENGTH // MOST_PIECES, settled(reads, context)
-    variant = THIRD + phred(1 / (LEAST_BASES + LENGTH))
+    piece, found = LENGTH // MAX_PARTITION_SEEDS, settled(reads, context)
+    variant = PHRED_ONE_OF_THREE + phred(1 / (LEAST_BASES + LENGTH))
     for number, read in enumerate(reads):
         marks = read.quality or ""
         marks = marks if clean(read.bases) <= reverse_complement(read.bases) else marks[::-1]
         lows = [min(map(ord, marks[i : i + piece])) - 33 for i in range(0, LENGTH, piece)]
-        known = sum(phred(chance(low + THIRD) + chance(variant)) for low in lows)
+        known = sum(phred(chance(low + PHRED_ONE_OF_THREE) + chance(variant)) for low in lows)
         if not NEGLIGIBLE - 8 <= known <= NEGLIGIBLE + 8:
             assert (number in found) == (known > NEGLIGIBLE)
     assert np.unique([number in found for number in range(len(reads))]).size == 2
@@ -263,9 +263,9 @@ def test_what_is_far_from_everywhere(backends: str, differing: int, expected: in
     """Of which so many pieces occur nowhere, and the others too often to be looked at."""
     generator = random.Random(317)
     unit = random_bases(generator, LENGTH)
-    contig = "".join(random_bases(generator, 70) + unit for _ in range(MOST_PLACES + 1))
+    contig = "".join(random_bases(generator, 70) + unit for _ in range(MAX_OCCURRENCES + 1))
     context = context_of([contig], backends)
     read = Read("r", changed(unit, spread_over_pieces(differing)), "I" * LENGTH)
     batch = Batch.of(reads_of(fastq([read]), context.backend), context)
-    settle_reads(batch, context)
+    resolve_reads(batch, context)
     assert context.backend.to_host(batch.placements.unsettled).tolist() == [expected]

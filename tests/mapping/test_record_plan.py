@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from examples import random_bases
-from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, THIRD, XA_HIT, doubt, phred, rivals_for
+from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, PHRED_ONE_OF_THREE, XA_HIT, doubt, phred, rivals_for
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
@@ -143,7 +143,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
                 own = mate.windows[rank]
                 others = [window for window in mate.windows if window.is_elsewhere(own, mate.length)]
                 # Each point less is so many phred at the most.
-                phreds = THIRD + phred(1 / (10 * min_score + mate.length))
+                phreds = PHRED_ONE_OF_THREE + phred(1 / (10 * min_score + mate.length))
                 lost = [max(own.score - window.score, 0) for window in others]
                 lost += [max(own.score - unseen - 2 * scoring.clip_penalty, 0)] if unseen else []
                 assert mapq <= min(mapqs[slot], doubt([points * phreds / 5 for points in lost]))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from examples import Read, below, context_of, fasta_reads, fastq, random_bases, reads_of
 from oracles.alignment import canonical, clean
-from oracles.places import NO_DEFICIT, SPREAD, THIRD, End, rivals_for
+from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, End, rivals_for
 
 from readmap.backend import Array
 from readmap.mapping.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
@@ -131,7 +131,7 @@ class Bench:
         batch.placements.chosen = by_slot(chosen, np.int32)
         batch.placements.mapqs = by_slot(mapqs or [60] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
-        batch.placements.variants = by_slot(variants or [THIRD] * count, np.uint8)
+        batch.placements.variants = by_slot(variants or [PHRED_ONE_OF_THREE] * count, np.uint8)
         return World(batch, mates)
 
     def by_read(self, world: World, array: Array) -> list[int]:
@@ -178,7 +178,7 @@ def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool =
         if windows:
             windows[best] = dataclasses.replace(windows[best], deficit=0)
         unexamined = below(generator, length) if not plain and below(generator, 4) == 0 else 0
-        values = random_bases(generator, length), windows, best, unexamined, THIRD + below(generator, 30)
+        values = random_bases(generator, length), windows, best, unexamined, PHRED_ONE_OF_THREE + below(generator, 30)
         for own, value in zip(drawn.values(), values, strict=True):
             own.append(value)
     return drawn
