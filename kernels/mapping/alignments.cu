@@ -179,7 +179,7 @@ struct Flags {
     }
     HOST_DEVICE bool is_proper(i64 first, i64 second) const {
         return alignments.mapped(first) && alignments.contigs[first] == alignments.contigs[second] &&
-               inserts.penalty(distance_of(fragment_end(first), fragment_end(second))) != FAR;
+               inserts.penalty(distance_of(fragment_end(first), fragment_end(second))) != IMPROPER;
     }
     HOST_DEVICE i32 of(i64 entry, i64 record) const {
         i32 role = alignments.roles[entry];

@@ -7,14 +7,14 @@
 const i32 LEAST_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
 
 // The diagonals of one read that lie in [low, high], on one strand.
-struct Stretch {
+struct DiagonalRange {
     const Reference& reference;
     const Queries& queries;
     i64 slot, contig_begin, contig_end;
     i32 orientation, length;
 
     // The longest run of equal bases on this diagonal; false where none is long.
-    HOST_DEVICE bool longest_run(const Laid& laid, i32& begin, i32& end) const {
+    HOST_DEVICE bool longest_run(const UngappedAlignment& laid, i32& begin, i32& end) const {
         begin = end = laid.begin;
         for (i32 i = laid.begin; i + LEAST_RUN <= laid.end; i += 32 - LEAST_RUN) {
             i32 bases = minimum(laid.end - i, 32);
@@ -35,13 +35,13 @@ struct Stretch {
     // The read on a diagonal, around its longest run; false where none is long.
     HOST_DEVICE bool verify(i64 diagonal, Diagonal& found, const Scoring& scoring) const {
         i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1), begin, end;
-        Laid laid = lay(reference, queries, slot, orientation, diagonal, anchor);
+        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation, diagonal, anchor);
         if (!longest_run(laid, begin, end)) return false;
         Segment segment = extend_segment(laid, begin, end, length, scoring);
         found = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
         return true;
     }
-    HOST_DEVICE void search(i64 low, i64 high, Diagonals& diagonals, const Scoring& scoring) const {
+    HOST_DEVICE void search(i64 low, i64 high, BestDiagonals& diagonals, const Scoring& scoring) const {
         low = maximum(low, contig_begin - length + LEAST_RUN);
         high = minimum(high, contig_end - LEAST_RUN);
         for (i64 round = low; round <= high; round += WARP_WIDTH) {
@@ -54,7 +54,7 @@ struct Stretch {
 };
 
 // A read looked for where the end of its mate expects it.
-struct Beside {
+struct MateSearch {
     const Reference& reference;
     const Queries& queries;
     const Inserts& inserts;
@@ -63,7 +63,7 @@ struct Beside {
     bool flipped, mate_first;  // whether the mate is the first read
 
     // All diagonals of each direction that the library has, beside the mate's window.
-    HOST_DEVICE void search(FragmentEnd mate, const Window& window, Diagonals& diagonals,
+    HOST_DEVICE void search(FragmentEnd mate, const Window& window, BestDiagonals& diagonals,
                             const Scoring& scoring) const {
         i64 contig = reference.contig_of(window.diagonal + window.begin);
         for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
@@ -72,7 +72,7 @@ struct Beside {
             i64 sign = Inserts::sign(direction, mate, mate_first);
             bool reversed = mate.reversed != (direction == FR || direction == RF);
             i64 shift = mate.place - (reversed ? length : 0);
-            Stretch stretch = {reference,
+            DiagonalRange stretch = {reference,
                                queries,
                                slot,
                                reference.contig_starts[contig],

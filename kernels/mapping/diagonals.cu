@@ -1,4 +1,4 @@
-// Diagonals: where the reference resembles a read without gaps.
+// BestDiagonals: where the reference resembles a read without gaps.
 //
 // Around each seed lie the suffixes that share most with it: a run of ranks, of which the first and the last are found by
 // bisection. Each suffix names a diagonal, on which the read is verified around the seed. That is so cheap that it ranks
@@ -9,14 +9,14 @@
 #include "mapping/windows.cuh"
 
 // The suffixes around a seed that are looked at.
-struct Run {
+struct RankRange {
     i64 first;  // its rank
     i32 count;
     i32 unexamined;  // bases that the first suffix shares which is not looked at, 0 where all are
 };
 
 // The seeds of one read: places on the grid of both orientations.
-struct Grid {
+struct SeedGrid {
     const Reference& reference;
     const Queries& queries;
     const SuffixArray& index;
@@ -62,13 +62,13 @@ struct Grid {
     }
     // The `neighbours` suffixes around a seed that share most with it; of two that share as much, that above it. What one
     // shares falls with its distance on both sides.
-    HOST_DEVICE Run run(i32 seed) const {
+    HOST_DEVICE RankRange run(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
         QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), shortest_seed};
         i32 up = shared_above < shortest_seed ? 0 : reach(query, above, 1);
         i32 down = shared_below < shortest_seed ? 0 : reach(query, below, -1);
-        if (up + down < neighbours) return Run{above - down, up + down, 0};
+        if (up + down < neighbours) return RankRange{above - down, up + down, 0};
         query.length = maximum(shared_above, shared_below);
         i32 least = neighbours - down, most = up;  // of those above it
         while (least < most) {
@@ -79,7 +79,7 @@ struct Grid {
         }
         down = neighbours - least;
         i32 next = maximum(shared(query, above + least), shared(query, below - down));
-        return Run{above - down, neighbours, next < shortest_seed ? 0 : next};
+        return RankRange{above - down, neighbours, next < shortest_seed ? 0 : next};
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(i32 seed, i64 place) const {
@@ -98,7 +98,7 @@ struct Grid {
         if (rank + 4 < index.suffix_count) PREFETCH(&reference.words[index.suffixes[rank + 4] >> 5]);
         if (named_before(seed, place)) return false;
         i32 begin = position(seed);
-        Laid laid = lay(reference, queries, slot, orientation(seed), diagonal, begin);
+        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation(seed), diagonal, begin);
         Segment segment = extend_segment(laid, begin, begin + shortest_seed, queries.lengths[slot], scoring);
         found = diagonal_of(reference, laid, segment, orientation(seed), hash);
         return true;
@@ -113,7 +113,7 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
-        Grid grid = {reference,
+        SeedGrid grid = {reference,
                      queries,
                      index,
                      seeds.ranks + first,
@@ -126,11 +126,11 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
                      shortest_seed,
                      neighbours,
                      Span{part_begins[slot], part_ends[slot]}};
-        Diagonals diagonals;
+        BestDiagonals diagonals;
         i32 most_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {
             i32 seed = round + group_lane();
-            Run run = {0, 0, 0};
+            RankRange run = {0, 0, 0};
             if (seed < 2 * count && grid.takes(seed)) grid.prefetch(seed), run = grid.run(seed);
             most_unexamined = maximum(most_unexamined, run.unexamined);
             i32 end = group_sum_to(run.count), total = group_take(end, WARP_WIDTH - 1);

@@ -10,7 +10,7 @@ const i32 KEPT = 32;  // the lanes of a warp; windows, and the neighbours that w
 
 struct Diagonal {
     i64 diagonal;
-    u64 tie;  // tie_of read and diagonal
+    u64 tie;  // tie_break read and diagonal
     Segment segment;
     i16 orientation;
     i16 alternate;  // whether it is on an ALT contig
@@ -20,10 +20,10 @@ struct Diagonal {
     }
 };
 
-HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const Laid& laid, const Segment& segment, i32 orientation,
+HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& laid, const Segment& segment, i32 orientation,
                                  u64 read_hash) {
     i16 alternate = reference.is_alternate(laid.diagonal + segment.begin);
-    return Diagonal{laid.diagonal, tie_of(read_hash, laid.diagonal), segment, (i16)orientation, alternate};
+    return Diagonal{laid.diagonal, tie_break(read_hash, laid.diagonal), segment, (i16)orientation, alternate};
 }
 
 // The diagonals of some reads.
@@ -46,11 +46,11 @@ HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
 
 static_assert(KEPT == WARP_WIDTH, "each lane holds one diagonal");
 
-struct Diagonals {
+struct BestDiagonals {
     Diagonal mine;  // of lane i the i-th best
     i32 count;
 
-    HOST_DEVICE Diagonals() : count(0) {}
+    HOST_DEVICE BestDiagonals() : count(0) {}
 
     HOST_DEVICE void insert(const Diagonal& fresh) {
         i32 lane = group_lane();
@@ -91,11 +91,11 @@ struct Diagonals {
 
 #else
 
-struct Diagonals {
+struct BestDiagonals {
     Diagonal kept[KEPT];
     i32 count, on_alternates;
 
-    HOST_DEVICE Diagonals() : count(0), on_alternates(0) {}
+    HOST_DEVICE BestDiagonals() : count(0), on_alternates(0) {}
 
     // The one that goes for a fresh one where all fit but one.
     HOST_DEVICE i32 least_wanted(const Diagonal& fresh) const {

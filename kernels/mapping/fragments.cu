@@ -11,16 +11,16 @@ const i32 BEST_FRAGMENTS = 4;     // that get windows; as many are left for mate
 const i32 MOST_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
 const i32 END_BITS = 36;          // of a place in a key
 
-// An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest choice. One of
+// An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest_choice choice. One of
 // them alone may cost much: there may be hundreds.
 KERNEL void find_doubtful(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(2 * items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
-        i32 least = minimum(pair.first.untested_deficit, pair.second.untested_deficit);
-        i32 most = maximum(pair.first.untested_deficit, pair.second.untested_deficit);
+        i32 least = minimum(pair.first.dropped_deficit, pair.second.dropped_deficit);
+        i32 most = maximum(pair.first.dropped_deficit, pair.second.dropped_deficit);
         doubtful[2 * item] = doubtful[2 * item + 1] =
-            most < NO_DEFICIT && least + most < cheapest(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
+            most < NO_DEFICIT && least + most < cheapest_choice(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
     }
 }
 
@@ -55,14 +55,14 @@ HOST_DEVICE i32 loss_of(const Diagonal& found, i64 slot, const WindowTable& wind
                         const Scoring& scoring) {
     const Window& chosen = windows.of(slot)[placements.chosen[slot]];
     if (found.alternate != chosen.alternate) return -1;
-    i32 loss = maximum(in_phred(chosen.ungapped - found.segment.score, placements.variants[slot], scoring), 0);
+    i32 loss = maximum(points_to_phred(chosen.ungapped - found.segment.score, placements.variants[slot], scoring), 0);
     return loss < scoring.unpaired_deficit ? loss : -1;
 }
 
 // An item is a match: 1 where it names a place.
 KERNEL void count_places(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                          SeedMatches matches, WindowTable windows, PlacementTable placements, i64* counts OF(items)) {
-    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;
@@ -74,7 +74,7 @@ KERNEL void count_places(Items items, Queries queries, Reference reference, Suff
 KERNEL void list_places(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                         SeedMatches matches, WindowTable windows, PlacementTable placements, const i64* ends OF(items),
                         u64* keys OF(places), u32* losses OF(places)) {
-    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         i64 place = item ? ends[item - 1] : 0, slot;
         if (ends[item] == place) continue;
@@ -89,8 +89,8 @@ KERNEL void list_places(Items items, Queries queries, Reference reference, Suffi
     }
 }
 
-// A mate of a pair whose places are joined.
-struct Joined {
+// A mate of a pair whose places are repeat_mate.
+struct RepeatMate {
     i64 read, slot;
     i32 length;
     bool flipped;
@@ -98,8 +98,8 @@ struct Joined {
     HOST_DEVICE i64 diagonal(FragmentEnd at) const { return at.place - (at.reversed ? length : 0); }
 };
 
-HOST_DEVICE Joined joined(const Queries& queries, i64 read, i64 slot) {
-    return Joined{read, slot, queries.lengths[slot], (queries.flags[slot] & READ_FLIPPED) != 0};
+HOST_DEVICE RepeatMate repeat_mate(const Queries& queries, i64 read, i64 slot) {
+    return RepeatMate{read, slot, queries.lengths[slot], (queries.flags[slot] & READ_FLIPPED) != 0};
 }
 
 // A place of each mate, and what the choice of both costs.
@@ -149,18 +149,18 @@ struct Fragments {
     const Inserts& inserts;
     const Queries& queries;
     const Places& places;
-    Joined first, second;
+    RepeatMate first, second;
     BestFragments best;
 
-    HOST_DEVICE i64 contig(const Joined& mate, FragmentEnd at) const {
+    HOST_DEVICE i64 contig(const RepeatMate& mate, FragmentEnd at) const {
         return reference.contig_of(maximum(mate.diagonal(at) + mate.length / 2, (i64)0));
     }
     HOST_DEVICE void add(FragmentEnd one, FragmentEnd other, i32 one_loss, i32 other_loss) {
         Distance distance = distance_of(one, other);
         i32 penalty = inserts.penalty(distance);
-        if (penalty == FAR || contig(first, one) != contig(second, other)) return;
-        u64 tie = mix(tie_of(queries.hashes[first.slot], first.diagonal(one)) +
-                      tie_of(queries.hashes[second.slot], second.diagonal(other)));
+        if (penalty == IMPROPER || contig(first, one) != contig(second, other)) return;
+        u64 tie = mix(tie_break(queries.hashes[first.slot], first.diagonal(one)) +
+                      tie_break(queries.hashes[second.slot], second.diagonal(other)));
         i32 loss = joint_loss(one_loss, other_loss, distance, first.length, second.length);
         best.add(Fragment{loss + penalty, tie, one, other});
     }
@@ -184,13 +184,13 @@ struct Fragments {
         }
     }
     // The places of one mate in the best ones, as diagonals; returns how many.
-    HOST_DEVICE i32 write(const Joined& mate, FragmentEnd Fragment::* end, Diagonal* rows,
+    HOST_DEVICE i32 write(const RepeatMate& mate, FragmentEnd Fragment::* end, Diagonal* rows,
                           const Scoring& scoring) const {
         i32 written = 0;
         for (i32 i = 0; i < best.count; ++i) {
             FragmentEnd at = best.kept[i].*end;
             i64 home = contig(mate, at);
-            Stretch stretch = {reference,
+            DiagonalRange stretch = {reference,
                                queries,
                                mate.slot,
                                reference.contig_starts[home],
@@ -215,7 +215,7 @@ KERNEL void join_places(WarpItems items, Queries queries, Reference reference, I
     FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 pair = mates[item] >> 1, slots[2] = {queries.slot_of[2 * pair], queries.slot_of[2 * pair + 1]};
-        Joined first = joined(queries, item, slots[0]), second = joined(queries, item + 1, slots[1]);
+        RepeatMate first = repeat_mate(queries, item, slots[0]), second = repeat_mate(queries, item + 1, slots[1]);
         Fragments fragments = {reference, inserts, queries, places, first, second, {}};
         BestFragments& best = fragments.best;
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)

@@ -45,7 +45,7 @@ struct Rivals {
 };
 
 // -10 log10(10^(-a / 10) + 10^(-b / 10)), to less than one.
-HOST_DEVICE i32 either(i32 a, i32 b) {
+HOST_DEVICE i32 phred_sum(i32 a, i32 b) {
     i32 apart = maximum(a, b) - minimum(a, b);
     return minimum(a, b) - (apart < 2 ? 3 : apart < 5 ? 2 : apart < 10 ? 1 : 0);
 }
@@ -66,7 +66,7 @@ HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& querie
 }
 
 // The differences of a window without gaps that are rather the sample's than the sequencer's.
-HOST_DEVICE i32 reliable_differences(const Laid& laid, const Window& window, const Qualities& qualities) {
+HOST_DEVICE i32 reliable_differences(const UngappedAlignment& laid, const Window& window, const Qualities& qualities) {
     i32 reliable = 0;
     for (i32 i = window.begin; i < window.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
@@ -80,7 +80,7 @@ HOST_DEVICE i32 reliable_differences(const Laid& laid, const Window& window, con
 }
 
 // The same and those that its clipped ends would pay for.
-HOST_DEVICE i32 real_differences(const Laid& laid, const Window& window, const Qualities& qualities,
+HOST_DEVICE i32 real_differences(const UngappedAlignment& laid, const Window& window, const Qualities& qualities,
                                  const Scoring& scoring) {
     i32 clipped = window.begin + qualities.length - window.end;
     return reliable_differences(laid, window, qualities) + clipped * scoring.match / (scoring.match + scoring.mismatch);
@@ -93,13 +93,13 @@ HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_vari
 }
 
 // What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.
-HOST_DEVICE i32 in_phred(i32 points, i32 variant, const Scoring& scoring) {
+HOST_DEVICE i32 points_to_phred(i32 points, i32 variant, const Scoring& scoring) {
     return points * variant / (scoring.match + scoring.mismatch);
 }
 
 // The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
 // There what is ambiguous counts as one, so that a run of N shows nothing in favour of a place.
-HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Qualities& qualities, i32 variant,
+HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& laid, const Window& window, const Qualities& qualities, i32 variant,
                                  const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
     for (i32 i = laid.begin; i < laid.end; i += 32) {
@@ -108,7 +108,7 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
             i32 place = i + first_marked(marks);
             u64 bit = 1ull << (62 - 2 * (place - i));
             marks ^= bit;
-            i32 phred = maximum(either(qualities.at(place) + PHRED_ONE_OF_THREE, variant), 1);
+            i32 phred = maximum(phred_sum(qualities.at(place) + PHRED_ONE_OF_THREE, variant), 1);
             if (place < window.begin) left += phred;
             else if (place >= window.end) right += phred;
             else if (!(unclear & bit)) inside += phred;
@@ -119,6 +119,6 @@ HOST_DEVICE i32 ungapped_penalty(const Laid& laid, const Window& window, const Q
     i32 left_clipped = window.begin, right_clipped = qualities.length - window.end;
     i32 left_points = left_clipped ? left_clipped * scoring.match + scoring.left_clip(laid.reversed) : 0;
     i32 right_points = right_clipped ? right_clipped * scoring.match + scoring.right_clip(laid.reversed) : 0;
-    left = minimum(left, in_phred(left_points, variant, scoring));
-    return inside + left + minimum(right, in_phred(right_points, variant, scoring));
+    left = minimum(left, points_to_phred(left_points, variant, scoring));
+    return inside + left + minimum(right, points_to_phred(right_points, variant, scoring));
 }

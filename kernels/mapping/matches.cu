@@ -79,7 +79,7 @@ KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(i
 // An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
 KERNEL void mark_naming(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                         SeedMatches matches, u8* marks OF(items), i64 first_match) {
-    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;
@@ -93,7 +93,7 @@ KERNEL void list_diagonals(Items items, Queries queries, Reference reference, Su
                            SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
                            i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
                            i32 shift) {
-    MatchWalk walk = {reference, queries, index, matches, -1, -1};
+    MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
         i64 slot;

@@ -8,7 +8,7 @@
 #include "common/item_record.cuh"
 #include "index/suffix_array.cuh"
 
-HOST_DEVICE bool equal_at(const Laid& laid, i32 position, i32 bases) {
+HOST_DEVICE bool equal_at(const UngappedAlignment& laid, i32 position, i32 bases) {
     u64 unclear;
     if (position < laid.begin || position + bases > laid.end) return false;
     return !(laid.differing(position, unclear) & first_bases(bases));
@@ -31,7 +31,7 @@ struct SeedMatches {
 };
 
 // Matches in their order.
-struct MatchWalk {
+struct MatchIterator {
     const Reference& reference;
     const Queries& queries;
     const SuffixArray& index;
@@ -48,7 +48,7 @@ struct MatchWalk {
         i32 orientation = number >= seeds, position = (i32)(number - orientation * seeds) * stride;
         i64 within = match - (seed ? matches.ends[seed - 1] : 0);
         i64 place = (i64)index.suffixes[(i64)matches.ranks[seed] + within], diagonal = place - position;
-        Laid laid = lay(reference, queries, slot, orientation, diagonal, position);
+        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation, diagonal, position);
         if (equal_at(laid, position - stride, stride)) return false;
         Segment segment = extend_segment(laid, position, position + seed_bases, queries.lengths[slot], scoring);
         if (!is_worth(segment, scoring)) return false;

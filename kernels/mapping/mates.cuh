@@ -1,4 +1,4 @@
-// Mates: two reads with their windows, and the cheapest choice of one window of each.
+// Mates: two reads with their windows, and the cheapest_choice choice of one window of each.
 //
 // A choice costs, in phred, what each window explains its read worse than the read's own best one, and what the insert size
 // is less likely than the likeliest; without regard to each other the best ones of both cost `unpaired`. Record 2p and
@@ -14,7 +14,7 @@ struct Mate {
     i64 slot;
     i32 count, length, chosen;
     bool flipped;
-    i32 untested_deficit;  // what a place may lose that had no room among its windows; NO_DEFICIT where all had
+    i32 dropped_deficit;  // what a place may lose that had no room among its windows; NO_DEFICIT where all had
 
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
@@ -25,9 +25,9 @@ struct Mate {
     HOST_DEVICE bool is_eligible(i32 i) const { return windows[i].alternate == windows[chosen].alternate; }
     // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place. Which
     // ends one with gaps reaches for their bonuses is not known yet.
-    HOST_DEVICE bool vouches(i32 i, const Scoring& scoring) const {
+    HOST_DEVICE bool can_pair(i32 i, const Scoring& scoring) const {
         i32 score =
-            windows[i].gapped() ? windows[i].score : least_score(windows[i], length, reversed(windows[i]), scoring);
+            windows[i].gapped() ? windows[i].score : score_without_bonuses(windows[i], length, reversed(windows[i]), scoring);
         return score >= scoring.joint_score;
     }
 };
@@ -44,7 +44,7 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
                  best,
                  (queries.flags[slot] & READ_FLIPPED) != 0,
                  NO_DEFICIT};
-    // Diagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
+    // BestDiagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
     i32 bound = windows.crowded[slot], least = 0;
     i32 eligible = 0, found = minimum(count, FOUND_WINDOWS);
     for (i32 i = 0; i < found; ++i) eligible += mate.is_eligible(i);
@@ -55,7 +55,7 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
         if (!mate.is_eligible(i)) continue;
         i32 score = mate.windows[i].ungapped, deficit = mate.deficits[i];
         if (score < bound || (least && score > least)) continue;
-        mate.untested_deficit = score == least ? minimum(mate.untested_deficit, deficit) : deficit;
+        mate.dropped_deficit = score == least ? minimum(mate.dropped_deficit, deficit) : deficit;
         least = score;
     }
     return mate;
@@ -71,13 +71,13 @@ struct Pair {
     const Reference& reference;
     const Inserts& inserts;
 
-    // Of windows i and j; FAR where no fragment has such ends.
+    // Of windows i and j; IMPROPER where no fragment has such ends.
     HOST_DEVICE Cost cost(i32 i, i32 j) const {
         const Window &a = first.windows[i], &b = second.windows[j];
         Distance distance = distance_of(first.end(a), second.end(b));
         i32 penalty = inserts.penalty(distance);
-        if (penalty == FAR || reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
-            return Cost{FAR, FAR};
+        if (penalty == IMPROPER || reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
+            return Cost{IMPROPER, IMPROPER};
         i32 loss = joint_loss(first.deficits[i], second.deficits[j], distance, first.length, second.length);
         return Cost{loss + penalty, loss};
     }
@@ -92,23 +92,23 @@ HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& re
 }
 
 // Two windows and what they cost; -1 for both where there is no choice.
-struct Choice {
+struct PairChoice {
     Cost cost;
     u64 tie;
     i32 i, j;
 };
 
-HOST_DEVICE Choice cheapest(const Pair& pair, const u64* hashes, const Scoring& scoring) {
-    Choice best = {{scoring.unpaired_deficit, scoring.unpaired_deficit}, 0, -1, -1};
+HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, const Scoring& scoring) {
+    PairChoice best = {{scoring.unpaired_deficit, scoring.unpaired_deficit}, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
-        if (pair.first.deficits[i] > best.cost.total || !pair.first.vouches(i, scoring)) continue;
+        if (pair.first.deficits[i] > best.cost.total || !pair.first.can_pair(i, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {
-            if (pair.least_cost(i, j) > best.cost.total || !pair.second.vouches(j, scoring)) continue;
+            if (pair.least_cost(i, j) > best.cost.total || !pair.second.can_pair(j, scoring)) continue;
             Cost cost = pair.cost(i, j);
-            if (cost.total == FAR || cost.total > best.cost.total) continue;
-            u64 tie = mix(tie_of(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
-                          tie_of(hashes[pair.second.slot], pair.second.windows[j].diagonal));
-            if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = Choice{cost, tie, i, j};
+            if (cost.total == IMPROPER || cost.total > best.cost.total) continue;
+            u64 tie = mix(tie_break(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
+                          tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
+            if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = PairChoice{cost, tie, i, j};
         }
     }
     return best;

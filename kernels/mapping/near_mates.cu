@@ -1,4 +1,4 @@
-// Beside settled mates: reads that no look-ups settled, looked for first where their mates expect them.
+// MateSearch settled mates: reads that no look-ups settled, looked for first where their mates expect them.
 //
 // Of such a read it is not seen where else it may lie. But elsewhere it makes no fragment with its mate, or its mate lies
 // elsewhere too, and each of its pieces that occurs nowhere but here is a difference there. Where all that makes every other
@@ -33,8 +33,8 @@ KERNEL void search_near_mates(WarpItems items, Queries queries, Reference refere
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         bool guide_first = record & 1;
         const Mate &guide = guide_first ? pair.first : pair.second, &own = guide_first ? pair.second : pair.first;
-        Beside beside = {reference, queries, inserts, slot, own.length, own.flipped, guide_first};
-        Diagonals diagonals;
+        MateSearch beside = {reference, queries, inserts, slot, own.length, own.flipped, guide_first};
+        BestDiagonals diagonals;
         if (guide.chosen >= 0)
             beside.search(guide.end(guide.windows[guide.chosen]), guide.windows[guide.chosen], diagonals, scoring);
         diagonals.write(found.rows + item * KEPT);
@@ -46,7 +46,7 @@ KERNEL void search_near_mates(WarpItems items, Queries queries, Reference refere
 struct Placed {
     const Mate& mate;
     const Scoring& scoring;
-    Found found;
+    SeedHits found;
     AlignmentCost expense;
 
     // Phred by which all places off its window's diagonal are less likely than that, at least.
@@ -68,7 +68,7 @@ struct Placed {
 HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts, const Queries& queries,
                           const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
     return Placed{
-        mate, scoring, Found{table, mate.slot, pieces_of(queries, mate.slot, table.least_bases)},
+        mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.least_bases)},
         alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
 }
 
@@ -81,11 +81,11 @@ KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Re
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate &own = record & 1 ? pair.second : pair.first, &guide = record & 1 ? pair.first : pair.second;
         placements.unsettled[slot] = placements.left[slot], placements.unsettled[guide.slot] = settled[item] = 0;
-        if (own.chosen < 0 || own.untested_deficit < NEGLIGIBLE) continue;
+        if (own.chosen < 0 || own.dropped_deficit < NEGLIGIBLE) continue;
         const Window& window = own.windows[own.chosen];
         if (!is_alignment(window, own.length, own.reversed(window), scoring)) continue;
         Cost cost = pair.cost(pair.first.chosen, pair.second.chosen);
-        if (cost.total == FAR) continue;
+        if (cost.total == IMPROPER) continue;
         Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_variant);
         Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_variant);
         i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_deficit);

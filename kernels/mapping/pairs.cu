@@ -1,6 +1,6 @@
 // Pairs: the places of two mates chosen together.
 //
-// The cheapest choice is taken of those where both mates may be alignments, and the sum of the others, each by its
+// The cheapest_choice choice is taken of those where both mates may be alignments, and the sum of the others, each by its
 // likelihood, is the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its
 // partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's windows is
 // one choice more.
@@ -43,7 +43,7 @@ struct PairMapq {
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest choice; joint
+// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest_choice choice; joint
 // becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
@@ -51,11 +51,11 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
-        Choice best = cheapest(pair, queries.hashes, scoring);
+        PairChoice best = cheapest_choice(pair, queries.hashes, scoring);
         placements.joint[pair.first.slot] = placements.joint[pair.second.slot] = best.i >= 0;
         if (best.i < 0) {
             best.i = pair.first.chosen, best.j = pair.second.chosen;
-            if (!mates[0].vouches(best.i, scoring) || !mates[1].vouches(best.j, scoring)) continue;
+            if (!mates[0].can_pair(best.i, scoring) || !mates[1].can_pair(best.j, scoring)) continue;
         }
         PairMapq pair_mapqs[2] = {{mates[0], best.i, best.cost.total, {0}}, {mates[1], best.j, best.cost.total, {0}}};
         i32 unexamined_deficits[2];
@@ -67,7 +67,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             unexamined_deficits[side] =
                 unexamined_deficit(windows.unexamined[mate.slot], top, placements.variants[mate.slot], scoring);
         }
-        i32 untested = mates[0].untested_deficit + mates[1].untested_deficit, others = 0;
+        i32 untested = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
             if (!mates[0].is_eligible(i)) continue;
             bool first_elsewhere = pair_mapqs[0].elsewhere(i);
@@ -77,7 +77,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
                 bool second_elsewhere = pair_mapqs[1].elsewhere(j);
                 if (!first_elsewhere && !second_elsewhere) continue;
                 i32 cost = pair.cost(i, j).total;
-                if (cost == FAR) continue;
+                if (cost == IMPROPER) continue;
                 ++others;
                 if (first_elsewhere) pair_mapqs[0].add(cost);
                 if (second_elsewhere) pair_mapqs[1].add(cost);

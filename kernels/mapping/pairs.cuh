@@ -13,7 +13,7 @@ enum NoDirection { UNSURE = 4, FAR_APART = 5 };
 
 const i32 LONGEST_INSERT = 10000;  // of the fragments from which a library's sizes are learnt
 
-const i32 FAR = -1;
+const i32 IMPROPER = -1;
 
 struct FragmentEnd {
     i64 place;
@@ -48,10 +48,10 @@ struct Inserts {
     const i64* offsets OF(DIRECTIONS);  // where a direction's penalties begin
     const u8* penalties OF(some);       // phred by which a size low, low + 1, ... is less likely than the likeliest one
 
-    // FAR where no direction of the library has such a pair.
+    // IMPROPER where no direction of the library has such a pair.
     HOST_DEVICE i32 penalty(Distance distance) const {
         i64 low = lows[distance.direction];
-        if (distance.bases < low || distance.bases > highs[distance.direction]) return FAR;
+        if (distance.bases < low || distance.bases > highs[distance.direction]) return IMPROPER;
         return penalties[offsets[distance.direction] + distance.bases - low];
     }
     // The sign of mate - anchor that a direction asks for; anchor_first: whether the anchor is the first read.

@@ -1,4 +1,4 @@
-// Pieces: reads of which a few look-ups say that all places are known that matter.
+// Partition: reads of which a few look-ups say that all places are known that matter.
 //
 // A read is cut into disjoint pieces, each looked up on both strands. A place that none of the pieces' occurrences names
 // has a difference, a gap or a clipped end in each of them: so many pieces, so many differences. Where these make it
@@ -6,13 +6,13 @@
 #include "mapping/partition_seeds.cuh"
 
 // What the look-ups say of a read.
-enum Verdict { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
+enum Resolution { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
 
 // The piece as a query; without bases where there is none.
 HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
     LookUp which = PartitionSeedTable::look_up(item);
     if (which.slot >= reads) return QuerySuffix<Words>{};
-    Pieces pieces = pieces_of(queries, which.slot, least_bases);
+    Partition pieces = partition_of(queries, which.slot, least_bases);
     if (which.piece >= pieces.count) return QuerySuffix<Words>{};
     return QuerySuffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
                   pieces.bases};
@@ -27,7 +27,7 @@ HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const QuerySuffix<Wo
 }
 
 // One look-up under way: the ranks among which the first suffix is looked for that begins with the query, until one is met.
-struct Search {
+struct SeedSearch {
     QuerySuffix<Words> query;
     Ranks range;
     i64 place;
@@ -59,15 +59,15 @@ struct Search {
 KERNEL void find_partition_seeds(Items items, Queries queries, Reference reference, SuffixArray index, PartitionSeedTable table,
                         i64 reads) {
     FOR_EACH_BUNCH(first, size, items) {
-        Search searches[BUNCH];
+        SeedSearch searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
             QuerySuffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
-            searches[i] = Search{query, {0, 0}, 0, false};
+            searches[i] = SeedSearch{query, {0, 0}, 0, false};
             if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
         }
         bool going = false;
         for (i32 i = 0; i < size; ++i) {
-            Search& search = searches[i];
+            SeedSearch& search = searches[i];
             if (!search.query.length || !is_clear(queries, first + i, search.query)) continue;
             search.range = prefix_range(index.prefix_table, search.query, index.table_bases);
             PREFETCH(&index.suffixes[search.middle()]);
@@ -88,14 +88,14 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
             }
         }
         for (i32 i = 0; i < size; ++i) {
-            const Search& search = searches[i];
+            const SeedSearch& search = searches[i];
             if (!search.is_met) continue;
             i64 last = minimum(search.middle() + 1, index.suffix_count - 1);
             PREFETCH(&reference.words[index.suffixes[last] >> 5]);
             PREFETCH(&reference.words[index.suffixes[maximum(search.middle() - 1, (i64)0)] >> 5]);
         }
         for (i32 i = 0; i < size; ++i) {
-            const Search& search = searches[i];
+            const SeedSearch& search = searches[i];
             if (!search.query.length) continue;
             Ranks found = search.equal(reference, index.suffixes);
             i64 count = is_clear(queries, first + i, search.query) ? found.high - found.low : MAX_OCCURRENCES + 1;
@@ -106,11 +106,11 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
 }
 
 // Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.
-HOST_DEVICE bool is_settled(const Found& found, const Anchor& anchor, const ReadTexts& texts, const Queries& queries,
+HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, const ReadTexts& texts, const Queries& queries,
                             const Reference& reference, const Scoring& scoring, i32 bases_per_variant, Window& window) {
     i64 slot = found.slot;
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
-    Laid laid = lay(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
+    UngappedAlignment laid = place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
     Segment segment = extend_segment(laid, anchor.begin, anchor.end, length, scoring);
     window = builder_of(diagonal_of(reference, laid, segment, anchor.orientation, 0), length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
@@ -128,8 +128,8 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
                          PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
                          i32 settled_deficit, i32 bases_per_variant) {
     FOR_EACH(slot, items) {
-        Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
-        Anchor anchor = found.anchor();
+        SeedHits found = {table, slot, partition_of(queries, slot, table.least_bases)};
+        SeedAnchor anchor = found.anchor();
         Window window;
         verdicts[slot] = UNDECIDED;
         if (!found.pieces.count) continue;
@@ -147,7 +147,7 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
             several += found.is_listed(piece) && !found.is_clean(piece, anchor);
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (several && others.beyond(AlignmentCost{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
-        else if (found.absent() * least_loss(found.pieces, scoring) > settled_deficit)
+        else if (found.absent() * min_seed_loss(found.pieces, scoring) > settled_deficit)
             placements.unsettled[slot] = DISTANT;
     }
 }
@@ -158,8 +158,8 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 length = queries.lengths[slot];
-        Found own = {table, slot, pieces_of(queries, slot, table.least_bases)};
-        Diagonals diagonals;
+        SeedHits own = {table, slot, partition_of(queries, slot, table.least_bases)};
+        BestDiagonals diagonals;
         for (i32 orientation = 0; orientation < 2; ++orientation)
             for (i32 piece = 0; piece < own.pieces.count; ++piece) {
                 i32 count = own.count(orientation, piece);
@@ -170,8 +170,8 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                     bool real = number < count;
                     if (real) {
                         i64 at = own.place(orientation, piece);
-                        Anchor one = own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
-                        Laid laid = lay(reference, queries, slot, orientation, one.diagonal, one.begin);
+                        SeedAnchor one = own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
+                        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation, one.diagonal, one.begin);
                         Segment segment = extend_segment(laid, one.begin, one.end, length, scoring);
                         fresh = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
                     }
@@ -194,11 +194,11 @@ KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;
-        Found found = {table, slot, pieces_of(queries, slot, table.least_bases)};
+        SeedHits found = {table, slot, partition_of(queries, slot, table.least_bases)};
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
-        i32 variant = variant_of(length, lost, bases_per_variant, scoring);
-        AlignmentCost expense = {variant, in_phred(lost, variant, scoring), lost};
+        i32 variant = variant_phred_of_loss(length, lost, bases_per_variant, scoring);
+        AlignmentCost expense = {variant, points_to_phred(lost, variant, scoring), lost};
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
             placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;

@@ -11,7 +11,7 @@ const i32 MAX_OCCURRENCES = 16;  // of a piece whose places are looked at
 const i32 TILE = 32;         // reads whose pieces lie together, by piece
 
 // `count` of so many bases each, all but few of the read's.
-struct Pieces {
+struct Partition {
     i32 length, count, bases;
 
     // A piece has the same bases in both orientations.
@@ -22,10 +22,10 @@ struct Pieces {
 };
 
 // Of at least so many bases each; none of a read that is too short, or absent.
-HOST_DEVICE Pieces pieces_of(const Queries& queries, i64 slot, i32 least_bases) {
+HOST_DEVICE Partition partition_of(const Queries& queries, i64 slot, i32 least_bases) {
     i32 length = queries.lengths[slot], count = minimum(length / least_bases, MAX_PARTITION_SEEDS);
     bool whole = count >= MIN_PARTITION_SEEDS && !(queries.flags[slot] & READ_ABSENT);
-    return whole ? Pieces{length, count, length / count} : Pieces{length, 0, 0};
+    return whole ? Partition{length, count, length / count} : Partition{length, 0, 0};
 }
 
 // A look-up: a piece of a read on a strand.
@@ -51,11 +51,11 @@ struct PartitionSeedTable {
 };
 
 // A diagonal, and the equal bases of the oriented read that name it.
-struct Anchor {
+struct SeedAnchor {
     i64 diagonal;
     i32 orientation, begin, end;
 
-    HOST_DEVICE bool same(const Anchor& other) const {
+    HOST_DEVICE bool same(const SeedAnchor& other) const {
         return diagonal == other.diagonal && orientation == other.orientation;
     }
 };
@@ -70,10 +70,10 @@ HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const R
                                const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
     i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
     if (window.gapped()) {
-        i32 variant = variant_of(length, lost, bases_per_variant, scoring);
-        return AlignmentCost{variant, in_phred(lost, variant, scoring), lost};
+        i32 variant = variant_phred_of_loss(length, lost, bases_per_variant, scoring);
+        return AlignmentCost{variant, points_to_phred(lost, variant, scoring), lost};
     }
-    Laid laid = lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    UngappedAlignment laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
     i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
     return AlignmentCost{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
@@ -81,7 +81,7 @@ HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const R
 
 // Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
 // clipped end, which may take several. What the reference leaves open counts as a difference.
-HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
+HOST_DEVICE i32 min_seed_loss(const Partition& pieces, const Scoring& scoring) {
     i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
     return minimum(minimum(scoring.match + scoring.mismatch, scoring.least_gap(1)), clipped);
 }
@@ -89,29 +89,29 @@ HOST_DEVICE i32 least_loss(const Pieces& pieces, const Scoring& scoring) {
 // By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
 // with gaps in points.
 struct AlternativeBound {
-    Pieces pieces;
+    Partition pieces;
     Qualities qualities;  // of orientation 0
     const Scoring& scoring;
     i32 variant, phred, points;
 
     HOST_DEVICE void add(i32 piece) {
-        i32 lost = least_loss(pieces, scoring);
+        i32 lost = min_seed_loss(pieces, scoring);
         i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
         for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
         points += lost;
-        phred += minimum(maximum(either(least + PHRED_ONE_OF_THREE, variant), 1), in_phred(lost, variant, scoring));
+        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant), 1), points_to_phred(lost, variant, scoring));
     }
     // By how much it is less likely, at least, than a place of such an expense.
     HOST_DEVICE i32 beyond(const AlignmentCost& expense) const {
-        return minimum(phred - expense.cost, in_phred(points - expense.lost, variant, scoring));
+        return minimum(phred - expense.cost, points_to_phred(points - expense.lost, variant, scoring));
     }
 };
 
 // Where the pieces of one read lie.
-struct Found {
+struct SeedHits {
     const PartitionSeedTable& table;
     i64 slot;
-    Pieces pieces;
+    Partition pieces;
 
     HOST_DEVICE i32 count(i32 orientation, i32 piece) const {
         return table.counts[PartitionSeedTable::item(slot, orientation, piece)];
@@ -120,12 +120,12 @@ struct Found {
     HOST_DEVICE i64 place(i32 orientation, i32 piece) const {
         return (i64)table.places[PartitionSeedTable::item(slot, orientation, piece)];
     }
-    HOST_DEVICE Anchor named(i64 place, i32 orientation, i32 piece) const {
+    HOST_DEVICE SeedAnchor named(i64 place, i32 orientation, i32 piece) const {
         i32 begin = pieces.begin(piece, orientation);
-        return Anchor{place - begin, orientation, begin, begin + pieces.bases};
+        return SeedAnchor{place - begin, orientation, begin, begin + pieces.bases};
     }
     // Whether a piece occurs nowhere but on the anchor's diagonal.
-    HOST_DEVICE bool is_clean(i32 piece, const Anchor& anchor) const {
+    HOST_DEVICE bool is_clean(i32 piece, const SeedAnchor& anchor) const {
         for (i32 orientation = 0; orientation < 2; ++orientation) {
             i32 places = count(orientation, piece);
             if (places > 1) return false;
@@ -142,7 +142,7 @@ struct Found {
     // What all places off a window's diagonal lose at least; a difference of the sample is of so many phred.
     HOST_DEVICE AlternativeBound elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
                                      const Scoring& scoring, i32 variant) const {
-        Anchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
+        SeedAnchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
         AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
         for (i32 piece = 0; piece < pieces.count; ++piece)
             if (is_clean(piece, anchor)) others.add(piece);
@@ -159,20 +159,20 @@ struct Found {
         return others;
     }
     // The diagonal that most of the pieces with one place name, if more than half of these do; without bases if none has.
-    HOST_DEVICE Anchor anchor() const {
-        Anchor kept = {0, 0, 0, 0};
+    HOST_DEVICE SeedAnchor anchor() const {
+        SeedAnchor kept = {0, 0, 0, 0};
         i32 votes = 0;
         for (i32 orientation = 0; orientation < 2; ++orientation)
             for (i32 piece = 0; piece < pieces.count; ++piece) {
                 if (count(orientation, piece) != 1) continue;
-                Anchor one = named(place(orientation, piece), orientation, piece);
+                SeedAnchor one = named(place(orientation, piece), orientation, piece);
                 if (!votes) kept = one;
                 votes += kept.same(one) ? 1 : -1;
             }
         return kept;
     }
     // Whether a piece lies beside the anchor's diagonal, as behind a gap.
-    HOST_DEVICE bool has_gap(const Anchor& anchor) const {
+    HOST_DEVICE bool has_gap(const SeedAnchor& anchor) const {
         for (i32 piece = 0; piece < pieces.count; ++piece) {
             if (count(anchor.orientation, piece) != 1) continue;
             i64 offset = named(place(anchor.orientation, piece), anchor.orientation, piece).diagonal - anchor.diagonal;

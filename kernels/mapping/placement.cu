@@ -9,7 +9,7 @@ const i32 NO_PENALTY = -1;
 HOST_DEVICE i32 phred_difference(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant,
                                  const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
-    return in_phred(a.score - b.score, variant, scoring);
+    return points_to_phred(a.score - b.score, variant, scoring);
 }
 
 // Whether window i is the alignment of another one, which is kept: the chosen one, one without gaps, or the first of those
@@ -58,9 +58,9 @@ struct PlacementChooser {
         alternate = !proven[0] && (proven[1] || !any[0]);
         sure = proven[alternate];
     }
-    HOST_DEVICE Laid laid(const Window& window) {
+    HOST_DEVICE UngappedAlignment laid(const Window& window) {
         qualities.reversed = queries.reversed(slot, window.orientation);
-        return lay(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+        return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     }
     HOST_DEVICE void find_top() {
         top = first = 0;
@@ -71,8 +71,8 @@ struct PlacementChooser {
     // Phred of a difference of the sample.
     HOST_DEVICE i32 variant(i32 bases_per_variant) {
         if (!count || own[first].gapped())
-            return variant_of(length, scoring.perfect(length) - top, bases_per_variant, scoring);
-        Laid best = laid(own[first]);
+            return variant_phred_of_loss(length, scoring.perfect(length) - top, bases_per_variant, scoring);
+        UngappedAlignment best = laid(own[first]);
         return phred_of_variant(real_differences(best, own[first], qualities, scoring), length, bases_per_variant);
     }
     // The window that explains the read best, of those that score the most; -1 for none. Those with gaps come last.
@@ -83,11 +83,11 @@ struct PlacementChooser {
             const Window& window = own[i];
             penalties[i] = NO_PENALTY;
             if (is_eligible(i) && !window.gapped() && window.score >= top - NEAR) {
-                Laid here = laid(window);
+                UngappedAlignment here = laid(window);
                 penalties[i] = ungapped_penalty(here, window, qualities, variant, scoring);
             }
             if (window.score < top || !counts(i)) continue;
-            u64 tie = tie_of(queries.hashes[slot], window.diagonal);
+            u64 tie = tie_break(queries.hashes[slot], window.diagonal);
             bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];
             if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
         }

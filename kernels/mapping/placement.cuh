@@ -44,7 +44,7 @@ HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length)
 }
 
 // What its alignment scores at least, without bonuses: what decides whether it is an alignment at all.
-HOST_DEVICE i32 least_score(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
+HOST_DEVICE i32 score_without_bonuses(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
     if (window.gapped()) return window.score - scoring.both_clips();
     return window.score - (window.begin == 0 ? scoring.left_clip(reversed) : 0) -
            (window.end == length ? scoring.right_clip(reversed) : 0);
@@ -52,18 +52,18 @@ HOST_DEVICE i32 least_score(const Window& window, i32 length, bool reversed, con
 
 // Whether the window is sure to be reported: with bonuses alone it may yet prove to be no alignment.
 HOST_DEVICE bool is_alignment(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
-    return least_score(window, length, reversed, scoring) >= scoring.min_score;
+    return score_without_bonuses(window, length, reversed, scoring) >= scoring.min_score;
 }
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
 // than what its segments cover, and then lose less than nothing.
-HOST_DEVICE i32 variant_of(i32 bases, i32 lost, i32 bases_per_variant, const Scoring& scoring) {
+HOST_DEVICE i32 variant_phred_of_loss(i32 bases, i32 lost, i32 bases_per_variant, const Scoring& scoring) {
     return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_variant);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.
 HOST_DEVICE i32 unexamined_deficit(i32 unexamined, i32 score, i32 variant, const Scoring& scoring) {
-    return unexamined ? maximum(in_phred(score - scoring.perfect(unexamined), variant, scoring), 0) : NO_DEFICIT;
+    return unexamined ? maximum(points_to_phred(score - scoring.perfect(unexamined), variant, scoring), 0) : NO_DEFICIT;
 }
 
 // The MAPQ of a place that explains so much of what is perfect: with each difference it is likelier that a place as good

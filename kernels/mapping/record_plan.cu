@@ -26,19 +26,19 @@ struct Selection {
     HOST_DEVICE bool ahead(i32 i, i32 j) const {
         const Window &a = windows[i], &b = windows[j];
         if (a.score != b.score) return a.score > b.score;
-        u64 tie_a = tie_of(hash, a.diagonal), tie_b = tie_of(hash, b.diagonal);
+        u64 tie_a = tie_break(hash, a.diagonal), tie_b = tie_break(hash, b.diagonal);
         return tie_a != tie_b ? tie_a < tie_b : a.orientation < b.orientation;
     }
     // Its rivals are all places of a part on an ALT contig, of others those which are on none.
     HOST_DEVICE Entry supplementary(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), second = 0;
-        i32 variant = variant_of(bases, scoring.perfect(bases) - window.score, bases_per_variant, scoring);
+        i32 variant = variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_variant, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || windows[i].alternate > window.alternate || !is_rival(windows[i], window, length)) continue;
             second = maximum(second, windows[i].score);
-            rivals.add(maximum(in_phred(window.score - windows[i].score, variant, scoring), 0));
+            rivals.add(maximum(points_to_phred(window.score - windows[i].score, variant, scoring), 0));
         }
         rivals.add(unexamined_deficit(unexamined, window.score, variant, scoring));
         i32 most = window.alternate ? 60 : entries[0].mapq;

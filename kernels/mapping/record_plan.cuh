@@ -34,7 +34,7 @@ struct RecordPlan {
         // A segment that scores enough by bonuses alone may hold an alignment that does without.
         bool traced =
             window && (window->gapped() ||
-                       least_score(*window, length, queries.reversed(slot, window->orientation), scoring) < least);
+                       score_without_bonuses(*window, length, queries.reversed(slot, window->orientation), scoring) < least);
         slots[entry] = (i32)slot;
         windows[entry] = window ? row : -1;
         roles[entry] = (u8)role;

@@ -9,7 +9,7 @@ const i32 WORTH = 10;        // phred that the mates' places have to gain for an
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
 // where the mate has more places than windows, one that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
-    return partner.deficits[i] + WORTH < loss || (own.untested_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
+    return partner.deficits[i] + WORTH < loss || (own.dropped_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
@@ -18,7 +18,7 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
                          i32* choice_deficits OF(items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
-        i32 loss = cheapest(pair, queries.hashes, scoring).cost.loss;
+        i32 loss = cheapest_choice(pair, queries.hashes, scoring).cost.loss;
         choice_deficits[item] = loss;
         wanted[pair.first.slot] = wanted[pair.second.slot] = 0;
         if ((queries.flags[pair.first.slot] | queries.flags[pair.second.slot]) & READ_ABSENT) continue;
@@ -41,8 +41,8 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate& partner = anchor_first ? pair.first : pair.second;
         const Mate& own = anchor_first ? pair.second : pair.first;
-        Beside beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
-        Diagonals diagonals;
+        MateSearch beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
+        BestDiagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
             if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;

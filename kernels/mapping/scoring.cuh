@@ -9,7 +9,7 @@ struct Scoring {
     i32 match, mismatch, deletion_open, deletion_extend, insertion_open, insertion_extend, long_gap;
     i32 clip_5, clip_3;    // of the read as it was sequenced
     i32 min_score;         // what an alignment has to score, without those bonuses
-    i32 joint_score;       // the same where the read's mate vouches for its place
+    i32 joint_score;       // the same where the read's mate can_pair for its place
     i32 unpaired_deficit;  // phred by which places that make no fragment have to explain the reads better
 
     HOST_DEVICE i32 first_deleted() const { return deletion_open + deletion_extend; }
@@ -19,7 +19,7 @@ struct Scoring {
     }
     HOST_DEVICE i32 deletion(i32 bases) const { return minimum(deletion_open + bases * deletion_extend, long_gap); }
     HOST_DEVICE i32 insertion(i32 bases) const { return minimum(insertion_open + bases * insertion_extend, long_gap); }
-    // Of either kind, the cheaper one.
+    // Of phred_sum kind, the cheaper one.
     HOST_DEVICE i32 least_gap(i32 bases) const { return minimum(deletion(bases), insertion(bases)); }
     // Of the ends of a read that lies on the reference as it was sequenced, or reversed.
     HOST_DEVICE i32 left_clip(bool reversed) const { return reversed ? clip_3 : clip_5; }

@@ -52,7 +52,7 @@ struct Candidates {
     }
     // The head with the diagonals to which a gap pays, the best first. They may be heads too: where the alignment does not
     // lead there, it is a place, and else that is seen by the alignment's end.
-    HOST_DEVICE WindowBuilder joined(i64 head) const {
+    HOST_DEVICE WindowBuilder repeat_mate(i64 head) const {
         const Diagonal* diagonals = found.rows;
         WindowBuilder result = builder(head);
         if (is_shaded(head)) return result;
@@ -117,7 +117,7 @@ KERNEL void count_windows(Items items, Queries queries, Reference reference, Sco
     FOR_EACH(item, items) {
         counts[item] = 0;
         if (heads[item] != item) continue;
-        WindowBuilder builder = candidates.joined(item);
+        WindowBuilder builder = candidates.repeat_mate(item);
         Parts parts = {plan, windows, queries.order[found.slots[item]]};
         counts[item] = is_promising(builder, scoring) && !parts.hold(builder.window);
     }
@@ -131,7 +131,7 @@ KERNEL void list_windows(Items items, Queries queries, Reference reference, Scor
     FOR_EACH(item, items) {
         i64 place = item ? ends[item - 1] : 0;
         if (ends[item] == place) continue;
-        Window window = candidates.joined(item).window;
+        Window window = candidates.repeat_mate(item).window;
         i32 slot = found.slots[item];
         i32 kind = window.band ? band_kind(queries.lengths[slot], window.high - window.low) : NO_BAND;
         kinds[place] = (u8)(1 << kind);
@@ -192,7 +192,7 @@ KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowLis
         const Window& window = windows.rows[row];
         i64 slot = windows.slot(row);
         i64 part = Parts{plan, windows.rows, queries.order[slot]}.owner(window, queries.lengths[slot]);
-        u64 tie = tie_of(queries.hashes[slot], window.diagonal);
+        u64 tie = tie_break(queries.hashes[slot], window.diagonal);
         places[place] =
             SecondaryPlace{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
     }

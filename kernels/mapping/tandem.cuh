@@ -21,13 +21,13 @@ struct TandemSearch {
     i32 differences[MOST_TANDEM_DIFFERENCES], count;
 
     // The read moved to a diagonal beside; false where a barrier is near.
-    HOST_DEVICE bool move(i64 offset, Laid& laid) const {
-        laid = lay(reference, queries, slot, window.orientation, window.diagonal + offset, window.begin);
+    HOST_DEVICE bool move(i64 offset, UngappedAlignment& laid) const {
+        laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal + offset, window.begin);
         return !laid.ambiguous;
     }
     // False where they are too many, or an ambiguous base is near.
     HOST_DEVICE bool find_differences() {
-        Laid laid;
+        UngappedAlignment laid;
         count = 0;
         if (!move(0, laid)) return false;
         for (i32 i = window.begin; i < window.end; i += 32) {
@@ -39,7 +39,7 @@ struct TandemSearch {
         return true;
     }
     // The bases in front of the segment's end that are equal there begin here.
-    HOST_DEVICE i32 equal_from(const Laid& laid) const {
+    HOST_DEVICE i32 equal_from(const UngappedAlignment& laid) const {
         for (i32 end = window.end; end > window.begin;) {
             i32 start = maximum(end - 32, window.begin);
             u64 unclear, marks = laid.differing(start, unclear) & first_bases(end - start);
@@ -49,7 +49,7 @@ struct TandemSearch {
         return window.begin;
     }
     // Those behind its beginning end here.
-    HOST_DEVICE i32 equal_to(const Laid& laid) const {
+    HOST_DEVICE i32 equal_to(const UngappedAlignment& laid) const {
         for (i32 i = window.begin; i < window.end; i += 32) {
             u64 unclear, marks = laid.differing(i, unclear) & first_bases(window.end - i);
             if (marks) return i + first_marked(marks);
@@ -61,7 +61,7 @@ struct TandemSearch {
     HOST_DEVICE bool find_gap(i32 bases, bool inserted, i32 removed, TandemGap& gap) const {
         i32 in_read = inserted ? bases : 0, offset = inserted ? -bases : bases;
         gap = TandemGap{0, bases - in_read, in_read, 0};
-        Laid moved;
+        UngappedAlignment moved;
         if (move(offset, moved)) {
             i32 kept = removed < count ? differences[count - removed - 1] : window.begin;
             gap.at = maximum(equal_from(moved) - in_read, kept + 1);

@@ -12,10 +12,10 @@ struct Segment {
 // Decides between places that score the same: the smaller wins. It depends on the read and the place alone and favours no
 // copy of a repeat. Any constant does; this one was chosen among five on the sets of scripts/evaluate, where luck among
 // identical copies moves the share of correct reads by a few hundredths of a percent.
-HOST_DEVICE u64 tie_of(u64 read_hash, i64 diagonal) { return mix(read_hash ^ mix((u64)diagonal + 2)); }
+HOST_DEVICE u64 tie_break(u64 read_hash, i64 diagonal) { return mix(read_hash ^ mix((u64)diagonal + 2)); }
 
 // One oriented read on one diagonal, the part of it that lies inside the contig.
-struct Laid {
+struct UngappedAlignment {
     Words bases, mask, text;
     const Reference* reference;
     i64 diagonal;
@@ -35,10 +35,10 @@ struct Laid {
 };
 
 // `anchor` is a query position that lies inside the contig.
-HOST_DEVICE Laid lay(const Reference& reference, const Queries& queries, i64 slot, i32 orientation, i64 diagonal,
+HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot, i32 orientation, i64 diagonal,
                      i32 anchor) {
     i32 length = queries.lengths[slot];
-    Laid laid = {queries.bases(slot, orientation),
+    UngappedAlignment laid = {queries.bases(slot, orientation),
                  queries.mask(slot, orientation),
                  reference.packed(),
                  &reference,
@@ -57,14 +57,14 @@ HOST_DEVICE Laid lay(const Reference& reference, const Queries& queries, i64 slo
 }
 
 // How far a segment is worth extending, and what that scores.
-struct Reach {
+struct SegmentEnd {
     i32 score, place;
 };
 
 const i32 DROP = 30;  // points below its best at which an extension ends
 
-HOST_DEVICE Reach reach_right(const Laid& laid, i32 from, i32 length, const Scoring& scoring) {
-    Reach best = {0, from};
+HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& laid, i32 from, i32 length, const Scoring& scoring) {
+    SegmentEnd best = {0, from};
     i32 run = 0, last = from;
     for (i32 i = from; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
@@ -72,7 +72,7 @@ HOST_DEVICE Reach reach_right(const Laid& laid, i32 from, i32 length, const Scor
             i32 at = first_marked(marks);
             u64 bit = 1ull << (62 - 2 * at);
             run += (i + at - last) * scoring.match;
-            if (run > best.score) best = Reach{run, i + at};
+            if (run > best.score) best = SegmentEnd{run, i + at};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
             if (run + DROP < best.score) return best;
             last = i + at + 1;
@@ -80,11 +80,11 @@ HOST_DEVICE Reach reach_right(const Laid& laid, i32 from, i32 length, const Scor
         }
     }
     run += (laid.end - last) * scoring.match + (laid.end == length ? scoring.right_clip(laid.reversed) : 0);
-    return run > best.score ? Reach{run, laid.end} : best;
+    return run > best.score ? SegmentEnd{run, laid.end} : best;
 }
 
-HOST_DEVICE Reach reach_left(const Laid& laid, i32 from, const Scoring& scoring) {
-    Reach best = {0, from};
+HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& laid, i32 from, const Scoring& scoring) {
+    SegmentEnd best = {0, from};
     i32 run = 0, last = from;
     for (i32 i = from; i > laid.begin;) {
         i32 start = maximum(i - 32, laid.begin);
@@ -93,7 +93,7 @@ HOST_DEVICE Reach reach_left(const Laid& laid, i32 from, const Scoring& scoring)
             u64 bit = marks & -marks;
             i32 at = start + first_marked(bit);
             run += (last - at - 1) * scoring.match;
-            if (run > best.score) best = Reach{run, at + 1};
+            if (run > best.score) best = SegmentEnd{run, at + 1};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
             if (run + DROP < best.score) return best;
             last = at;
@@ -102,11 +102,11 @@ HOST_DEVICE Reach reach_left(const Laid& laid, i32 from, const Scoring& scoring)
         i = start;
     }
     run += (last - laid.begin) * scoring.match + (laid.begin == 0 ? scoring.left_clip(laid.reversed) : 0);
-    return run > best.score ? Reach{run, laid.begin} : best;
+    return run > best.score ? SegmentEnd{run, laid.begin} : best;
 }
 
 // The segment that scores best among those around the equal bases [begin, end).
-HOST_DEVICE Segment extend_segment(const Laid& laid, i32 begin, i32 end, i32 length, const Scoring& scoring) {
-    Reach left = reach_left(laid, begin, scoring), right = reach_right(laid, end, length, scoring);
+HOST_DEVICE Segment extend_segment(const UngappedAlignment& laid, i32 begin, i32 end, i32 length, const Scoring& scoring) {
+    SegmentEnd left = extend_left(laid, begin, scoring), right = extend_right(laid, end, length, scoring);
     return Segment{left.score + (end - begin) * scoring.match + right.score, left.place, right.place};
 }

@@ -1,9 +1,9 @@
 // Windows: the places where a read may belong, from its best diagonals.
 #include "mapping/window_builder.cuh"
 
-// Room for some windows of a read. Where not all fit, no more than half of them are on ALT contigs, as long as others are
+// WindowQuota for some windows of a read. Where not all fit, no more than half of them are on ALT contigs, as long as others are
 // left.
-struct Room {
+struct WindowQuota {
     i32 most, others, alternates;  // the windows on no ALT contig that want in; those on one that are let in
 
     HOST_DEVICE bool admits(const Window& window) {
@@ -29,7 +29,7 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
         builders[count++] = builder_of(one, length, scoring);
     }
     i32 firsts[2] = {}, tops[2] = {};  // the best of those on no ALT contig, and of all
-    Room room = {most, 0, 0};
+    WindowQuota room = {most, 0, 0};
     for (i32 i = 0; i < count; ++i) {
         room.others += !builders[i].window.alternate;
         for (i32 kind = builders[i].window.alternate; kind < 2; ++kind) {
@@ -99,7 +99,7 @@ KERNEL void add_diagonals(Items items, Queries queries, Reference reference, Sco
         Window fresh[KEPT], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
         i32 more = join(found.rows + item * KEPT, found.counts[item], reference, fresh, KEPT, length, scoring);
-        Room room = {most - *count, 0, 0};
+        WindowQuota room = {most - *count, 0, 0};
         for (i32 i = 0; i < more; ++i) room.others += !fresh[i].alternate;
         for (i32 i = 0; i < more; ++i) {
             i32 taker = 0;

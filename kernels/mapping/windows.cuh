@@ -7,10 +7,10 @@
 // than their length; in the others there is hardly room for one.
 enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4, BAND_KINDS = 4 };
 
-// Diagonals at most this far apart make one window, and windows one place.
+// BestDiagonals at most this far apart make one window, and windows one place.
 const i32 SPREAD = 24;
 
-// Diagonals between a window's outermost ones that a narrow band still takes, and that a middle one does: gaps between
+// BestDiagonals between a window's outermost ones that a narrow band still takes, and that a middle one does: gaps between
 // them cost about their length.
 const i32 NARROW_SPREAD = 8;
 const i32 MIDDLE_SPREAD = 16;
