@@ -56,7 +56,7 @@ class Table:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute and drop the launch arguments that were packed from the old value."""
-        for key in [key for key in self.__dict__ if key.startswith(PACKED)]:
+        for key in [key for key in list(self.__dict__) if key.startswith(PACKED)]:
             del self.__dict__[key]
         object.__setattr__(self, name, value)
 
