@@ -47,7 +47,7 @@ HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
 
 // An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
 // one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
-KERNEL void settle_mates(Items items, Queries queries, Scoring scoring, Inserts inserts, RecordPlan plan,
+KERNEL void settle_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
                          Alignments alignments) {
     i64 sizes = 0;
     for (i32 direction = 0; direction < DIRECTIONS; ++direction)
@@ -168,7 +168,7 @@ KERNEL void settle_secondaries(Items items, Queries queries, RecordPlan plan, co
 // The entries of reads and, where they are paired, of their mates.
 struct Flags {
     const RecordPlan& plan;
-    const Inserts& inserts;
+    const InsertSizeTable& inserts;
     const Alignments& alignments;
     const Queries& queries;
     bool paired, supplementary_as_secondary;
@@ -202,7 +202,7 @@ HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
 }
 
 // An item is an entry.
-KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, Inserts inserts, Alignments alignments,
+KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSizeTable inserts, Alignments alignments,
                          bool paired, bool supplementary_as_secondary) {
     Flags all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
     FOR_EACH(entry, items) {

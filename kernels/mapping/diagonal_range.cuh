@@ -4,7 +4,7 @@
 #include "mapping/pairs.cuh"
 #include "mapping/windows.cuh"
 
-const i32 LEAST_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
+const i32 MIN_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
 
 // The diagonals of one read that lie in [low, high], on one strand.
 struct DiagonalRange {
@@ -16,21 +16,21 @@ struct DiagonalRange {
     // The longest run of equal bases on this diagonal; false where none is long.
     HOST_DEVICE bool longest_run(const UngappedAlignment& laid, i32& begin, i32& end) const {
         begin = end = laid.begin;
-        for (i32 i = laid.begin; i + LEAST_RUN <= laid.end; i += 32 - LEAST_RUN) {
+        for (i32 i = laid.begin; i + MIN_RUN <= laid.end; i += 32 - MIN_RUN) {
             i32 bases = minimum(laid.end - i, 32);
             u64 unclear, marks = laid.differing(i, unclear);
             u64 runs =
-                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4 and LEAST_RUN
+                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4 and MIN_RUN
             runs &= runs << 2;
             u64 four = runs & runs << 4;
-            if (!(four & four << 2 * (LEAST_RUN - 4))) continue;
+            if (!(four & four << 2 * (MIN_RUN - 4))) continue;
             for (i32 from = 0; from < bases;) {
                 i32 to = minimum(first_marked(marks & ~first_bases(from)), bases);
                 if (to - from > end - begin) begin = i + from, end = i + to;
                 from = to + 1;
             }
         }
-        return end - begin >= LEAST_RUN;
+        return end - begin >= MIN_RUN;
     }
     // The read on a diagonal, around its longest run; false where none is long.
     HOST_DEVICE bool verify(i64 diagonal, Diagonal& found, const Scoring& scoring) const {
@@ -42,8 +42,8 @@ struct DiagonalRange {
         return true;
     }
     HOST_DEVICE void search(i64 low, i64 high, BestDiagonals& diagonals, const Scoring& scoring) const {
-        low = maximum(low, contig_begin - length + LEAST_RUN);
-        high = minimum(high, contig_end - LEAST_RUN);
+        low = maximum(low, contig_begin - length + MIN_RUN);
+        high = minimum(high, contig_end - MIN_RUN);
         for (i64 round = low; round <= high; round += WARP_WIDTH) {
             i64 diagonal = round + group_lane();
             Diagonal fresh = {};
@@ -57,7 +57,7 @@ struct DiagonalRange {
 struct MateSearch {
     const Reference& reference;
     const Queries& queries;
-    const Inserts& inserts;
+    const InsertSizeTable& inserts;
     i64 slot;
     i32 length;
     bool flipped, mate_first;  // whether the mate is the first read
@@ -69,7 +69,7 @@ struct MateSearch {
         for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
             i64 low = inserts.lows[direction], high = inserts.highs[direction];
             if (low > high) continue;
-            i64 sign = Inserts::sign(direction, mate, mate_first);
+            i64 sign = InsertSizeTable::sign(direction, mate, mate_first);
             bool reversed = mate.reversed != (direction == FR || direction == RF);
             i64 shift = mate.place - (reversed ? length : 0);
             DiagonalRange stretch = {reference,

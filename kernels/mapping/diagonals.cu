@@ -25,7 +25,7 @@ struct SeedGrid {
     const u16* after;
     i64 slot;
     u64 hash;
-    i32 seeds, stride, shortest_seed, neighbours;  // seeds of one orientation
+    i32 seeds, stride, min_seed_bases, neighbours;  // seeds of one orientation
     Span part;                                     // of the read that seeds are taken from
 
     HOST_DEVICE i32 orientation(i32 seed) const { return seed >= seeds; }
@@ -36,7 +36,7 @@ struct SeedGrid {
     }
     HOST_DEVICE bool takes(i32 seed) const {
         Span own = part_of(orientation(seed));
-        return position(seed) >= own.begin && position(seed) + shortest_seed <= own.end;
+        return position(seed) >= own.begin && position(seed) + min_seed_bases <= own.end;
     }
     HOST_DEVICE void prefetch(i32 seed) const {
         if (seed + 4 < 2 * seeds) PREFETCH(&index.suffixes[ranks[seed + 4]]);
@@ -55,7 +55,7 @@ struct SeedGrid {
         bool is_bounded = false;
         while (least < most) {
             i32 probe = is_bounded ? (least + most) / 2 : minimum(2 * least - 1, most - 1);
-            if (shared(shortest, rank + step * probe) == shortest_seed) least = probe + 1;
+            if (shared(shortest, rank + step * probe) == min_seed_bases) least = probe + 1;
             else most = probe, is_bounded = true;
         }
         return least;
@@ -65,9 +65,9 @@ struct SeedGrid {
     HOST_DEVICE RankRange run(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
-        QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), shortest_seed};
-        i32 up = shared_above < shortest_seed ? 0 : reach(query, above, 1);
-        i32 down = shared_below < shortest_seed ? 0 : reach(query, below, -1);
+        QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), min_seed_bases};
+        i32 up = shared_above < min_seed_bases ? 0 : reach(query, above, 1);
+        i32 down = shared_below < min_seed_bases ? 0 : reach(query, below, -1);
         if (up + down < neighbours) return RankRange{above - down, up + down, 0};
         query.length = maximum(shared_above, shared_below);
         i32 least = neighbours - down, most = up;  // of those above it
@@ -79,7 +79,7 @@ struct SeedGrid {
         }
         down = neighbours - least;
         i32 next = maximum(shared(query, above + least), shared(query, below - down));
-        return RankRange{above - down, neighbours, next < shortest_seed ? 0 : next};
+        return RankRange{above - down, neighbours, next < min_seed_bases ? 0 : next};
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(i32 seed, i64 place) const {
@@ -99,17 +99,17 @@ struct SeedGrid {
         if (named_before(seed, place)) return false;
         i32 begin = position(seed);
         UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation(seed), diagonal, begin);
-        Segment segment = extend_segment(laid, begin, begin + shortest_seed, queries.lengths[slot], scoring);
+        Segment segment = extend_segment(laid, begin, begin + min_seed_bases, queries.lengths[slot], scoring);
         found = diagonal_of(reference, laid, segment, orientation(seed), hash);
         return true;
     }
 };
 
-// An item is a read, selected[item], whose seeds between part_begins and part_ends of its slot are taken.
+// An item is a read, selected[item], whose seeds between uncovered_starts and uncovered_ends of its slot are taken.
 KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
                                        Scoring scoring, Seeds seeds, const i32* selected OF(selected),
-                                       const i32* part_begins OF(reads), const i32* part_ends OF(reads),
-                                       DiagonalTable found, i32 shortest_seed, i32 neighbours) {
+                                       const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
+                                       DiagonalTable found, i32 min_seed_bases, i32 neighbours) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
@@ -123,9 +123,9 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
                      queries.hashes[slot],
                      count,
                      seeds.stride,
-                     shortest_seed,
+                     min_seed_bases,
                      neighbours,
-                     Span{part_begins[slot], part_ends[slot]}};
+                     Span{uncovered_starts[slot], uncovered_ends[slot]}};
         BestDiagonals diagonals;
         i32 most_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {
@@ -143,7 +143,7 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
             }
         }
         most_unexamined = group_max(most_unexamined);
-        diagonals.write(found.rows + item * KEPT);
+        diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (group_lane() == 0) {
             found.counts[item] = diagonals.count;
             found.unexamined[item] = most_unexamined;

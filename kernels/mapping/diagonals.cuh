@@ -1,4 +1,4 @@
-// The best diagonals of a read. Whatever the order in which they are offered, the same KEPT remain: the first by `better`,
+// The best diagonals of a read. Whatever the order in which they are offered, the same MAX_DIAGONALS remain: the first by `better`,
 // of those with the same end the best. Where not all fit, no more than half of them are of ALT contigs, as long as others
 // are left: a gene may have hundreds of those. (A read with an insertion and a deletion of the same length leaves its
 // diagonal and comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp
@@ -6,7 +6,7 @@
 #pragma once
 #include "mapping/ungapped.cuh"
 
-const i32 KEPT = 32;  // the lanes of a warp; windows, and the neighbours that widen them
+const i32 MAX_DIAGONALS = 32;  // the lanes of a warp; windows, and the neighbours that widen them
 
 struct Diagonal {
     i64 diagonal;
@@ -28,7 +28,7 @@ HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlign
 
 // The diagonals of some reads.
 struct DiagonalTable {
-    Diagonal* rows OF(selected* KEPT);  // KEPT of each read
+    Diagonal* rows OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read
     i32* counts OF(selected);           // of a read's rows the first ones are diagonals, the best first
     i32* unexamined OF(selected);       // the most bases shared at a seed by a place that was not looked at; 0: none
 };
@@ -44,7 +44,7 @@ HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
 
 #ifdef __CUDACC__
 
-static_assert(KEPT == WARP_WIDTH, "each lane holds one diagonal");
+static_assert(MAX_DIAGONALS == WARP_WIDTH, "each lane holds one diagonal");
 
 struct BestDiagonals {
     Diagonal mine;  // of lane i the i-th best
@@ -57,28 +57,28 @@ struct BestDiagonals {
         u32 duplicate = __ballot_sync(~0u, lane < count && mine.same(fresh));
         u32 ahead = __ballot_sync(~0u, lane < count && !better(fresh, mine));
         u32 on_alternates = __ballot_sync(~0u, lane < count && mine.alternate);
-        i32 place = __popc(ahead), freed = duplicate ? __ffs(duplicate) - 1 : minimum(count, KEPT - 1);
-        if (!duplicate && count == KEPT && __popc(on_alternates) + fresh.alternate > KEPT / 2) {
+        i32 place = __popc(ahead), freed = duplicate ? __ffs(duplicate) - 1 : minimum(count, MAX_DIAGONALS - 1);
+        if (!duplicate && count == MAX_DIAGONALS && __popc(on_alternates) + fresh.alternate > MAX_DIAGONALS / 2) {
             freed = 31 - __clz(on_alternates);
             if (place > freed && !fresh.alternate) return push_out(fresh, freed, place);
         }
-        if (place > freed || place == KEPT) return;
+        if (place > freed || place == MAX_DIAGONALS) return;
         if (duplicate && ahead & duplicate) return;
         Diagonal before = group_take(mine, lane ? lane - 1 : 0);
         if (lane > place && lane <= freed) mine = before;
         if (lane == place) mine = fresh;
-        if (!duplicate && count < KEPT) ++count;
+        if (!duplicate && count < MAX_DIAGONALS) ++count;
     }
     // In the place of a better one, which is on an ALT contig.
     HOST_DEVICE void push_out(const Diagonal& fresh, i32 freed, i32 place) {
         i32 lane = group_lane();
-        Diagonal behind = group_take(mine, minimum(lane + 1, KEPT - 1));
+        Diagonal behind = group_take(mine, minimum(lane + 1, MAX_DIAGONALS - 1));
         if (lane >= freed && lane + 1 < place) mine = behind;
         if (lane + 1 == place) mine = fresh;
     }
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
-        i32 worst = count < KEPT ? 0 : __shfl_sync(~0u, mine.segment.score, KEPT - 1);
-        bool has_room = alternates() > KEPT / 2;  // for one on no ALT contig; asked by all lanes together
+        i32 worst = count < MAX_DIAGONALS ? 0 : __shfl_sync(~0u, mine.segment.score, MAX_DIAGONALS - 1);
+        bool has_room = alternates() > MAX_DIAGONALS / 2;  // for one on no ALT contig; asked by all lanes together
         bool taken = real && (fresh.segment.score >= worst || (has_room && !fresh.alternate));
         for (u32 pending = __ballot_sync(~0u, taken); pending; pending &= pending - 1)
             insert(group_take(fresh, __ffs(pending) - 1));
@@ -92,20 +92,20 @@ struct BestDiagonals {
 #else
 
 struct BestDiagonals {
-    Diagonal kept[KEPT];
+    Diagonal kept[MAX_DIAGONALS];
     i32 count, on_alternates;
 
     HOST_DEVICE BestDiagonals() : count(0), on_alternates(0) {}
 
     // The one that goes for a fresh one where all fit but one.
     HOST_DEVICE i32 least_wanted(const Diagonal& fresh) const {
-        i32 last = KEPT - 1;
-        if (on_alternates + fresh.alternate > KEPT / 2)
+        i32 last = MAX_DIAGONALS - 1;
+        if (on_alternates + fresh.alternate > MAX_DIAGONALS / 2)
             while (!kept[last].alternate) --last;
         return last;
     }
     HOST_DEVICE bool has_room(const Diagonal& fresh) const {
-        return count < KEPT || better(fresh, kept[KEPT - 1]) || (!fresh.alternate && on_alternates > KEPT / 2);
+        return count < MAX_DIAGONALS || better(fresh, kept[MAX_DIAGONALS - 1]) || (!fresh.alternate && on_alternates > MAX_DIAGONALS / 2);
     }
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
         if (!real || !has_room(fresh)) return;
@@ -113,7 +113,7 @@ struct BestDiagonals {
         while (freed < count && !kept[freed].same(fresh)) ++freed;
         if (freed < count) {
             if (!better(fresh, kept[freed])) return;
-        } else if (count < KEPT) {
+        } else if (count < MAX_DIAGONALS) {
             ++count, on_alternates += fresh.alternate;
         } else {
             freed = least_wanted(fresh);

@@ -1,7 +1,7 @@
 // Divergence: how far the sample is from the reference, as reads show it that belong nowhere else.
 #include "mapping/placement.cuh"
 
-const i32 CERTAIN = 60;  // MAPQ of a read that has no other place
+const i32 CERTAIN_MAPQ = 60;  // MAPQ of a read that has no other place
 
 // Of reliable bases their number, how many of them differ, and how many errors their qualities promise, in units of 2^-24.
 struct Tally {
@@ -14,7 +14,7 @@ KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Re
     FOR_EACH(record, items) {
         tallies[record] = Tally{0, 0, 0};
         i64 slot = queries.slot_of[record];
-        if (texts.quality_starts[record] < 0 || placements.chosen[slot] < 0 || placements.mapqs[slot] < CERTAIN)
+        if (texts.quality_starts[record] < 0 || placements.chosen[slot] < 0 || placements.mapqs[slot] < CERTAIN_MAPQ)
             continue;
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         if (window.gapped()) continue;

@@ -7,13 +7,13 @@
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 BEST_FRAGMENTS = 4;     // that get windows; as many are left for mates with gaps, beside their partners
-const i32 MOST_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
+const i32 KEPT_FRAGMENTS = 4;     // that get windows; as many are left for mates with gaps, beside their partners
+const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
 const i32 END_BITS = 36;          // of a place in a key
 
 // An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest_choice choice. One of
 // them alone may cost much: there may be hundreds.
-KERNEL void find_doubtful(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void find_doubtful(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                           WindowTable windows, PlacementTable placements, u8* doubtful OF(2 * items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
@@ -115,15 +115,15 @@ struct Fragment {
 
 // The best fragments of a pair, whatever the order in which they come, and what all of them cost.
 struct BestFragments {
-    Fragment kept[BEST_FRAGMENTS];
+    Fragment kept[KEPT_FRAGMENTS];
     i32 count, total;
     u64 likelihoods;  // of all
 
     HOST_DEVICE void keep(const Fragment& fresh) {
         i32 rank = count;
         while (rank > 0 && fresh.before(kept[rank - 1])) --rank;
-        if (rank == BEST_FRAGMENTS) return;
-        count = minimum(count + 1, BEST_FRAGMENTS);
+        if (rank == KEPT_FRAGMENTS) return;
+        count = minimum(count + 1, KEPT_FRAGMENTS);
         for (i32 i = count - 1; i > rank; --i) kept[i] = kept[i - 1];
         kept[rank] = fresh;
     }
@@ -146,7 +146,7 @@ struct BestFragments {
 // The fragments of a pair; the lanes of a group share the places of its first mate.
 struct Fragments {
     const Reference& reference;
-    const Inserts& inserts;
+    const InsertSizeTable& inserts;
     const Queries& queries;
     const Places& places;
     RepeatMate first, second;
@@ -169,16 +169,16 @@ struct Fragments {
         i64 low = inserts.lows[direction], high = inserts.highs[direction];
         if (low > high) return;
         bool other = reversed != (direction == FR || direction == RF);
-        if (Inserts::sign(direction, FragmentEnd{0, reversed}, true) < 0) low = -low, high = -high;
+        if (InsertSizeTable::sign(direction, FragmentEnd{0, reversed}, true) < 0) low = -low, high = -high;
         const u64 mask = ((u64)1 << END_BITS) - 1;
         i64 i = places.first_from(first.read, reversed, 0), last = places.first_from(first.read, reversed, mask);
         i64 end = places.first_from(second.read, other, mask);
-        for (i += group_lane(); i < last && best.total <= MOST_FRAGMENTS; i += WARP_WIDTH) {
+        for (i += group_lane(); i < last && best.total <= MAX_FRAGMENTS; i += WARP_WIDTH) {
             FragmentEnd one = {(i64)(places.keys[i] & mask) - first.length, reversed};
             i64 begin = one.place + minimum(low, high) + second.length;
             i64 stop = one.place + maximum(low, high) + second.length;
             i64 from = places.first_from(second.read, other, maximum(begin, (i64)0));
-            for (i64 j = from; j < end && (i64)(places.keys[j] & mask) <= stop && best.total <= MOST_FRAGMENTS; ++j)
+            for (i64 j = from; j < end && (i64)(places.keys[j] & mask) <= stop && best.total <= MAX_FRAGMENTS; ++j)
                 add(one, FragmentEnd{(i64)(places.keys[j] & mask) - second.length, other}, (i32)places.losses[i],
                     (i32)places.losses[j]);
         }
@@ -210,7 +210,7 @@ struct Fragments {
 // An item is a mate, the record mates[item], of which the places are those of read `item`. With the first mate of a pair both
 // get the diagonals of its best fragments, and rests[pair] what the others cost together; it stays as it is where there are
 // none, or too many.
-KERNEL void join_places(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void join_places(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                         Places places, const i32* mates OF(items), DiagonalTable found, i32* rests OF(reads / 2)) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
@@ -223,13 +223,13 @@ KERNEL void join_places(WarpItems items, Queries queries, Reference reference, I
         best.gather();
         if (group_lane() != 0) continue;
         found.counts[item] = found.counts[item + 1] = 0;
-        if (best.total == 0 || best.total > MOST_FRAGMENTS) continue;
+        if (best.total == 0 || best.total > MAX_FRAGMENTS) continue;
         u64 rest = best.likelihoods;
         for (i32 i = 0; i < best.count; ++i)
             if (best.kept[i].cost < NEGLIGIBLE) rest -= likelihood(best.kept[i].cost);
         rests[pair] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
-        Diagonal* rows = found.rows + item * KEPT;
+        Diagonal* rows = found.rows + item * MAX_DIAGONALS;
         found.counts[item] = fragments.write(first, &Fragment::first, rows, scoring);
-        found.counts[item + 1] = fragments.write(second, &Fragment::second, rows + KEPT, scoring);
+        found.counts[item + 1] = fragments.write(second, &Fragment::second, rows + MAX_DIAGONALS, scoring);
     }
 }

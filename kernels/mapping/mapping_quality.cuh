@@ -12,7 +12,7 @@ const i32 NO_QUALITY = 25;  // phred of a base without a quality
 const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
 const i32 GENE_CONVERSION_PHRED = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
 const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
-const i32 UNTESTED = 64;    // for so many copies that were found one was not
+const i32 COPIES_PER_MISSED = 64;    // for so many copies that were found one was not
 const i32 PHRED_ONE_OF_THREE = 5;        // phred of one of the three other bases
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
@@ -36,7 +36,7 @@ struct Rivals {
     HOST_DEVICE void add(i32 phred) {
         if (phred >= NEGLIGIBLE) return;
         u64 rival = likelihood(maximum(phred, 0));
-        likelihoods += rival + rival / UNTESTED;
+        likelihoods += rival + rival / COPIES_PER_MISSED;
     }
     HOST_DEVICE i32 mapping_quality() const {
         u64 error = likelihoods ? likelihoods + likelihood(GENE_CONVERSION_PHRED) : 0;

@@ -37,7 +37,7 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
     i64 slot = queries.slot_of[record];
     i32 best = placements.chosen[slot], count = best < 0 ? 0 : windows.counts[slot];
     Mate mate = {windows.of(slot),
-                 placements.deficits + slot * WINDOWS,
+                 placements.deficits + slot * MAX_WINDOWS,
                  slot,
                  count,
                  queries.lengths[slot],
@@ -46,10 +46,10 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
                  NO_DEFICIT};
     // BestDiagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
     i32 bound = windows.crowded[slot], least = 0;
-    i32 eligible = 0, found = minimum(count, FOUND_WINDOWS);
+    i32 eligible = 0, found = minimum(count, MAX_SEED_WINDOWS);
     for (i32 i = 0; i < found; ++i) eligible += mate.is_eligible(i);
-    if (count >= FOUND_WINDOWS && 2 * eligible >= FOUND_WINDOWS)
-        bound = maximum(bound, mate.windows[FOUND_WINDOWS - 1].ungapped);
+    if (count >= MAX_SEED_WINDOWS && 2 * eligible >= MAX_SEED_WINDOWS)
+        bound = maximum(bound, mate.windows[MAX_SEED_WINDOWS - 1].ungapped);
     if (!count || !bound) return mate;
     for (i32 i = 0; i < found; ++i) {
         if (!mate.is_eligible(i)) continue;
@@ -69,7 +69,7 @@ struct Cost {
 struct Pair {
     Mate first, second;
     const Reference& reference;
-    const Inserts& inserts;
+    const InsertSizeTable& inserts;
 
     // Of windows i and j; IMPROPER where no fragment has such ends.
     HOST_DEVICE Cost cost(i32 i, i32 j) const {
@@ -85,7 +85,7 @@ struct Pair {
     HOST_DEVICE i32 least_cost(i32 i, i32 j) const { return maximum(first.deficits[i], second.deficits[j]); }
 };
 
-HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& reference, const Inserts& inserts,
+HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& reference, const InsertSizeTable& inserts,
                          const WindowTable& windows, const PlacementTable& placements) {
     return Pair{mate_of(queries, 2 * number, windows, placements),
                 mate_of(queries, 2 * number + 1, windows, placements), reference, inserts};

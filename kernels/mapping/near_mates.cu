@@ -25,7 +25,7 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
 }
 
 // An item is a read, selected[item]; found: its diagonals where its mate's window expects it, each tried.
-KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
                         DiagonalTable found) {
     FOR_EACH(item, items) {
@@ -37,7 +37,7 @@ KERNEL void search_near_mates(WarpItems items, Queries queries, Reference refere
         BestDiagonals diagonals;
         if (guide.chosen >= 0)
             beside.search(guide.end(guide.windows[guide.chosen]), guide.windows[guide.chosen], diagonals, scoring);
-        diagonals.write(found.rows + item * KEPT);
+        diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (group_lane() == 0) found.counts[item] = diagonals.count, found.unexamined[item] = 0;
     }
 }
@@ -68,12 +68,12 @@ struct Placed {
 HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts, const Queries& queries,
                           const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
     return Placed{
-        mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.least_bases)},
+        mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
         alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
 }
 
 // An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
-KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference, Inserts inserts,
+KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference, InsertSizeTable inserts,
                            Scoring scoring, PartitionSeedTable table, const i32* selected OF(items), WindowTable windows,
                            PlacementTable placements, u8* settled OF(items), i32 bases_per_variant) {
     FOR_EACH(item, items) {

@@ -6,8 +6,8 @@
 // one choice more.
 #include "mapping/mates.cuh"
 
-const i32 LEAST_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
-const i32 SURE = 20;                // MAPQ from which on a pair shows an insert size
+const i32 MIN_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
+const i32 MIN_INSERT_MAPQ = 20;                // MAPQ from which on a pair shows an insert size
 
 // An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
 // else the direction is a NoDirection.
@@ -16,16 +16,16 @@ KERNEL void measure_inserts(Items items, Queries queries, Reference reference, W
     FOR_EACH(pair, items) {
         Mate first = mate_of(queries, 2 * pair, windows, placements);
         Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
-        directions[pair] = UNSURE;
+        directions[pair] = UNCERTAIN;
         sizes[pair] = 0;
         if (first.chosen < 0 || second.chosen < 0 ||
-            minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < SURE)
+            minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < MIN_INSERT_MAPQ)
             continue;
         directions[pair] = FAR_APART;
         const Window &a = first.windows[first.chosen], &b = second.windows[second.chosen];
         if (reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin)) continue;
         Distance distance = distance_of(first.end(a), second.end(b));
-        if (distance.bases > LONGEST_INSERT) continue;
+        if (distance.bases > MAX_INSERT_SIZE) continue;
         directions[pair] = (u8)distance.direction;
         sizes[pair] = (i32)distance.bases;
     }
@@ -45,7 +45,7 @@ struct PairMapq {
 
 // An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest_choice choice; joint
 // becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
-KERNEL void pair_mates(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
@@ -88,7 +88,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             PairMapq& pair_mapq = pair_mapqs[side];
             pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_deficit));
             if (rests[item] >= 0) pair_mapq.add(rests[item]);
-            else if (others >= LEAST_REPEAT_COPIES) pair_mapq.add(untested);
+            else if (others >= MIN_REPEAT_COPIES) pair_mapq.add(untested);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);

@@ -9,9 +9,9 @@
 enum Direction { FF = 0, FR = 1, RF = 2, RR = 3, DIRECTIONS = 4 };
 
 // What is seen of a pair instead: that a mate is not placed for sure, or that the two make no fragment.
-enum NoDirection { UNSURE = 4, FAR_APART = 5 };
+enum NoDirection { UNCERTAIN = 4, FAR_APART = 5 };
 
-const i32 LONGEST_INSERT = 10000;  // of the fragments from which a library's sizes are learnt
+const i32 MAX_INSERT_SIZE = 10000;  // of the fragments from which a library's sizes are learnt
 
 const i32 IMPROPER = -1;
 
@@ -42,7 +42,7 @@ HOST_DEVICE i32 joint_loss(i32 first_loss, i32 second_loss, Distance distance, i
 }
 
 // The insert sizes of a library, one distribution a direction.
-struct Inserts {
+struct InsertSizeTable {
     const i64* lows OF(DIRECTIONS);     // above high where the library has no such pairs
     const i64* highs OF(DIRECTIONS);    // inclusive
     const i64* offsets OF(DIRECTIONS);  // where a direction's penalties begin

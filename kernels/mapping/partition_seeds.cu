@@ -9,10 +9,10 @@
 enum Resolution { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
 
 // The piece as a query; without bases where there is none.
-HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 least_bases) {
+HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 min_bases) {
     LookUp which = PartitionSeedTable::look_up(item);
     if (which.slot >= reads) return QuerySuffix<Words>{};
-    Partition pieces = partition_of(queries, which.slot, least_bases);
+    Partition pieces = partition_of(queries, which.slot, min_bases);
     if (which.piece >= pieces.count) return QuerySuffix<Words>{};
     return QuerySuffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
                   pieces.bases};
@@ -61,7 +61,7 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
     FOR_EACH_BUNCH(first, size, items) {
         SeedSearch searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
-            QuerySuffix<Words> query = query_of(queries, first + i, reads, table.least_bases);
+            QuerySuffix<Words> query = query_of(queries, first + i, reads, table.min_bases);
             searches[i] = SeedSearch{query, {0, 0}, 0, false};
             if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
         }
@@ -126,9 +126,9 @@ HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, con
 // by many at once.
 KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                          PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
-                         i32 settled_deficit, i32 bases_per_variant) {
+                         i32 divergent_deficit, i32 bases_per_variant) {
     FOR_EACH(slot, items) {
-        SeedHits found = {table, slot, partition_of(queries, slot, table.least_bases)};
+        SeedHits found = {table, slot, partition_of(queries, slot, table.min_bases)};
         SeedAnchor anchor = found.anchor();
         Window window;
         verdicts[slot] = UNDECIDED;
@@ -147,8 +147,8 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
             several += found.is_listed(piece) && !found.is_clean(piece, anchor);
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (several && others.beyond(AlignmentCost{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
-        else if (found.absent() * min_seed_loss(found.pieces, scoring) > settled_deficit)
-            placements.unsettled[slot] = DISTANT;
+        else if (found.absent() * min_seed_loss(found.pieces, scoring) > divergent_deficit)
+            placements.unsettled[slot] = DIVERGENT;
     }
 }
 
@@ -158,7 +158,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 length = queries.lengths[slot];
-        SeedHits own = {table, slot, partition_of(queries, slot, table.least_bases)};
+        SeedHits own = {table, slot, partition_of(queries, slot, table.min_bases)};
         BestDiagonals diagonals;
         for (i32 orientation = 0; orientation < 2; ++orientation)
             for (i32 piece = 0; piece < own.pieces.count; ++piece) {
@@ -178,7 +178,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                     diagonals.offer(fresh, real);
                 }
             }
-        diagonals.write(found.rows + item * KEPT);
+        diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (group_lane() == 0) {
             found.counts[item] = diagonals.count;
             found.unexamined[item] = 0;
@@ -190,17 +190,17 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
 // beside its place, it is searched.
 KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                          i32 settled_deficit, i32 bases_per_variant) {
+                          i32 divergent_deficit, i32 bases_per_variant) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;
-        SeedHits found = {table, slot, partition_of(queries, slot, table.least_bases)};
+        SeedHits found = {table, slot, partition_of(queries, slot, table.min_bases)};
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
         i32 variant = variant_phred_of_loss(length, lost, bases_per_variant, scoring);
         AlignmentCost expense = {variant, points_to_phred(lost, variant, scoring), lost};
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
-            placements.unsettled[slot] = lost > settled_deficit ? DISTANT : UNSEARCHED;
+            placements.unsettled[slot] = lost > divergent_deficit ? DIVERGENT : UNSEARCHED;
     }
 }

@@ -22,8 +22,8 @@ struct Partition {
 };
 
 // Of at least so many bases each; none of a read that is too short, or absent.
-HOST_DEVICE Partition partition_of(const Queries& queries, i64 slot, i32 least_bases) {
-    i32 length = queries.lengths[slot], count = minimum(length / least_bases, MAX_PARTITION_SEEDS);
+HOST_DEVICE Partition partition_of(const Queries& queries, i64 slot, i32 min_bases) {
+    i32 length = queries.lengths[slot], count = minimum(length / min_bases, MAX_PARTITION_SEEDS);
     bool whole = count >= MIN_PARTITION_SEEDS && !(queries.flags[slot] & READ_ABSENT);
     return whole ? Partition{length, count, length / count} : Partition{length, 0, 0};
 }
@@ -39,7 +39,7 @@ struct PartitionSeedTable {
     suffix_t* places
         OF(lookups);  // where it occurs if once; if more often, the rank of the first suffix that begins with it
     u8* counts OF(lookups);  // how often; more than MAX_OCCURRENCES are not counted
-    i32 least_bases;
+    i32 min_bases;
 
     HOST_DEVICE static LookUp look_up(i64 item) {
         i32 row = (i32)(item / TILE % LOOKUPS_PER_READ);

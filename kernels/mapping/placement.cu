@@ -1,7 +1,7 @@
 // Placement: which of a read's windows it belongs to, and how sure that is.
 #include "mapping/placement.cuh"
 
-const i32 CROWD_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
+const i32 REPETITIVE_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
 const i32 NEAR = 25;        // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
@@ -33,7 +33,7 @@ struct PlacementChooser {
     const Queries& queries;
     const Scoring& scoring;
     const Window* own;
-    i32* penalties;  // [WINDOWS]
+    i32* penalties;  // [MAX_WINDOWS]
     i64 slot;
     i32 count, length;
     Qualities qualities;
@@ -99,27 +99,27 @@ struct PlacementChooser {
 // one has NO_DEFICIT, and so have those on ALT contigs beside others.
 KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                           i32 settled_deficit, i32 bases_per_variant) {
+                           i32 divergent_deficit, i32 bases_per_variant) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
         const Window* own = windows.of(slot);
         Qualities qualities = qualities_of(texts, queries, slot, false);
-        i32 penalties[WINDOWS];
+        i32 penalties[MAX_WINDOWS];
         PlacementChooser read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
         i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
         placements.variants[slot] = (u8)variant;
         placements.chosen[slot] = best;
         placements.seconds[slot] = placements.mapqs[slot] = placements.joint[slot] = 0;
-        placements.unsettled[slot] = DISTANT;
-        placements.part_begins[slot] = 0, placements.part_ends[slot] = length;
+        placements.unsettled[slot] = DIVERGENT;
+        placements.uncovered_starts[slot] = 0, placements.uncovered_ends[slot] = length;
         if (best < 0) continue;
         Rivals rivals = {0};
         i32 rest = 0;  // the best score of another part
         for (i32 i = 0; i < count; ++i) {
             i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
-            placements.deficits[slot * WINDOWS + i] =
+            placements.deficits[slot * MAX_WINDOWS + i] =
                 (i16)(!read.is_eligible(i) || is_duplicate(own, count, best, i) ? NO_DEFICIT
                                                                                 : clamp(deficit, 0, NO_DEFICIT));
             if (i == best || !read.is_eligible(i)) continue;
@@ -132,12 +132,12 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
         placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), mapq_cap(read.top + rest, perfect));
-        bool is_crowded = unexamined * CROWD_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
-        placements.unsettled[slot] = (is_crowded ? CROWDED : 0) | (is_shaded ? SHADED : 0) |
-                                     (lost > settled_deficit || read.alternate ? DISTANT : 0);
+        bool is_crowded = unexamined * REPETITIVE_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
+        placements.unsettled[slot] = (is_crowded ? REPETITIVE : 0) | (is_shaded ? ALT_HIDDEN : 0) |
+                                     (lost > divergent_deficit || read.alternate ? DIVERGENT : 0);
         Span part = larger_rest(span_of(own[best], length), length);
         if (minimum(part.length() * scoring.match, lost) < scoring.min_score) continue;
         placements.unsettled[slot] |= SPLIT;
-        placements.part_begins[slot] = part.begin, placements.part_ends[slot] = part.end;
+        placements.uncovered_starts[slot] = part.begin, placements.uncovered_ends[slot] = part.end;
     }
 }

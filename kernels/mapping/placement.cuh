@@ -5,7 +5,7 @@
 // Why a search may find more: there was none yet; places may have been unexamined; the best one loses more than a few mismatches, so that
 // seeds may have been too long or too far apart for the right one; it leaves a part of the read over, of which places may
 // have been crowded out by those of the other part; of places that may have been unexamined many are on ALT contigs.
-enum Unsettled { CROWDED = 1, DISTANT = 2, SPLIT = 4, UNSEARCHED = 8, SHADED = 16 };
+enum Unresolved { REPETITIVE = 1, DIVERGENT = 2, SPLIT = 4, UNSEARCHED = 8, ALT_HIDDEN = 16 };
 
 const i32 NO_DEFICIT = 32767;  // more than any place that is still thought of
 
@@ -14,13 +14,13 @@ struct PlacementTable {
     i32* chosen OF(reads);             // the rank of the chosen window, -1 for none
     i32* seconds OF(reads);            // the score of the best rival, 0 for none
     u8* mapqs OF(reads);               // phred of the probability that the read belongs elsewhere, 0 to 60
-    i16* deficits OF(reads* WINDOWS);  // of each window: phred by which the chosen one explains the read better
+    i16* deficits OF(reads* MAX_WINDOWS);  // of each window: phred by which the chosen one explains the read better
     u8* variants OF(reads);            // phred of a difference of the sample, as the read shows it
-    u8* unsettled OF(reads);           // why a search may find more: an Unsettled's bits
+    u8* unsettled OF(reads);           // why a search may find more: an Unresolved's bits
     u8* left OF(reads);                // the same before any search by seeds: 0 where look-ups settle the read
     u8* joint OF(reads);               // 1 where the place and that of the mate make a fragment
-    i32* part_begins OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
-    i32* part_ends OF(reads);
+    i32* uncovered_starts OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
+    i32* uncovered_ends OF(reads);
 };
 
 // A palindrome has one place on both strands.

@@ -13,7 +13,7 @@ struct Reporting {
     bool leftmost_primary;  // of a split read the part that begins first in the read is the primary one
 };
 
-const i32 MOST_ENTRIES = WINDOWS + 4;  // of a read: parts that are other places too, of an ALT contig's
+const i32 MOST_ENTRIES = MAX_WINDOWS + 4;  // of a read: parts that are other places too, of an ALT contig's
 
 struct Selection {
     const Window* windows;
@@ -229,7 +229,7 @@ KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTa
             const Window* window = entry.rank < 0 ? nullptr : selection.windows + entry.rank;
             i64 owner = numbers[entry.owner];
             bool joint = entry.role == PRIMARY_ALIGNMENT && placements.joint[slot];
-            plan.put(next++, queries, slot, window, slot * WINDOWS + entry.rank, entry.role, owner, entry.mapq,
+            plan.put(next++, queries, slot, window, slot * MAX_WINDOWS + entry.rank, entry.role, owner, entry.mapq,
                      entry.second, joint ? scoring.joint_score : scoring.min_score, scoring);
         }
     }

@@ -2,18 +2,18 @@
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 MOST_ANCHORS = 8;  // windows of a mate around which its partner is looked for
-const i32 DOUBT = 30;        // phred within which another choice makes the best one doubtful
-const i32 WORTH = 10;        // phred that the mates' places have to gain for another choice to be looked for
+const i32 MAX_ANCHORS = 8;  // windows of a mate around which its partner is looked for
+const i32 DOUBT_PHRED = 30;        // phred within which another choice makes the best one doubtful
+const i32 MIN_GAIN = 10;        // phred that the mates' places have to gain for another choice to be looked for
 
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
 // where the mate has more places than windows, one that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
-    return partner.deficits[i] + WORTH < loss || (own.dropped_deficit < DOUBT && partner.deficits[i] < loss + DOUBT);
+    return partner.deficits[i] + MIN_GAIN < loss || (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
-KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void list_rescues(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
                          i32* choice_deficits OF(items)) {
     FOR_EACH(item, items) {
@@ -31,7 +31,7 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
 
 // An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
 // window_counts: the windows that it has without these.
-KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, Inserts inserts, Scoring scoring,
+KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
                          const i32* choice_deficits OF(reads / 2), DiagonalTable found,
                          i32* window_counts OF(selected)) {
@@ -44,12 +44,12 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
         MateSearch beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
         BestDiagonals diagonals;
         i32 anchors = 0;
-        for (i32 i = 0; i < partner.count && anchors < MOST_ANCHORS; ++i) {
+        for (i32 i = 0; i < partner.count && anchors < MAX_ANCHORS; ++i) {
             if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
             ++anchors;
             beside.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
         }
-        diagonals.write(found.rows + item * KEPT);
+        diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (group_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
     }
 }

@@ -25,7 +25,7 @@ struct Seed {
 // Where an ambiguous base leaves less than a seed nothing is shared. Several passes, so that the loads of the seeds of a
 // bunch are under way together.
 KERNEL void find_seeds(Items items, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
-                       const i32* selected OF(selected), i32 shortest_seed, i64 selected_count) {
+                       const i32* selected OF(selected), i32 min_seed_bases, i64 selected_count) {
     FOR_EACH_BUNCH(first, size, items) {
         Seed bunch[BUNCH];
         i64 read = -1;
@@ -51,7 +51,7 @@ KERNEL void find_seeds(Items items, Queries queries, Reference reference, Suffix
             const QuerySuffix<Words>& query = bunch[i].query;
             i64 low = bunch[i].low;
             u16 before = 0, after = 0;
-            if (query.length >= shortest_seed) {
+            if (query.length >= min_seed_bases) {
                 Ranks range = prefix_range(index.prefix_table, query, index.table_bases);
                 low = insertion_point(reference, index.suffixes, query, range.low, range.high);
                 if (low > 0) before = (u16)common_prefix(reference, query, index.suffixes[low - 1]);

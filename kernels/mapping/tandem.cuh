@@ -4,7 +4,7 @@
 #include "mapping/ungapped.cuh"
 #include "mapping/windows.cuh"
 
-const i32 MOST_TANDEM_DIFFERENCES = 8;
+const i32 MAX_TANDEM_DIFFERENCES = 8;
 
 // A gap in a segment, as far left as it can stand: in front of query base `at`.
 struct TandemGap {
@@ -18,7 +18,7 @@ struct TandemSearch {
     const Queries& queries;
     const Window& window;
     i64 slot;
-    i32 differences[MOST_TANDEM_DIFFERENCES], count;
+    i32 differences[MAX_TANDEM_DIFFERENCES], count;
 
     // The read moved to a diagonal beside; false where a barrier is near.
     HOST_DEVICE bool move(i64 offset, UngappedAlignment& laid) const {
@@ -32,7 +32,7 @@ struct TandemSearch {
         if (!move(0, laid)) return false;
         for (i32 i = window.begin; i < window.end; i += 32) {
             u64 unclear, marks = laid.differing(i, unclear) & first_bases(window.end - i);
-            if (count + count_ones(marks) > MOST_TANDEM_DIFFERENCES) return false;
+            if (count + count_ones(marks) > MAX_TANDEM_DIFFERENCES) return false;
             for (; marks; marks ^= 1ull << (62 - 2 * (differences[count++] - i)))
                 differences[count] = i + first_marked(marks);
         }

@@ -61,7 +61,7 @@ struct SegmentEnd {
     i32 score, place;
 };
 
-const i32 DROP = 30;  // points below its best at which an extension ends
+const i32 X_DROP = 30;  // points below its best at which an extension ends
 
 HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& laid, i32 from, i32 length, const Scoring& scoring) {
     SegmentEnd best = {0, from};
@@ -74,7 +74,7 @@ HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& laid, i32 from, i32
             run += (i + at - last) * scoring.match;
             if (run > best.score) best = SegmentEnd{run, i + at};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
-            if (run + DROP < best.score) return best;
+            if (run + X_DROP < best.score) return best;
             last = i + at + 1;
             marks ^= bit;
         }
@@ -95,7 +95,7 @@ HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& laid, i32 from, cons
             run += (last - at - 1) * scoring.match;
             if (run > best.score) best = SegmentEnd{run, at + 1};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;
-            if (run + DROP < best.score) return best;
+            if (run + X_DROP < best.score) return best;
             last = at;
             marks ^= bit;
         }

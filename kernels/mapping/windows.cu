@@ -16,7 +16,7 @@ const i32 WORSE = 30;  // points below the best at which it does not matter what
 // Windows from the kept diagonals, the most promising first; returns how many.
 HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& reference, Window* windows, i32 most,
                      i32 length, const Scoring& scoring) {
-    WindowBuilder builders[KEPT];
+    WindowBuilder builders[MAX_DIAGONALS];
     i32 count = 0, written = 0;
     for (i32 i = 0; i < kept_count; ++i) {
         const Diagonal& one = kept[i];
@@ -58,19 +58,19 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
 HOST_DEVICE i32 crowded(const Diagonal* kept, i32 count) {
     i32 alternates = 0;
     for (i32 i = 0; i < count; ++i) alternates += kept[i].alternate;
-    if (count < KEPT || (alternates > KEPT / 2 && alternates < KEPT)) return 0;
-    return kept[KEPT - 1].segment.score;
+    if (count < MAX_DIAGONALS || (alternates > MAX_DIAGONALS / 2 && alternates < MAX_DIAGONALS)) return 0;
+    return kept[MAX_DIAGONALS - 1].segment.score;
 }
 
 // An item is a read, selected[item]: its windows, the most promising first.
-KERNEL void join_diagonals(Items items, Queries queries, Reference reference, Scoring scoring,
+KERNEL void replace_windows(Items items, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
-        windows.counts[slot] = join(found.rows + item * KEPT, found.counts[item], reference, windows.of(slot),
-                                    FOUND_WINDOWS, queries.lengths[slot], scoring);
+        windows.counts[slot] = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, windows.of(slot),
+                                    MAX_SEED_WINDOWS, queries.lengths[slot], scoring);
         windows.unexamined[slot] = found.unexamined[item];
-        windows.crowded[slot] = crowded(found.rows + item * KEPT, found.counts[item]);
+        windows.crowded[slot] = crowded(found.rows + item * MAX_DIAGONALS, found.counts[item]);
     }
 }
 
@@ -92,13 +92,13 @@ HOST_DEVICE bool take(Window& own, const Window& fresh, i32 length, const Refere
 
 // An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
 // where none of them takes them, as far as there is room for `most` in all.
-KERNEL void add_diagonals(Items items, Queries queries, Reference reference, Scoring scoring,
+KERNEL void add_windows(Items items, Queries queries, Reference reference, Scoring scoring,
                           const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 most) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
-        Window fresh[KEPT], *own = windows.of(slot);
+        Window fresh[MAX_DIAGONALS], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
-        i32 more = join(found.rows + item * KEPT, found.counts[item], reference, fresh, KEPT, length, scoring);
+        i32 more = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, fresh, MAX_DIAGONALS, length, scoring);
         WindowQuota room = {most - *count, 0, 0};
         for (i32 i = 0; i < more; ++i) room.others += !fresh[i].alternate;
         for (i32 i = 0; i < more; ++i) {
@@ -109,16 +109,16 @@ KERNEL void add_diagonals(Items items, Queries queries, Reference reference, Sco
     }
 }
 
-// An item is a read, selected[item], whose windows go to `copies`, WINDOWS rows an item; further rows stay as they were.
+// An item is a read, selected[item], whose windows go to `copies`, MAX_WINDOWS rows an item; further rows stay as they were.
 KERNEL void copy_windows(Items items, WindowTable windows, const i32* selected OF(items),
-                         Window* copies OF(items* WINDOWS)) {
+                         Window* copies OF(items* MAX_WINDOWS)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
-        for (i32 i = 0; i < windows.counts[slot]; ++i) copies[item * WINDOWS + i] = windows.of(slot)[i];
+        for (i32 i = 0; i < windows.counts[slot]; ++i) copies[item * MAX_WINDOWS + i] = windows.of(slot)[i];
     }
 }
 
-const i64 COUNTED_TOGETHER = 4096;
+const i64 READS_PER_BLOCK = 4096;
 
 // An item is so many reads, or what is left of them; total: to which the number of their windows is added.
 KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* total OF(1), i64 reads) {
@@ -126,9 +126,9 @@ KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* to
         BLOCK_ARRAY(u32, sum, 1);
         if (block_thread() == 0) sum[0] = 0;
         block_sync();
-        i64 last = minimum((section + 1) * COUNTED_TOGETHER, reads);
+        i64 last = minimum((section + 1) * READS_PER_BLOCK, reads);
         u32 own = 0;
-        for (i64 slot = section * COUNTED_TOGETHER + block_thread(); slot < last; slot += BLOCK_WIDTH)
+        for (i64 slot = section * READS_PER_BLOCK + block_thread(); slot < last; slot += BLOCK_WIDTH)
             own += counts[slot];
         block_add(&sum[0], own);
         block_sync();
@@ -188,7 +188,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
             i32 band = windows.of(slot)[i].band, row = -band - 1;
             if (band >= 0 || band == -without || next[row] >= last[row]) continue;
             i64 task = next[row]++;
-            tasks[task] = slot * WINDOWS + i;
+            tasks[task] = slot * MAX_WINDOWS + i;
             task_slots[task] = (i32)slot;
         }
     }

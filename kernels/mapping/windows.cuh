@@ -28,9 +28,9 @@ HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
 
 // Windows kept of a read: those that its own seeds find, what prototypes needed for the best copy of a repeat to be among
 // them; room for more of a part that the best one leaves over; and for those that its mate points to.
-const i32 FOUND_WINDOWS = 16;
-const i32 SPLIT_WINDOWS = FOUND_WINDOWS + 4;
-const i32 WINDOWS = SPLIT_WINDOWS + 4;
+const i32 MAX_SEED_WINDOWS = 16;
+const i32 MAX_SPLIT_WINDOWS = MAX_SEED_WINDOWS + 4;
+const i32 MAX_WINDOWS = MAX_SPLIT_WINDOWS + 4;
 
 struct Window {
     i64 diagonal;    // of its best ungapped segment: reference position minus query position
@@ -52,12 +52,12 @@ struct Window {
 
 // The windows of all reads of a batch.
 struct WindowTable {
-    Window* rows OF(reads* WINDOWS);  // WINDOWS of each slot
+    Window* rows OF(reads* MAX_WINDOWS);  // MAX_WINDOWS of each slot
     i32* counts OF(reads);            // of a slot's rows the first ones are windows
     i32* unexamined OF(reads);        // the most bases shared at a seed by a place that was not looked at; 0: none
     i32* crowded OF(reads);           // the best score that a diagonal may have which had no room; 0: all had
 
-    HOST_DEVICE Window* of(i64 slot) const { return rows + slot * WINDOWS; }
+    HOST_DEVICE Window* of(i64 slot) const { return rows + slot * MAX_WINDOWS; }
 };
 
 HOST_DEVICE bool beside(const Window& a, const Window& b) {

@@ -10,7 +10,7 @@ from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import Extensions
-from readmap.mapping.inserts import Inserts
+from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.record_plan import RecordPlan
 
 _MEASURE, _FLAG = Kernel("mapping/alignments", "measure_alignments"), Kernel("mapping/alignments", "flag_entries")
@@ -37,7 +37,7 @@ class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
 
 
 def measure_alignments(
-    plan: RecordPlan, extensions: Extensions, inserts: Inserts, batch: Batch, context: Context
+    plan: RecordPlan, extensions: Extensions, inserts: InsertSizeTable, batch: Batch, context: Context
 ) -> Alignments:
     """Score, edit distance, place and flags of every entry; one that scores less than its least has no place."""
     backend = context.backend

@@ -20,7 +20,7 @@ from readmap.reads.queries import Queries, pack_queries
 
 WINDOW = row_dtype("mapping/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
-WINDOWS = constant("mapping/windows.cuh", "WINDOWS")
+MAX_WINDOWS = constant("mapping/windows.cuh", "MAX_WINDOWS")
 
 _COPY = Kernel("mapping/windows", "copy_windows")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.parameters import CROWDED, DISTANT, SHADED, SPLIT, UNSEARCHED
+from readmap.mapping.parameters import REPETITIVE, DIVERGENT, ALT_HIDDEN, SPLIT, UNSEARCHED
 
 MAPQS = 61  # 0 to 60
 
@@ -21,7 +21,7 @@ PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
 )
 
 #: What the reads of a pass are counted by, after why it takes them.
-TAKEN = {UNSEARCHED: "searched", CROWDED: "crowded", DISTANT: "distant", SHADED: "shaded", SPLIT: "split"}
+PASS_COUNTERS = {UNSEARCHED: "searched", REPETITIVE: "crowded", DIVERGENT: "distant", ALT_HIDDEN: "shaded", SPLIT: "split"}
 
 
 @dataclass

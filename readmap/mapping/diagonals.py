@@ -16,7 +16,7 @@ from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import Seeds
 from readmap.reads.length_order import WORD_BASES
 
-KEPT = constant("mapping/diagonals.cuh", "KEPT")
+MAX_DIAGONALS = constant("mapping/diagonals.cuh", "MAX_DIAGONALS")
 DIAGONAL = row_dtype("mapping/diagonals.cuh", "Diagonal")
 DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 
@@ -25,10 +25,10 @@ _FIND = Kernel("mapping/diagonals", "find_diagonals")
 
 @dataclass(frozen=True)
 class Diagonals:
-    """The best diagonals of the selected reads: KEPT rows a read, of which the first `counts` are valid, best first.
+    """The best diagonals of the selected reads: MAX_DIAGONALS rows a read, of which the first `counts` are valid, best first.
 
     Attributes:
-        rows: int64 [selected * KEPT, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
+        rows: int64 [selected * MAX_DIAGONALS, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
         counts: int32 [selected].
         unexamined: int32 [selected], longest prefix that an unexamined suffix shares with a seed, 0 if all were
             examined.
@@ -41,7 +41,7 @@ class Diagonals:
     @classmethod
     def empty(cls, reads: int, backend: Backend) -> Diagonals:
         """Allocate the diagonals of `reads` reads, with no unexamined suffixes."""
-        rows, counts = backend.empty((reads * KEPT, DIAGONAL_WORDS), np.int64), backend.empty(reads, np.int32)
+        rows, counts = backend.empty((reads * MAX_DIAGONALS, DIAGONAL_WORDS), np.int64), backend.empty(reads, np.int32)
         return cls(rows, counts, backend.full(reads, 0, np.int32))
 
 
@@ -51,8 +51,8 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
     The SPLIT pass uses only seeds in the part of the read that its placement leaves uncovered.
     """
     backend, queries, placements = context.backend, batch.queries, batch.placements
-    if selection.effort.takes == SPLIT:
-        begins, ends = placements.part_begins, placements.part_ends
+    if selection.search_pass.takes == SPLIT:
+        begins, ends = placements.uncovered_starts, placements.uncovered_ends
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
     found = Diagonals.empty(len(selection.slots.numbers), backend)
@@ -62,16 +62,16 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         context,
         seeds=seeds,
         selected=selection.slots.numbers,
-        part_begins=begins,
-        part_ends=ends,
+        uncovered_starts=begins,
+        uncovered_ends=ends,
         found=found,
-        shortest_seed=selection.effort.shortest_seed,
-        neighbours=selection.effort.neighbours,
+        min_seed_bases=selection.search_pass.min_seed_bases,
+        neighbours=selection.search_pass.neighbours,
     )
     return found
 
 
-def order_by_place(strands: Array, places: Array, batch: Batch, context: Context) -> Array:
+def order_by_position(strands: Array, places: Array, batch: Batch, context: Context) -> Array:
     """Return the uint32 permutation that sorts diagonals by read, orientation and position; the sort is stable.
 
     strands: uint64, 2 * read index + orientation. places: uint64, diagonal + length of the longest read, so never

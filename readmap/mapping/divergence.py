@@ -18,7 +18,7 @@ _MEASURE = Kernel("mapping/divergence", "measure_divergence")
 WEIGHT = 250
 
 #: Bounds of the estimate, in bases per difference.
-MOST_BASES, LEAST_BASES = 2_000, 20
+MAX_BASES_PER_DIFFERENCE, MIN_BASES_PER_DIFFERENCE = 2_000, 20
 
 #: Fixed-point unit of the kernel's error counts: one certain sequencing error.
 ONE_ERROR = 1 << 24
@@ -41,4 +41,4 @@ def bases_per_variant(tallies: NDArray[Any]) -> int:
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)
     believed = (bases + WEIGHT * BASES_PER_VARIANT) / (real + WEIGHT)
-    return int(min(max(believed, LEAST_BASES), MOST_BASES))
+    return int(min(max(believed, MIN_BASES_PER_DIFFERENCE), MAX_BASES_PER_DIFFERENCE))

@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import list_marked
 from readmap.backend.sizes import Count, Listed
 from readmap.backend.tables import Table
-from readmap.mapping.batch import WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.record_plan import RecordPlan
 
@@ -86,7 +86,7 @@ def _count_tasks(
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
     kinds = len(BANDS) if batch.queries.longest > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
-    at_most = [most * WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
+    at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
     sizes, ends = batch.ledger.sizes("scored", slots, at_most, lanes), backend.prefix_sums(counts)
     if sizes.rooms is None:
         lasts = backend.lasts((ends, len(BANDS)))

@@ -16,14 +16,14 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed, known, most_of
 from readmap.backend.sorting import sort_pairs
-from readmap.mapping.batch import WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
 from readmap.mapping.extension import score_windows
-from readmap.mapping.inserts import Inserts
+from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.matches import SeedMatches, by_read, find_matches
 from readmap.mapping.placement import choose_windows
-from readmap.mapping.windows import add_diagonals
+from readmap.mapping.windows import add_windows
 
 _DOUBTFUL, _MATES = Kernel("mapping/fragments", "find_doubtful"), Kernel("mapping/fragments", "list_mates")
 _JOIN = Kernel("mapping/fragments", "join_places")
@@ -35,7 +35,7 @@ _END_BITS = constant("mapping/fragments.cu", "END_BITS")
 STRIDE = 8
 
 #: Maximum of matches a read; above it the repeat is so large that its fragments cannot be told apart.
-MOST_MATCHES = 1 << 14
+MAX_MATCHES = 1 << 14
 
 #: Device memory a match may need: a count, its prefix sum, and two keys with their losses.
 MATCH_BYTES = 40
@@ -63,7 +63,7 @@ class Places:
     place_count: int
 
 
-def join_mates(inserts: Inserts, batch: Batch, context: Context) -> Array:
+def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Array:
     """Add windows of the best fragments to mates that both have more placements than windows.
 
     Returns int32 [pairs]: phred of all fragments that got no windows, APART if the placements of the pair were not
@@ -85,7 +85,7 @@ def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[List
     mates: records, mates next to each other.
     """
     backend = context.backend
-    most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MOST_MATCHES)
+    most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
     matches = _matches(mates, most, batch, context)
     if most_of(matches.total) <= most:
         yield mates, matches
@@ -104,14 +104,14 @@ def _matches(mates: Listed, fitting: int, batch: Batch, context: Context) -> See
     """Return the seed matches of the mates; fitting: number of matches that fit into memory."""
     slots = context.backend.empty(len(mates.numbers), np.int32)
     batch.launch(_MATES, mates.count, context, mates=mates.numbers, slots=slots)
-    return find_matches(replace(mates, numbers=slots), STRIDE, batch, context, fitting, MOST_MATCHES)
+    return find_matches(replace(mates, numbers=slots), STRIDE, batch, context, fitting, MAX_MATCHES)
 
 
 def _join(
     mates: Listed,
     matches: SeedMatches,
     rests: Array,
-    inserts: Inserts,
+    inserts: InsertSizeTable,
     batch: Batch,
     context: Context,
 ) -> None:
@@ -120,7 +120,7 @@ def _join(
     places = _list_places(matches, slots, batch, context)
     given = {"inserts": inserts, "places": places, "mates": mates.numbers, "found": found, "rests": rests}
     batch.launch(_JOIN, mates.count, context, **given)
-    add_diagonals(slots, found, WINDOWS, batch, context)
+    add_windows(slots, found, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)
 

@@ -19,24 +19,24 @@ from readmap.errors import UsageError
 DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("mapping/pairs.cuh", name)))
 
 #: Direction of a pair with a mate whose placement is not confident.
-UNSURE = constant("mapping/pairs.cuh", "UNSURE")
+UNCERTAIN = constant("mapping/pairs.cuh", "UNCERTAIN")
 
 #: Minimum of pairs, and of their share among all confidently placed pairs, to accept a direction. The limits and the
 #: quartile rule below are those of bwa mem (mem_pestat). Mates placed by chance are mostly too far apart to count.
-LEAST_PAIRS = 10
-LEAST_SHARE = 0.05
+MIN_PAIRS = 10
+MIN_SHARE = 0.05
 
 #: Longer fragments are neither measured nor expected.
-LONGEST = constant("mapping/pairs.cuh", "LONGEST_INSERT")
+LONGEST = constant("mapping/pairs.cuh", "MAX_INSERT_SIZE")
 
 #: Maximum interquartile range. Random pairs have uniform sizes, with a range of LONGEST / 2; above half of that the
 #: sizes belong to no library, whose standard deviation would exceed 1,850.
-MOST_SPREAD = LONGEST // 4
+MAX_QUARTILE_RANGE = LONGEST // 4
 OUTLIER, MAPPING = 2.0, 3.0
-MOST_DEVIATIONS = 4.0
+MAX_DEVIATIONS = 4.0
 
 #: Maximum penalty in phred, at the edge of a distribution.
-RAREST = 60
+MAX_SIZE_PENALTY = 60
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class InsertSize:
 
 
 @dataclass(frozen=True)
-class Inserts:
-    """Insert-size distributions of a library on a device, as struct Inserts of kernels/mapping/pairs.cuh reads them.
+class InsertSizeTable:
+    """Insert-size distributions of a library on a device, as struct InsertSizeTable of kernels/mapping/pairs.cuh reads them.
 
     Attributes:
         sizes: the distributions; directions that the library lacks are missing.
@@ -78,7 +78,7 @@ class Inserts:
     penalties: Array
 
 
-def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
+def to_device(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
     """Copy the distributions to the device."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
@@ -88,7 +88,7 @@ def to_device(sizes: Sequence[InsertSize], backend: Backend) -> Inserts:
         lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
         penalties += _penalties(size)
     arrays = (lows, highs, offsets, np.array(penalties or [0], np.uint8))
-    return Inserts(tuple(sizes), *(backend.to_device(array) for array in arrays))
+    return InsertSizeTable(tuple(sizes), *(backend.to_device(array) for array in arrays))
 
 
 @functools.cache
@@ -100,7 +100,7 @@ def _penalties(size: InsertSize) -> list[int]:
 def _penalty(bases: int, size: InsertSize) -> int:
     """Return the phred of the probability that a fragment is at least this far from the mean."""
     chance = math.erfc(abs(bases - size.mean) / max(size.deviation, 1.0) / math.sqrt(2))
-    return min(round(-10 * math.log10(chance)), RAREST) if chance else RAREST
+    return min(round(-10 * math.log10(chance)), MAX_SIZE_PENALTY) if chance else MAX_SIZE_PENALTY
 
 
 def given_insert_size(
@@ -114,8 +114,8 @@ def given_insert_size(
     if not (0 < mean <= 100_000 and 0 < deviation <= 100_000):
         raise UsageError(f"insert size {mean:g},{deviation:g}: expected a mean and a standard deviation of 1 to 100000")
     low, high = _within(
-        mean - MOST_DEVIATIONS * deviation if least is None else least,
-        mean + MOST_DEVIATIONS * deviation if most is None else most,
+        mean - MAX_DEVIATIONS * deviation if least is None else least,
+        mean + MAX_DEVIATIONS * deviation if most is None else most,
     )
     if not low <= mean <= high:
         raise UsageError(f"insert sizes of {low:,} to {high:,}: expected the mean, {mean:g}, between them")
@@ -130,7 +130,7 @@ def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[I
     pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
-    least = max(LEAST_PAIRS, LEAST_SHARE * int(np.count_nonzero(directions != UNSURE)))
+    least = max(MIN_PAIRS, MIN_SHARE * int(np.count_nonzero(directions != UNCERTAIN)))
     enough = [(name, values) for name, values in zip(DIRECTIONS, found, strict=True) if len(values) >= least]
     return tuple(size for name, values in enough if (size := _distribution(name, values)))
 
@@ -139,7 +139,7 @@ def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
     """Return the distribution of sorted sizes, or None if they spread too far."""
     first, third = (int(values[int(share * len(values) + 0.499)]) for share in (0.25, 0.75))
     spread = third - first
-    if spread > MOST_SPREAD:
+    if spread > MAX_QUARTILE_RANGE:
         return None
     low, high = _within(first - OUTLIER * spread, third + OUTLIER * spread)
     kept = values[(values >= low) & (values <= high)]
@@ -147,8 +147,8 @@ def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
         return None
     mean, deviation = float(kept.mean()), float(kept.std())
     low, high = _within(
-        min(first - MAPPING * spread, mean - MOST_DEVIATIONS * deviation),
-        max(third + MAPPING * spread, mean + MOST_DEVIATIONS * deviation),
+        min(first - MAPPING * spread, mean - MAX_DEVIATIONS * deviation),
+        max(third + MAPPING * spread, mean + MAX_DEVIATIONS * deviation),
     )
     return InsertSize(direction, mean, deviation, low, min(high, LONGEST))
 

@@ -14,8 +14,8 @@ from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.backend.sizes import Count, Listed, most_of
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import DIAGONAL_WORDS, order_by_place
-from readmap.mapping.parameters import dense_seed
+from readmap.mapping.diagonals import DIAGONAL_WORDS, order_by_position
+from readmap.mapping.parameters import dense_seed_bases
 from readmap.mapping.seeds import seed_offsets
 from readmap.reads.queries import Queries
 
@@ -88,7 +88,7 @@ def find_matches(
     back. most: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than this gets none.
     """
     backend, index, numbers = context.backend, context.index, slots.numbers
-    seed_bases = dense_seed(index.suffix_count)
+    seed_bases = dense_seed_bases(index.suffix_count)
     offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
     found = most_of(seeds)
     ranks, counts = backend.empty(found, index.suffixes.dtype), backend.full(found, 0, np.int64)
@@ -158,7 +158,7 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
             first_match=first,
             shift=shift,
         )
-    order = order_by_place(strands, places, batch, context)
+    order = order_by_position(strands, places, batch, context)
     found = Candidates(backend.empty(rows.shape, np.int64), backend.empty(total, np.int32))
     given = {"order": order, "diagonals": rows, "slots": slots}
     backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)

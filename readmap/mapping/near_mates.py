@@ -19,11 +19,11 @@ from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import Diagonals
-from readmap.mapping.divergence import LEAST_BASES
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import to_device
 from readmap.mapping.placement import choose_windows
-from readmap.mapping.windows import join_diagonals
+from readmap.mapping.windows import replace_windows
 
 #: Above this number of diagonals a seed search is faster than trying all of them.
 MAX_MATE_DIAGONALS = 1024
@@ -47,7 +47,7 @@ def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> Non
     searched: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
     """
     backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
-    context = replace(context, sample=Sample(LEAST_BASES))  # the result must not depend on the sample
+    context = replace(context, sample=Sample(MIN_BASES_PER_DIFFERENCE))  # the result must not depend on the sample
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
     sought = batch.ledger.list_marked("beside", roles, _TARGET)
@@ -58,7 +58,7 @@ def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> Non
     diagonals = Diagonals.empty(len(sought.numbers), backend)
     selected = {"inserts": inserts, "selected": sought.numbers}
     batch.launch(_LOOK, sought.count, context, **selected, found=diagonals)
-    join_diagonals(sought, diagonals, batch, context)
+    replace_windows(sought, diagonals, batch, context)
     score_windows(sought, batch, context)
     choose_windows(sought, batch, context)
     settled = backend.full(len(sought.numbers), 0, np.uint8)

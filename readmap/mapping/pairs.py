@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Kernel
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.inserts import Inserts
+from readmap.mapping.inserts import InsertSizeTable
 
 _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pairs", "pair_mates")
 
@@ -16,7 +16,7 @@ _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pa
 def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Return the direction (uint8 [pairs]) and insert size (int32 [pairs]) of each pair, in input order.
 
-    The direction is UNSURE if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is 0
+    The direction is UNCERTAIN if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is 0
     then.
     """
     backend, pairs = context.backend, batch.reads.count // 2
@@ -25,6 +25,6 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
     return backend.to_host(directions), backend.to_host(sizes)
 
 
-def pair_mates(inserts: Inserts, rests: Array, batch: Batch, context: Context) -> None:
+def pair_mates(inserts: InsertSizeTable, rests: Array, batch: Batch, context: Context) -> None:
     """Choose the windows of mates together. rests: the result of `join_mates`."""
     batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, rests=rests)

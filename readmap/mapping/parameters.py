@@ -1,4 +1,4 @@
-"""What a user may set, and the effort that is spent on a read."""
+"""What a user may set, and the search_pass that is spent on a read."""
 
 from __future__ import annotations
 
@@ -180,38 +180,38 @@ class Pairing:
     insert_size: tuple[float, ...] | None = None
 
 
-#: Why a read is searched: enum Unsettled of kernels/search/placement.cuh.
-CROWDED, DISTANT, SPLIT, UNSEARCHED, SHADED = (
-    constant("mapping/placement.cuh", name) for name in ("CROWDED", "DISTANT", "SPLIT", "UNSEARCHED", "SHADED")
+#: Why a read is searched: enum Unresolved of kernels/search/placement.cuh.
+REPETITIVE, DIVERGENT, SPLIT, UNSEARCHED, ALT_HIDDEN = (
+    constant("mapping/placement.cuh", name) for name in ("REPETITIVE", "DIVERGENT", "SPLIT", "UNSEARCHED", "ALT_HIDDEN")
 )
 
 #: Mismatches of the best place found up to which it is not distant.
-SETTLED_DIFFERENCES = 2
+DIVERGENT_DIFFERENCES = 2
 
-SPLIT_WINDOWS = constant("mapping/windows.cuh", "SPLIT_WINDOWS")
+MAX_SPLIT_WINDOWS = constant("mapping/windows.cuh", "MAX_SPLIT_WINDOWS")
 
 
 @dataclass(frozen=True)
-class Effort:
+class SearchPass:
     """How densely a read is searched.
 
     Attributes:
         takes: the reads that are searched so, by why they are unsettled.
         stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
-        least_stride: and never more densely than this.
-        shortest_seed: a common prefix shorter than this is no seed.
+        min_stride: and never more densely than this.
+        min_seed_bases: a common prefix shorter than this is no seed.
         neighbours: suffixes looked at from each position.
     """
 
     takes: int
     stride: int
-    least_stride: int
-    shortest_seed: int
+    min_stride: int
+    min_seed_bases: int
     neighbours: int
 
     def stride_of(self, length: int) -> int:
         """The stride for reads of one length."""
-        return min(max(self.stride * length // 150, self.least_stride), self.stride)
+        return min(max(self.stride * length // 150, self.min_stride), self.stride)
 
 
 def _chance(suffixes: int) -> int:
@@ -219,23 +219,23 @@ def _chance(suffixes: int) -> int:
     return math.ceil(math.log(max(suffixes, 4), 4))
 
 
-def dense_seed(suffixes: int) -> int:
+def dense_seed_bases(suffixes: int) -> int:
     """Bases of the shortest seeds."""
     return min(max(_chance(suffixes) + 2, 10), 19)
 
 
 @functools.cache
-def efforts(suffixes: int, alternates: bool = False) -> tuple[Effort, ...]:
+def search_passes(suffixes: int, alternates: bool = False) -> tuple[SearchPass, ...]:
     """The passes over the reads of a batch; each takes what those before left unsettled.
 
     alternates: whether the reference has ALT contigs. A gene may have hundreds of them, which are all looked at.
     Seeds are as short as chance allows: two or three bases more than one place in the reference needs.
     """
-    sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed(suffixes)
+    sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed_bases(suffixes)
     return (
-        Effort(UNSEARCHED, 12, 3, sparse, 16),
-        Effort(CROWDED, 12, 3, sparse, 64),
-        Effort(DISTANT, 4, 1, dense, 64),
-        *([Effort(SHADED, 4, 1, dense, 1024)] if alternates else []),
-        Effort(SPLIT, 4, 1, dense, 64),
+        SearchPass(UNSEARCHED, 12, 3, sparse, 16),
+        SearchPass(REPETITIVE, 12, 3, sparse, 64),
+        SearchPass(DIVERGENT, 4, 1, dense, 64),
+        *([SearchPass(ALT_HIDDEN, 4, 1, dense, 1024)] if alternates else []),
+        SearchPass(SPLIT, 4, 1, dense, 64),
     )

@@ -15,11 +15,11 @@ from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.mapping.batch import Batch, PartitionSeedTable
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
-from readmap.mapping.divergence import LEAST_BASES
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
-from readmap.mapping.parameters import SETTLED_DIFFERENCES, dense_seed
+from readmap.mapping.parameters import DIVERGENT_DIFFERENCES, dense_seed_bases
 from readmap.mapping.placement import choose_windows
-from readmap.mapping.windows import join_diagonals
+from readmap.mapping.windows import replace_windows
 
 #: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14
@@ -36,15 +36,15 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     Any other placement of a resolved read is 60 phred less likely and changes no MAPQ.
     """
     backend, table = context.backend, _find_pieces(batch, context)
-    settled_deficit = SETTLED_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
-    shared = {"settled_deficit": settled_deficit, "bases_per_variant": LEAST_BASES}
+    divergent_deficit = DIVERGENT_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
+    shared = {"divergent_deficit": divergent_deficit, "bases_per_variant": MIN_BASES_PER_DIFFERENCE}
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
     few = batch.ledger.list_marked("few", verdicts, _FEW_PLACES)
     if few.count:
         diagonals = Diagonals.empty(len(few.numbers), backend)
         batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
-        join_diagonals(few, diagonals, batch, context)
+        replace_windows(few, diagonals, batch, context)
     slots = batch.ledger.list_marked("one or few", verdicts, _ONE_PLACE | _FEW_PLACES)
     if slots.count:
         score_windows(slots, batch, context, long_gaps=True)
@@ -61,6 +61,6 @@ def _find_pieces(batch: Batch, context: Context) -> PartitionSeedTable:
     backend, reads = context.backend, batch.reads.count
     lookups = -(-reads // _TILE) * _TILE * _LOOK_UPS
     places, counts = backend.empty(lookups, context.index.suffixes.dtype), backend.empty(lookups, np.uint8)
-    table = PartitionSeedTable(places=places, counts=counts, least_bases=dense_seed(context.index.suffix_count))
+    table = PartitionSeedTable(places=places, counts=counts, min_bases=dense_seed_bases(context.index.suffix_count))
     batch.launch(_FIND, lookups, context, table=table, reads=reads)
     return table

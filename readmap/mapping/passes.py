@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from readmap.backend.sizes import Listed
 from readmap.mapping.batch import Batch
-from readmap.mapping.counters import TAKEN
-from readmap.mapping.parameters import Effort
+from readmap.mapping.counters import PASS_COUNTERS
+from readmap.mapping.parameters import SearchPass
 
 
 @dataclass(frozen=True)
@@ -18,31 +18,31 @@ class Selection:
     Attributes:
         slots: slots of the reads, not empty as far as the host knows.
         stride: bases between seed positions.
-        effort: the pass.
+        search_pass: the pass.
     """
 
     slots: Listed
     stride: int
-    effort: Effort
+    search_pass: SearchPass
 
 
-def select(effort: Effort, batch: Batch) -> Iterator[Selection]:
+def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
     """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
     steps = batch.queries.steps
-    begin = steps.first_of(effort.shortest_seed)
+    begin = steps.first_of(search_pass.min_seed_bases)
     while begin < steps.count:
         length = steps.length_of(begin)
-        stride = effort.stride_of(length)
-        end = steps.first_of(_next_length(length, stride, effort, steps.longest))
+        stride = search_pass.stride_of(length)
+        end = steps.first_of(_next_length(length, stride, search_pass, steps.longest))
         unsettled = batch.placements.unsettled[begin:end]
-        slots = batch.ledger.list_marked(TAKEN[effort.takes], unsettled, effort.takes, begin, apart=f" every {stride}")
+        slots = batch.ledger.list_marked(PASS_COUNTERS[search_pass.takes], unsettled, search_pass.takes, begin, apart=f" every {stride}")
         if slots.count:
-            yield Selection(slots, stride, effort)
+            yield Selection(slots, stride, search_pass)
         begin = end
 
 
-def _next_length(length: int, stride: int, effort: Effort, longest: int) -> int:
+def _next_length(length: int, stride: int, search_pass: SearchPass, longest: int) -> int:
     """Return the smallest length above `length` with another stride, or longest + 1."""
-    if effort.stride_of(longest) == stride:
+    if search_pass.stride_of(longest) == stride:
         return longest + 1
-    return next(n for n in range(length + 1, longest + 1) if effort.stride_of(n) != stride)
+    return next(n for n in range(length + 1, longest + 1) if search_pass.stride_of(n) != stride)

@@ -13,10 +13,10 @@ from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
 from readmap.mapping.fragments import join_mates
-from readmap.mapping.inserts import Inserts, to_device
+from readmap.mapping.inserts import InsertSizeTable, to_device
 from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_matches
 from readmap.mapping.pairs import pair_mates
-from readmap.mapping.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, efforts
+from readmap.mapping.parameters import DIVERGENT, SPLIT, MAX_SPLIT_WINDOWS, search_passes
 from readmap.mapping.passes import select
 from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
@@ -24,7 +24,7 @@ from readmap.mapping.record_plan import RecordPlan, plan_records, trace_several
 from readmap.mapping.rescues import count_rescued, rescue_mates
 from readmap.mapping.secondaries import add_secondaries
 from readmap.mapping.seeds import find_seeds
-from readmap.mapping.windows import add_diagonals, join_diagonals
+from readmap.mapping.windows import add_windows, replace_windows
 from readmap.reads.parsing import Reads
 
 
@@ -55,16 +55,16 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
 
 def _search_by_seeds(batch: Batch, context: Context) -> None:
-    """Search the unresolved reads by seeds, in passes of increasing effort."""
-    for effort in efforts(context.index.suffix_count, context.index.host.has_alternates):
-        for selection in select(effort, batch):
+    """Search the unresolved reads by seeds, in passes of increasing search_pass."""
+    for search_pass in search_passes(context.index.suffix_count, context.index.host.has_alternates):
+        for selection in select(search_pass, batch):
             seeds = find_seeds(selection, batch, context)
             diagonals = find_diagonals(selection, seeds, batch, context)
-            if effort.takes == SPLIT:
-                add_diagonals(selection.slots, diagonals, SPLIT_WINDOWS, batch, context)
+            if search_pass.takes == SPLIT:
+                add_windows(selection.slots, diagonals, MAX_SPLIT_WINDOWS, batch, context)
             else:
-                join_diagonals(selection.slots, diagonals, batch, context)
-            score_windows(selection.slots, batch, context, long_gaps=effort.takes in (DISTANT, SPLIT))
+                replace_windows(selection.slots, diagonals, batch, context)
+            score_windows(selection.slots, batch, context, long_gaps=search_pass.takes in (DIVERGENT, SPLIT))
             choose_windows(selection.slots, batch, context)
 
 
@@ -90,12 +90,12 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
         yield part, _align_all(matches, inserts, part, context)
 
 
-def _align(plan: RecordPlan, inserts: Inserts, batch: Batch, context: Context) -> Alignments:
+def _align(plan: RecordPlan, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
     extensions = trace_alignments(plan, batch, context)
     return measure_alignments(plan, extensions, inserts, batch, context)
 
 
-def _align_all(matches: SeedMatches, inserts: Inserts, batch: Batch, context: Context) -> Alignments:
+def _align_all(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
     """Return the alignments with all secondary ones.
 
     The secondary alignments of a read depend on which of its split segments turn out to be alignments, so a read with

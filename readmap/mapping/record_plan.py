@@ -9,7 +9,7 @@ from readmap.backend.compilation.declarations import row_dtype
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import order_by_place
+from readmap.mapping.diagonals import order_by_position
 
 _COUNT, _LIST = Kernel("mapping/record_plan", "count_entries"), Kernel("mapping/record_plan", "list_entries")
 _TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "trace_several"), Kernel("mapping/record_plan", "key_reported")
@@ -60,7 +60,7 @@ class Reported(Table, struct="mapping/record_plan.cu:Reported"):
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
         keys = {"strands": strands, "diagonals": diagonals, "shift": shift}
         batch.launch(_KEY, count, context, places=places, reported=numbers, **keys)
-        order = order_by_place(strands, diagonals, batch, context)
+        order = order_by_position(strands, diagonals, batch, context)
         return cls(places=places, numbers=numbers, order=order, count=count)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from readmap.backend import Array, Kernel
 from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.backend.sizes import Listed
-from readmap.mapping.batch import WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
 from readmap.mapping.extension import score_windows
-from readmap.mapping.inserts import Inserts
+from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.placement import choose_windows
-from readmap.mapping.windows import add_diagonals
+from readmap.mapping.windows import add_windows
 
 _LIST, _RESCUE = Kernel("mapping/rescues", "list_rescues"), Kernel("mapping/rescues", "rescue_mates")
 _MARK = Kernel("mapping/rescues", "mark_rescued")
@@ -34,7 +34,7 @@ class Rescues:
     window_counts: Array
 
 
-def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | None:
+def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Rescues | None:
     """Search mates at the positions their partners predict, and choose their windows again.
 
     Returns None if no mate needs a rescue.
@@ -57,7 +57,7 @@ def rescue_mates(inserts: Inserts, batch: Batch, context: Context) -> Rescues | 
         found=diagonals,
         window_counts=rescues.window_counts,
     )
-    add_diagonals(slots, diagonals, WINDOWS, batch, context)
+    add_windows(slots, diagonals, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)
     return rescues

@@ -48,11 +48,11 @@ def seed_offsets(slots: Listed, seed_bases: int, stride: int, batch: Batch, cont
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     """Return the seeds of the selected reads."""
-    backend, shortest, stride = context.backend, selection.effort.shortest_seed, selection.stride
+    backend, shortest, stride = context.backend, selection.search_pass.min_seed_bases, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     most = most_of(total)
     ranks = backend.empty(most, context.index.suffixes.dtype)
     seeds = Seeds(offsets, ranks, backend.empty(most, np.uint16), backend.empty(most, np.uint16), stride)
     selected = {"selected": selection.slots.numbers, "selected_count": len(selection.slots.numbers)}
-    batch.launch(_FIND, total, context, seeds=seeds, shortest_seed=shortest, **selected)
+    batch.launch(_FIND, total, context, seeds=seeds, min_seed_bases=shortest, **selected)
     return seeds

@@ -10,16 +10,16 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
 
 _COUNT = Kernel("mapping/windows", "count_windows")
-_COUNTED_TOGETHER = constant("mapping/windows.cu", "COUNTED_TOGETHER")
-_JOIN, _ADD = Kernel("mapping/windows", "join_diagonals"), Kernel("mapping/windows", "add_diagonals")
+_READS_PER_BLOCK = constant("mapping/windows.cu", "READS_PER_BLOCK")
+_JOIN, _ADD = Kernel("mapping/windows", "replace_windows"), Kernel("mapping/windows", "add_windows")
 
 
-def join_diagonals(slots: Listed, diagonals: Diagonals, batch: Batch, context: Context) -> None:
+def replace_windows(slots: Listed, diagonals: Diagonals, batch: Batch, context: Context) -> None:
     """Replace the windows of the slots by the windows of their diagonals."""
     batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
 
 
-def add_diagonals(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
+def add_windows(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
     """Append the windows of further diagonals to the windows of the slots, up to `most` windows a read."""
     batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, most=most)
 
@@ -27,4 +27,4 @@ def add_diagonals(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, 
 def count_windows(batch: Batch, context: Context) -> None:
     """Add the number of windows of all reads to the device counter."""
     reads, total = batch.reads.count, batch.ledger.total("windows")
-    batch.launch(_COUNT, -(-reads // _COUNTED_TOGETHER), context, counts=batch.windows.counts, total=total, reads=reads)
+    batch.launch(_COUNT, -(-reads // _READS_PER_BLOCK), context, counts=batch.windows.counts, total=total, reads=reads)

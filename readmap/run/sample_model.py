@@ -10,7 +10,7 @@ from typing import Any
 
 from readmap.errors import DataError, UsageError
 from readmap.mapping.context import Sample
-from readmap.mapping.divergence import LEAST_BASES, MOST_BASES
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE
 from readmap.mapping.inserts import DIRECTIONS, InsertSize
 from readmap.mapping.parameters import Scoring
 
@@ -72,7 +72,7 @@ def read_sample_model(path: str, scoring: Scoring, reference: str) -> SampleMode
         known = record["format"], record["reference"], record["scoring"]
         variants, libraries = record["bases_a_difference"], record["libraries"]
         learnt = SampleModel(variants, {name: _sizes(own) for name, own in libraries.items()})
-        if variants is not None and not LEAST_BASES <= operator.index(variants) <= MOST_BASES:
+        if variants is not None and not MIN_BASES_PER_DIFFERENCE <= operator.index(variants) <= MAX_BASES_PER_DIFFERENCE:
             raise ValueError(variants)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise DataError(f"{path}: expected a file that readmap learn has written") from None

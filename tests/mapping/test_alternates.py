@@ -36,18 +36,18 @@ from readmap.backend.sizes import Listed
 from readmap.formats.sam import Form
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import WINDOW, WINDOWS
+from readmap.mapping.batch import WINDOW, MAX_WINDOWS
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
-from readmap.mapping.parameters import DISTANT, Effort, Reporting, Scoring
+from readmap.mapping.parameters import DIVERGENT, SearchPass, Reporting, Scoring
 from readmap.mapping.passes import Selection
 from readmap.mapping.records import Style
 from readmap.mapping.seeds import find_seeds
-from readmap.mapping.windows import join_diagonals
+from readmap.mapping.windows import replace_windows
 from readmap.reads.chunks import PairLayout
 
-KEPT = constant("mapping/diagonals.cuh", "KEPT")
-FOUND_WINDOWS = constant("mapping/windows.cuh", "FOUND_WINDOWS")
+MAX_DIAGONALS = constant("mapping/diagonals.cuh", "MAX_DIAGONALS")
+MAX_SEED_WINDOWS = constant("mapping/windows.cuh", "MAX_SEED_WINDOWS")
 SUPPLEMENTARY, SECONDARY = 0x800, 0x100
 
 
@@ -351,15 +351,15 @@ def test_places_on_no_alt_contig_keep_their_room(backends: str, own: int, versio
     backend = open_backend(backends)
     index = index_of(contigs, alternates=[name for name in contigs if name != "one"])
     context = Context(index.to_device(backend), backend)
-    effort = Effort(DISTANT, 4, 4, 10, 10_000)
-    kept, windows = found_of(unit, context, effort)
+    search_pass = SearchPass(DIVERGENT, 4, 4, 10, 10_000)
+    kept, windows = found_of(unit, context, search_pass)
     scores = [
         (int(score), is_alternate)
         for is_alternate, chosen in ((0, copies[:own]), (1, copies[own:]))
         for score in (local_score(unit, copy, dataclasses.replace(Scoring(), gap_open=1000)) for copy in chosen)
     ]
-    assert len(kept) >= min(KEPT, own + versions)
-    for found, most in ((kept, KEPT), (windows, FOUND_WINDOWS)):
+    assert len(kept) >= min(MAX_DIAGONALS, own + versions)
+    for found, most in ((kept, MAX_DIAGONALS), (windows, MAX_SEED_WINDOWS)):
         assert own + versions <= most or int(sum(found["alternate"])) <= max(most // 2, most - own)
     best = sorted((score for score, is_alternate in scores if not is_alternate), reverse=True)
     whole = [int(row["score"]) for row in kept if not row["alternate"] and row["end"] - row["begin"] > 60]
@@ -368,15 +368,15 @@ def test_places_on_no_alt_contig_keep_their_room(backends: str, own: int, versio
     assert keys == sorted(keys)
 
 
-def found_of(read: str, context: Context, effort: Effort) -> tuple[np.ndarray, np.ndarray]:
+def found_of(read: str, context: Context, search_pass: SearchPass) -> tuple[np.ndarray, np.ndarray]:
     """The diagonals and the windows of a read."""
     host = context.backend.to_host
     batch = batch_of([read], context)
-    selection = Selection(Listed.of(batch.queries.slot_of), effort.stride, effort)
+    selection = Selection(Listed.of(batch.queries.slot_of), search_pass.stride, search_pass)
     diagonals = find_diagonals(selection, find_seeds(selection, batch, context), batch, context)
-    join_diagonals(selection.slots, diagonals, batch, context)
-    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)[0, : host(diagonals.counts)[0]]
-    return kept, host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)[0, : host(batch.windows.counts)[0]]
+    replace_windows(selection.slots, diagonals, batch, context)
+    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)[0, : host(diagonals.counts)[0]]
+    return kept, host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)[0, : host(batch.windows.counts)[0]]
 
 
 @pytest.mark.skipif(shutil.which("bwa") is None, reason="bwa is not installed")

@@ -13,13 +13,13 @@ from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
-from readmap.mapping.batch import WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Sample
-from readmap.mapping.parameters import CROWDED, DISTANT, SETTLED_DIFFERENCES, SPLIT, Scoring
+from readmap.mapping.parameters import REPETITIVE, DIVERGENT, DIVERGENT_DIFFERENCES, SPLIT, Scoring
 from readmap.mapping.placement import choose_windows
 
 NO_QUALITY, RELIABLE = (constant("mapping/mapping_quality.cuh", name) for name in ("NO_QUALITY", "RELIABLE"))
-CROWD_SHARE, NEAR = (constant("mapping/placement.cu", name) for name in ("CROWD_SHARE", "NEAR"))
+REPETITIVE_SHARE, NEAR = (constant("mapping/placement.cu", name) for name in ("REPETITIVE_SHARE", "NEAR"))
 
 RANDOM = random.Random(131)
 REPEAT = random_bases(RANDOM, 300)
@@ -70,7 +70,7 @@ def draw_windows(bench: Bench, generator: random.Random, read: str, source: tupl
     length, flipped = len(read), canonical(read) != clean(read)
     top = length - 5 * below(generator, 5)
     windows: list[Window] = []
-    for number in range((1, 2, 5, WINDOWS)[below(generator, 4)]):
+    for number in range((1, 2, 5, MAX_WINDOWS)[below(generator, 4)]):
         contig, start, reverse = source
         if number:
             contig, start, reverse = below(generator, len(CONTIGS)), 0, bool(below(generator, 2))
@@ -86,9 +86,9 @@ def draw_windows(bench: Bench, generator: random.Random, read: str, source: tupl
         made = Window(place, orientation, score, ungapped, begin, end, *cover, *spread, band, 0)
         windows.append(made)
         shifted = begin + start + 3 < len(CONTIGS[contig]) and end + start + 3 <= len(CONTIGS[contig])
-        if shifted and below(generator, 3) == 0 and len(windows) < WINDOWS:
+        if shifted and below(generator, 3) == 0 and len(windows) < MAX_WINDOWS:
             windows.append(dataclasses.replace(made, diagonal=place + 3, ungapped=score - 7))
-    return windows[:WINDOWS]
+    return windows[:MAX_WINDOWS]
 
 
 def doubtful(windows: list[Window], generator: random.Random, least: int) -> list[Window]:
@@ -113,7 +113,7 @@ def draw_reads(
         windows.append(draw_windows(bench, generator, bases, (contig, start, reverse)) if number % 20 else [])
         if number % 20 == 1:
             windows[-1] = doubtful(windows[-1], generator, scoring.min_score)
-        unexamined.append((0, 0, 0, below(generator, length), -(-length // CROWD_SHARE))[below(generator, 5)])
+        unexamined.append((0, 0, 0, below(generator, length), -(-length // REPETITIVE_SHARE))[below(generator, 5)])
     chosen = [0 if own else -1 for own in windows]
     bases = [read.bases for read in reads]
     qualities = [read.quality or "" for read in reads] if with_qualities else None
@@ -163,9 +163,9 @@ def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) 
     span, lost = best.span(mate.length), scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
     part = max((span.stop, mate.length), (0, span.start), key=lambda rest: rest[1] - rest[0])
     split = min((part[1] - part[0]) * scoring.match, lost) >= scoring.min_score
-    crowded = unexamined * CROWD_SHARE >= mate.length
-    distant = lost > SETTLED_DIFFERENCES * (scoring.match + scoring.mismatch)
-    assert placed.unsettled == CROWDED * crowded + DISTANT * distant + SPLIT * split
+    crowded = unexamined * REPETITIVE_SHARE >= mate.length
+    distant = lost > DIVERGENT_DIFFERENCES * (scoring.match + scoring.mismatch)
+    assert placed.unsettled == REPETITIVE * crowded + DIVERGENT * distant + SPLIT * split
     assert placed.part == (part if split else (0, mate.length))
 
 
@@ -209,9 +209,9 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     backend, placements = bench.backend, world.batch.placements
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_variant))
     choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, context)
-    names = ("chosen", "seconds", "mapqs", "variants", "unsettled", "part_begins", "part_ends")
+    names = ("chosen", "seconds", "mapqs", "variants", "unsettled", "uncovered_starts", "uncovered_ends")
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
-    by_slot = backend.to_host(placements.deficits).reshape(-1, WINDOWS)
+    by_slot = backend.to_host(placements.deficits).reshape(-1, MAX_WINDOWS)
     deficits = by_slot[backend.to_host(world.batch.queries.slot_of)].tolist()
     found = [
         Placed(*row[:5], row[5:], own[: len(mate.windows)])
@@ -220,7 +220,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     unexamined, compared = bench.by_read(world, world.batch.windows.unexamined), 0
     for read, mate, placed, crowd in zip(reads, world.mates, found, unexamined, strict=True):
         if not mate.windows:
-            assert (placed.chosen, placed.mapq, placed.unsettled, placed.part) == (-1, 0, DISTANT, (0, mate.length))
+            assert (placed.chosen, placed.mapq, placed.unsettled, placed.part) == (-1, 0, DIVERGENT, (0, mate.length))
             continue
         shown = read if with_qualities else dataclasses.replace(read, quality=None)
         check_choice(mate, placed, scoring)
@@ -229,7 +229,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         compared += check_deficits(bench, shown, mate, placed, bases_per_variant, scoring)
     assert compared > 20
     assert sum(NO_DEFICIT in placed.deficits for placed in found) > 20
-    assert {bit for placed in found for bit in (CROWDED, DISTANT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}
+    assert {bit for placed in found for bit in (REPETITIVE, DIVERGENT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}
     assert len({placed.variant for placed in found}) > 5
     assert sum(placed.chosen > 0 for placed in found) > 50
     chosen = [

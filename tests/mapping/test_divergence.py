@@ -15,7 +15,7 @@ from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import Batch
-from readmap.mapping.divergence import LEAST_BASES, MOST_BASES, ONE_ERROR, bases_per_variant, measure_divergence
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE, ONE_ERROR, bases_per_variant, measure_divergence
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import BASES_PER_VARIANT
 from readmap.mapping.pipeline import search_reads
@@ -23,7 +23,7 @@ from readmap.run import sample as sample_of_reads
 from readmap.run.sample import PAIRS, READS, Observed, enough, have_pairs, learn, observe
 
 RELIABLE = constant("mapping/mapping_quality.cuh", "RELIABLE")
-CERTAIN = constant("mapping/divergence.cu", "CERTAIN")
+CERTAIN_MAPQ = constant("mapping/divergence.cu", "CERTAIN_MAPQ")
 RANDOM = random.Random(171)
 CONTIGS = [random_bases(RANDOM, 900, "ACGT" * 20 + "N"), random_bases(RANDOM, 400)]
 
@@ -47,7 +47,7 @@ class Case:
 
     def expected(self) -> tuple[int, int, float]:
         """Bases, differences and the errors that qualities promise, base by base along the contig."""
-        if self.gapped or self.mapq < CERTAIN:
+        if self.gapped or self.mapq < CERTAIN_MAPQ:
             return 0, 0, 0
         bases, phreds = clean(self.read.bases), [ord(letter) - 33 for letter in self.read.quality or ""]
         if self.reverse:
@@ -71,7 +71,7 @@ def draw_case(generator: random.Random) -> Case:
     end = length - (below(generator, 10) if below(generator, 3) == 0 else 0)
     read = Read("r", reverse_complement(bases) if reverse else bases, quality)
     return Case(
-        read, contig, start, reverse, (begin, end), below(generator, 6) == 0, CERTAIN - (below(generator, 4) == 3)
+        read, contig, start, reverse, (begin, end), below(generator, 6) == 0, CERTAIN_MAPQ - (below(generator, 4) == 3)
     )
 
 
@@ -113,8 +113,8 @@ def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
         (10_000_000, 10_000, 0, 985),  # (10,000,000 + 100,000) / (10,000 + 250)
         (10_000_000, 15_000, 5_000, 985),
         (10_000_000, 50_000, 0, 200),
-        (10_000_000, 900, 1_000, MOST_BASES),
-        (1_000_000, 200_000, 0, LEAST_BASES),
+        (10_000_000, 900, 1_000, MAX_BASES_PER_DIFFERENCE),
+        (1_000_000, 200_000, 0, MIN_BASES_PER_DIFFERENCE),
         (15_000, 15, 0, 433),  # a hundred reads show little
     ],
 )

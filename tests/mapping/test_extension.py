@@ -27,7 +27,7 @@ from oracles.places import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
-from readmap.mapping.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments
 from readmap.mapping.parameters import Scoring
@@ -122,7 +122,7 @@ class Bench(window_bench.Bench):
         """One window a read, of the score given and not yet aligned, at the rank (number of the task) % 3."""
         batch = batch_of([task.read for task in tasks], self.context)
         flags = self.backend.to_host(batch.queries.flags)
-        rows = np.zeros(len(tasks) * WINDOWS, WINDOW)
+        rows = np.zeros(len(tasks) * MAX_WINDOWS, WINDOW)
         counts = np.zeros(len(tasks), np.int32)
         for slot, record in enumerate(self.backend.to_host(batch.queries.order).tolist()):
             task, rank = tasks[record], record % 3
@@ -130,7 +130,7 @@ class Bench(window_bench.Bench):
             begin, end = task.segment or (max(0, -task.diagonal), len(task.read))
             assert 0 <= task.diagonal + begin < len(contig)
             orientation = int(flags[slot] & READ_FLIPPED) ^ task.reverse
-            rows[slot * WINDOWS + rank] = (
+            rows[slot * MAX_WINDOWS + rank] = (
                 *(task.diagonal + self.starts[task.contig], score, score, begin, end, task.low, task.high),
                 *(orientation, 0, -KINDS[task.band], begin, end),
             )
@@ -143,8 +143,8 @@ class Bench(window_bench.Bench):
         batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
 
     def rows(self, batch: Batch) -> Any:
-        """[reads, WINDOWS], a copy."""
-        return self.backend.to_host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS).copy()
+        """[reads, MAX_WINDOWS], a copy."""
+        return self.backend.to_host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS).copy()
 
     def rows_of(self, batch: Batch) -> list[Any]:
         """The tasks' windows in the order of the tasks."""

@@ -13,27 +13,27 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, reverse_complement, segment, text_of
-from oracles.places import FOUND_WINDOWS, NO_DEFICIT, End, chance, fragment, joint_loss, phred
+from oracles.places import MAX_SEED_WINDOWS, NO_DEFICIT, End, chance, fragment, joint_loss, phred
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
 from readmap.mapping import fragments
-from readmap.mapping.batch import WINDOW, WINDOWS
-from readmap.mapping.diagonals import DIAGONAL, KEPT
+from readmap.mapping.batch import WINDOW, MAX_WINDOWS
+from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import APART, STRIDE, Places, join_mates
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.mapping.matches import find_matches
 from readmap.mapping.pairs import pair_mates
-from readmap.mapping.parameters import Scoring, dense_seed
+from readmap.mapping.parameters import Scoring, dense_seed_bases
 from readmap.mapping.pipeline import search_reads
 from readmap.mapping.rescues import rescue_mates
 
-BEST_FRAGMENTS, MOST_FRAGMENTS, END_BITS = (
-    constant("mapping/fragments.cu", name) for name in ("BEST_FRAGMENTS", "MOST_FRAGMENTS", "END_BITS")
+KEPT_FRAGMENTS, MAX_FRAGMENTS, END_BITS = (
+    constant("mapping/fragments.cu", name) for name in ("KEPT_FRAGMENTS", "MAX_FRAGMENTS", "END_BITS")
 )
 NEGLIGIBLE = constant("mapping/mapping_quality.cuh", "NEGLIGIBLE")
-DROP, UNPAIRED = constant("mapping/ungapped.cuh", "DROP"), Scoring().unpaired_deficit
+X_DROP, UNPAIRED = constant("mapping/ungapped.cuh", "X_DROP"), Scoring().unpaired_deficit
 FR = [InsertSize("FR", 300, 40, 140, 460)]
 FITTING = 1 << 20  # matches
 ALL = [InsertSize(name, 220, 50, 20, 420) for name in DIRECTIONS]
@@ -46,7 +46,7 @@ def key_of(read: int, end: End, length: int) -> int:
 # Which pairs.
 
 
-@pytest.mark.parametrize("counts", [(FOUND_WINDOWS, FOUND_WINDOWS), (FOUND_WINDOWS, FOUND_WINDOWS - 1)])
+@pytest.mark.parametrize("counts", [(MAX_SEED_WINDOWS, MAX_SEED_WINDOWS), (MAX_SEED_WINDOWS, MAX_SEED_WINDOWS - 1)])
 @pytest.mark.parametrize("losses", [(0, 0), (NEGLIGIBLE - 1, 0), (NEGLIGIBLE, 0), (30, 30), (40, 19), (3, 99)])
 def test_when_places_are_joined(
     backends: str, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, int], losses: tuple[int, int]
@@ -65,7 +65,7 @@ def test_when_places_are_joined(
     monkeypatch.setattr(fragments, "_parts", lambda *arguments: given.append(arguments) or [])
     rests = join_mates(to_device(FR, bench.backend), world.batch, bench.context)
     assert bench.backend.to_host(rests).tolist() == [APART]
-    assert len(given) == (min(counts) >= FOUND_WINDOWS and sum(losses) < NEGLIGIBLE)
+    assert len(given) == (min(counts) >= MAX_SEED_WINDOWS and sum(losses) < NEGLIGIBLE)
 
 
 # Places.
@@ -89,7 +89,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     keys, losses = host(places.keys), host(places.losses)
     assert places.place_count == len(keys) > 15
     assert (np.diff(keys.astype(np.int64)) >= 0).all()
-    text, seed, expected = text_of(contigs), dense_seed(bench.context.index.suffix_count), set()
+    text, seed, expected = text_of(contigs), dense_seed_bases(bench.context.index.suffix_count), set()
     for number, (read, variant) in enumerate(zip(reads, (20, 33), strict=True)):
         for orientation, bases in enumerate((canonical(read), reverse_complement(canonical(read)))):
             reverse = bool(orientation) != (canonical(read) != clean(read))
@@ -98,7 +98,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
                     diagonal = match.start() - position
                     contig = max(c for c, start in enumerate(bench.starts[:-1]) if start <= match.start())
                     laid = bases, contigs[contig], diagonal - bench.starts[contig], position, position + seed
-                    score, *_ = segment(*laid, DROP, scoring)
+                    score, *_ = segment(*laid, X_DROP, scoring)
                     loss = max((length - score) * variant // (scoring.match + scoring.mismatch), 0)
                     end = diagonal + (length if reverse else 0), reverse
                     if loss < UNPAIRED and 2 * score >= scoring.min_score + 7:
@@ -117,7 +117,7 @@ def joined(
     on_device, given = bench.backend.to_device, list[Any]()
     held = Places(on_device(keys.astype(np.uint64)), on_device(losses.astype(np.uint32)), len(keys))
     patch.setattr(fragments, "_list_places", lambda *_: held)
-    patch.setattr(fragments, "add_diagonals", lambda *arguments: given.append(arguments))
+    patch.setattr(fragments, "add_windows", lambda *arguments: given.append(arguments))
     patch.setattr(fragments, "score_windows", lambda *_: None)
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
@@ -128,7 +128,7 @@ def joined(
     fragments._join(mates, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected.numbers), host(slots))
-    rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, KEPT), host(found.counts)
+    rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS), host(found.counts)
     named = [
         {(bool(row["orientation"]), int(row["diagonal"])) for row in own[:n]}
         for own, n in zip(rows, counts, strict=True)
@@ -173,13 +173,13 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
             assert rest == APART
             assert not named[2 * pair] | named[2 * pair + 1]
             continue
-        seen += len(costs) > BEST_FRAGMENTS
-        last = costs[min(BEST_FRAGMENTS, len(costs)) - 1][0]
+        seen += len(costs) > KEPT_FRAGMENTS
+        last = costs[min(KEPT_FRAGMENTS, len(costs)) - 1][0]
         for side in range(2):
             sure = {cost[1 + side] for cost in costs if cost[0] < last}
             assert sure <= named[2 * pair + side] <= {cost[1 + side] for cost in costs if cost[0] <= last}
             assert named[2 * pair + side]
-        left = sum(chance(cost) for cost, *_ in costs[BEST_FRAGMENTS:] if cost < NEGLIGIBLE)
+        left = sum(chance(cost) for cost, *_ in costs[KEPT_FRAGMENTS:] if cost < NEGLIGIBLE)
         assert abs(rest - min(phred(min(left, 1.0)), NEGLIGIBLE)) <= 1 if left else rest == NO_DEFICIT
     assert seen > 3
 
@@ -193,7 +193,7 @@ def test_mates_in_a_satellite_are_left_alone(
     library = [InsertSize("FR", 200, 100, 1, 2_000), InsertSize("RF", 200, 100, 1, 2_000)]
     window = window_at(bench, 0, 0, len(read), False, False)
     world = bench.world([read, read], [[window], [window]], [0, 0])
-    assert 63**2 <= MOST_FRAGMENTS < 66**2
+    assert 63**2 <= MAX_FRAGMENTS < 66**2
     places = [(key_of(side, (8 * i + 40 * side, bool(side)), 40), 0) for side in range(2) for i in range(copies)]
     rests, named = joined(bench, world, places, library, monkeypatch)
     assert rests == [rest]
@@ -228,7 +228,7 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
     batch = search_reads(held, bench.context)
     if parts > 1:
         monkeypatch.setattr(backend, "scratch_bytes", 1)
-        monkeypatch.setattr(fragments, "MOST_MATCHES", 800)
+        monkeypatch.setattr(fragments, "MAX_MATCHES", 800)
     joined, join = list[int](), fragments._join
     monkeypatch.setattr(fragments, "_join", lambda *arguments: joined.append(1) or join(*arguments))
     rests = join_mates(library, batch, bench.context)
@@ -236,7 +236,7 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
     assert host(rests).min() >= 0
     rescue_mates(library, batch, bench.context)
     pair_mates(library, rests, batch, bench.context)
-    slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+    slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     chosen, mapqs = host(batch.placements.chosen)[slots], host(batch.placements.mapqs)[slots]
     placed = rows[slots, chosen]["diagonal"].reshape(-1, 2)
     assert host(batch.placements.joint).all()

@@ -14,9 +14,9 @@ from readmap.errors import UsageError
 from readmap.mapping.inserts import (
     DIRECTIONS,
     LONGEST,
-    MOST_SPREAD,
-    RAREST,
-    UNSURE,
+    MAX_QUARTILE_RANGE,
+    MAX_SIZE_PENALTY,
+    UNCERTAIN,
     InsertSize,
     estimate,
     given_insert_size,
@@ -54,7 +54,7 @@ def draw_sizes(generator: random.Random, count: int, mean: int, deviation: int) 
 def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dict[str, InsertSize]:
     """From pairs in any order, among which some are of no direction."""
     pairs = [(DIRECTIONS.index(name), size) for name, values in sizes.items() for size in values]
-    pairs += [(UNSURE, 0)] * unsure + [(FAR_APART, 0)] * far
+    pairs += [(UNCERTAIN, 0)] * unsure + [(FAR_APART, 0)] * far
     random.Random(1).shuffle(pairs)
     directions, values = zip(*pairs, strict=True) if pairs else ((), ())
     return {size.direction: size for size in estimate(np.array(directions, np.uint8), np.array(values, np.int32))}
@@ -102,10 +102,10 @@ def test_fragments_of_chance_are_of_no_library() -> None:
     assert not estimated({"FR": library}, far=951)
 
 
-@pytest.mark.parametrize("spread", [MOST_SPREAD, MOST_SPREAD + 1])
+@pytest.mark.parametrize("spread", [MAX_QUARTILE_RANGE, MAX_QUARTILE_RANGE + 1])
 def test_a_wide_library_has_a_bound(spread: int) -> None:
     sizes = [6_000] * 30 + [6_000 + spread] * 30
-    assert [size.high for size in estimated({"RF": sizes}).values()] == [LONGEST][: spread <= MOST_SPREAD]
+    assert [size.high for size in estimated({"RF": sizes}).values()] == [LONGEST][: spread <= MAX_QUARTILE_RANGE]
 
 
 def test_one_size_only() -> None:
@@ -145,7 +145,7 @@ def test_what_kernels_get(backends: str) -> None:
         assert (lows[direction], highs[direction]) == (size.low, size.high)
         for bases in range(size.low, size.high + 1):
             share = 2 * (1 - statistics.NormalDist().cdf(abs(bases - size.mean) / size.deviation))
-            expected = min(round(-10 * math.log10(share)), RAREST) if share > 1e-9 else RAREST
+            expected = min(round(-10 * math.log10(share)), MAX_SIZE_PENALTY) if share > 1e-9 else MAX_SIZE_PENALTY
             assert abs(penalties[offsets[direction] + bases - size.low] - expected) <= 1
 
 

@@ -17,7 +17,7 @@ from oracles.places import SPREAD
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
 from readmap.mapping import secondaries
-from readmap.mapping.batch import WINDOW_WORDS, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL
 from readmap.mapping.matches import (
@@ -29,11 +29,11 @@ from readmap.mapping.matches import (
     list_candidates,
     placed_reads,
 )
-from readmap.mapping.parameters import Scoring, dense_seed
+from readmap.mapping.parameters import Scoring, dense_seed_bases
 from readmap.mapping.pipeline import search_reads
 
 FITTING = 1 << 20  # matches
-DROP = constant("mapping/ungapped.cuh", "DROP")
+X_DROP = constant("mapping/ungapped.cuh", "X_DROP")
 
 #: Orientation, diagonal in the whole reference, score, begin and end of a segment.
 Segment = tuple[int, int, int, int, int]
@@ -57,7 +57,7 @@ def segments_of(read: str, contigs: Sequence[str], seed: int, scoring: Scoring) 
             for number, position in enumerate(positions):
                 contig = max(c for c, start in enumerate(starts[:-1]) if start <= diagonal + position)
                 around = clean(bases), clean(contigs[contig]), diagonal - starts[contig], position, position + seed
-                score, begin, end = segment(*around, DROP, scoring)
+                score, begin, end = segment(*around, X_DROP, scoring)
                 first = not any(begin <= earlier for earlier in positions[:number])
                 if first and is_worth(score, scoring):
                     found.append((orientation, diagonal, score, begin, end))
@@ -91,7 +91,7 @@ def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[s
 def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, scoring: Scoring) -> None:
     """However many matches come together."""
     context = dataclasses.replace(context_of(TEXTS[name], backends, 2), scoring=scoring)
-    host, seed = context.backend.to_host, dense_seed(context.index.suffix_count)
+    host, seed = context.backend.to_host, dense_seed_bases(context.index.suffix_count)
     reads = draw(random.Random(191), TEXTS[name], 4)
     batch, candidates = candidates_of(reads, context)
     rows = host(candidates.rows).view(DIAGONAL).reshape(-1)
@@ -126,17 +126,17 @@ def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:
     context, mark = context_of(TEXTS["copies"], backends, 1), 0x5CA1AB1E0DDBA11
     batch = search_reads(batch_of(draw(random.Random(5), TEXTS["copies"], 30), context).reads, context)
     host = context.backend.to_host
-    rows, counts = host(batch.windows.rows).reshape(-1, WINDOWS, WINDOW_WORDS).copy(), host(batch.windows.counts)
-    filled = np.arange(WINDOWS) < counts[:, None]
+    rows, counts = host(batch.windows.rows).reshape(-1, MAX_WINDOWS, WINDOW_WORDS).copy(), host(batch.windows.counts)
+    filled = np.arange(MAX_WINDOWS) < counts[:, None]
     assert 0 < filled.sum() < filled.size
     rows[~filled] = mark
     batch.windows.rows = context.backend.to_device(rows.reshape(-1, WINDOW_WORDS))
     part = batch.part(4, 21, context)
     slots = host(batch.queries.slot_of)[4 + host(part.queries.order)]
-    found = host(part.windows.rows).reshape(-1, WINDOWS, WINDOW_WORDS)
+    found = host(part.windows.rows).reshape(-1, MAX_WINDOWS, WINDOW_WORDS)
     assert np.array_equal(found[filled[slots]], rows[slots][filled[slots]])
     assert not (found == mark).any()
-    for name in ("chosen", "mapqs", "seconds", "joint", "part_begins", "part_ends"):
+    for name in ("chosen", "mapqs", "seconds", "joint", "uncovered_starts", "uncovered_ends"):
         both = (host(getattr(part.placements, name)), host(getattr(batch.placements, name))[slots])
         assert np.array_equal(*both)
 

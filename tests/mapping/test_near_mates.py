@@ -13,7 +13,7 @@ from oracles.alignment import reverse_complement
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.batch import WINDOW, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.inserts import given_insert_size
@@ -60,7 +60,7 @@ def place_of(batch: Batch, record: int, context: Context) -> int:
     """The diagonal of the read's chosen window."""
     host = context.backend.to_host
     slot = host(batch.queries.slot_of)[record]
-    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     return int(rows[slot, host(batch.placements.chosen)[slot]]["diagonal"])
 
 
@@ -154,6 +154,6 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
             one, other = (getattr(getattr(batch, table), name, None) for batch in (at_once, later))
             assert one is None or (host(one) == host(other)).all()
     counts = host(at_once.windows.counts)
-    rows = [host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS) for batch in (at_once, later)]
-    is_window = np.arange(WINDOWS) < counts[:, None]
+    rows = [host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS) for batch in (at_once, later)]
+    is_window = np.arange(MAX_WINDOWS) < counts[:, None]
     assert (rows[0][is_window] == rows[1][is_window]).all()

@@ -21,7 +21,7 @@ from readmap.backend import Backend, open_backend
 from readmap.formats.sam import Form, ReadGroup, header
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
-from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, efforts
+from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, search_passes
 from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.run.read_mapper import MappingSummary
@@ -234,7 +234,7 @@ def test_work_is_counted(world: World, tmp_path: Path) -> None:
     without = search(world, tmp_path / "out", pairing=Pairing(rescue=False))
     work, everywhere = quick.summary.work, slow.summary.work
     lengths = [len(read.bases) for pair in PAIRS for read in pair]
-    shortest = efforts(world.index.suffix_count)[0].shortest_seed
+    shortest = search_passes(world.index.suffix_count)[0].min_seed_bases
     assert everywhere.searched == sum(length >= shortest for length in lengths)
     assert work.settled + work.searched < everywhere.searched <= work.settled + work.searched + work.distant
     assert work.settled > 0 == everywhere.settled

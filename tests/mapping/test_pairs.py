@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, column_score, reverse_complement
-from oracles.places import FOUND_WINDOWS, End, doubt, fragment, joint_loss
+from oracles.places import MAX_SEED_WINDOWS, End, doubt, fragment, joint_loss
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
 from readmap.mapping import pipeline, rescues
-from readmap.mapping.diagonals import DIAGONAL, KEPT
+from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import APART
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.mapping.pairs import measure_inserts, pair_mates
-from readmap.mapping.parameters import Scoring, efforts
+from readmap.mapping.parameters import Scoring, search_passes
 from readmap.mapping.placement import choose_windows
 
-LONGEST_INSERT, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("LONGEST_INSERT", "FAR_APART"))
-MOST_ANCHORS, DOUBT, WORTH = (constant("mapping/rescues.cu", name) for name in ("MOST_ANCHORS", "DOUBT", "WORTH"))
-SURE, LEAST_RUN = constant("mapping/pairs.cu", "SURE"), constant("mapping/diagonal_range.cuh", "LEAST_RUN")
+MAX_INSERT_SIZE, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("MAX_INSERT_SIZE", "FAR_APART"))
+MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (constant("mapping/rescues.cu", name) for name in ("MAX_ANCHORS", "DOUBT_PHRED", "MIN_GAIN"))
+MIN_INSERT_MAPQ, MIN_RUN = constant("mapping/pairs.cu", "MIN_INSERT_MAPQ"), constant("mapping/diagonal_range.cuh", "MIN_RUN")
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
@@ -76,7 +76,7 @@ def test_every_direction_and_distance(bench: Bench) -> None:
             windows.append([window_at(bench, contig, start, len(read), flipped, reverse)])
             ends.append((start + (len(read) if reverse else 0), reverse))
         expected.append(fragment(*ends) if contigs[0] == contigs[1] else None)
-    world = bench.world(reads, windows, [0] * len(reads), [SURE] * len(reads))
+    world = bench.world(reads, windows, [0] * len(reads), [MIN_INSERT_MAPQ] * len(reads))
     directions, sizes = measure_inserts(world.batch, bench.context)
     found = [
         (DIRECTIONS[direction], size) if direction < len(DIRECTIONS) else None
@@ -91,8 +91,8 @@ def test_every_direction_and_distance(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("mapqs", "chosen", "measured"),
     [
-        *(((SURE, SURE), (0, 0), True), ((60, SURE - 1), (0, 0), False)),
-        *(((SURE - 1, 60), (0, 0), False), ((60, 60), (-1, 0), False)),
+        *(((MIN_INSERT_MAPQ, MIN_INSERT_MAPQ), (0, 0), True), ((60, MIN_INSERT_MAPQ - 1), (0, 0), False)),
+        *(((MIN_INSERT_MAPQ - 1, 60), (0, 0), False), ((60, 60), (-1, 0), False)),
     ],
 )
 def test_only_sure_pairs_are_measured(
@@ -109,18 +109,18 @@ def test_only_sure_pairs_are_measured(
 
 
 def test_far_pairs_are_not_measured(backends: str) -> None:
-    contig = random_bases(random.Random(113), LONGEST_INSERT + 200)
+    contig = random_bases(random.Random(113), MAX_INSERT_SIZE + 200)
     bench = Bench([contig], backends)
-    reads = [contig[100:150], reverse_complement(contig[LONGEST_INSERT + 50 : LONGEST_INSERT + 100])] * 2
+    reads = [contig[100:150], reverse_complement(contig[MAX_INSERT_SIZE + 50 : MAX_INSERT_SIZE + 100])] * 2
     flipped = [canonical(read) != clean(read) for read in reads]
-    starts = (100, LONGEST_INSERT + 50, 100, LONGEST_INSERT + 51)
+    starts = (100, MAX_INSERT_SIZE + 50, 100, MAX_INSERT_SIZE + 51)
     windows = [
         [window_at(bench, 0, start, 50, flip, bool(number % 2))]
         for number, (start, flip) in enumerate(zip(starts, flipped, strict=True))
     ]
     world = bench.world(reads, windows, [0] * 4, [60] * 4)
     directions, sizes = measure_inserts(world.batch, bench.context)
-    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), FAR_APART], [LONGEST_INSERT, 0])
+    assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), FAR_APART], [MAX_INSERT_SIZE, 0])
 
 
 # The choice.
@@ -301,7 +301,7 @@ def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
 def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
     """By read that was looked for, the diagonals at which it was found."""
     given: list[Any] = []
-    patch.setattr(rescues, "add_diagonals", lambda *arguments: given.append(arguments))
+    patch.setattr(rescues, "add_windows", lambda *arguments: given.append(arguments))
     patch.setattr(rescues, "score_windows", lambda *_: None)
     patch.setattr(rescues, "choose_windows", lambda *_: None)
     backend, host = bench.backend, bench.backend.to_host
@@ -309,7 +309,7 @@ def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
     if not given:
         return {}
     selected, diagonals, *_ = given[0]
-    rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
+    rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)
     records = host(world.batch.queries.order)[host(selected.numbers)].tolist()
     return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
@@ -319,7 +319,7 @@ def places_beside(
 ) -> set[tuple[int, int, int]]:
     """Orientation, diagonal and contig of all places that make a fragment with an anchor, whatever stands there."""
     found = set()
-    for anchor in range(min(len(partner.windows), MOST_ANCHORS)):
+    for anchor in range(min(len(partner.windows), MAX_ANCHORS)):
         end, contig = partner.end(anchor), partner.contigs[anchor]
         for insert in library:
             for size, sign in itertools.product(range(insert.low, insert.high + 1), (-1, 1)):
@@ -338,7 +338,7 @@ def draw_lost_mates(
     for number in range(count):
         partner = random_bases(generator, 30 + below(generator, 90))
         anchors = []
-        for _ in range((1, 1, 2, MOST_ANCHORS + 2)[below(generator, 4)]):
+        for _ in range((1, 1, 2, MAX_ANCHORS + 2)[below(generator, 4)]):
             anchor = bench.draw_window(generator, len(partner))
             anchors.append(dataclasses.replace(anchor, deficit=below(generator, 60) if anchors else 0))
         near = anchors[below(generator, len(anchors))]
@@ -349,8 +349,8 @@ def draw_lost_mates(
         if number % 5 == 0:
             mate = f"{mate[: len(mate) // 3]}N{mate[len(mate) // 3 + 1 :]}"
         if number % 3 == 0:  # just so much is equal
-            at, other = below(generator, len(mate) - LEAST_RUN + 1), mate.translate(COMPLEMENT)
-            mate = other[:at] + mate[at : at + LEAST_RUN] + other[at + LEAST_RUN :]
+            at, other = below(generator, len(mate) - MIN_RUN + 1), mate.translate(COMPLEMENT)
+            mate = other[:at] + mate[at : at + MIN_RUN] + other[at + MIN_RUN :]
         order = slice(None, None, 1 if partner_first else -1)
         reads += [partner, mate][order]
         all_windows += [anchors, []][order]
@@ -385,7 +385,7 @@ def draw_mate(
     ],
 )
 def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, genome: str) -> None:
-    """All diagonals at which a mate may be, and no other; the best KEPT where there are more."""
+    """All diagonals at which a mate may be, and no other; the best MAX_DIAGONALS where there are more."""
     generator = random.Random(117)
     unclear = [random_bases(generator, length, "ACGT" * 15 + "N") for length in (500, 60)]
     genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
@@ -403,7 +403,7 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
             begin = max(0, -start)
             laid = zip(oriented[orientation][begin:], letters[start + begin :], strict=False)
             equal = "".join(["=" if a == b != "N" else " " for a, b in laid])
-            if "=" * LEAST_RUN in equal:
+            if "=" * MIN_RUN in equal:
                 runs[orientation, diagonal, contig] = max(map(len, equal.split()))
         shown = set()
         for row in rows:
@@ -413,28 +413,28 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
             columns = [column_score(oriented[orientation][i], letters[start + i], Scoring()) for i in range(begin, end)]
             assert row["score"] == sum(columns) + Scoring().clip_penalty * ((begin == 0) + (end == own.length))
             shown.add((orientation, diagonal, contig))
-        assert len(shown) == len(rows) == min(len(runs), KEPT)
+        assert len(shown) == len(rows) == min(len(runs), MAX_DIAGONALS)
         assert shown <= runs.keys()
         assert all(runs[place] <= rows["score"].min() for place in runs.keys() - shown)
         named += len(runs)
     assert named > 5
 
 
-@pytest.mark.parametrize("own_windows", [0, 1, FOUND_WINDOWS - 1, FOUND_WINDOWS])
-@pytest.mark.parametrize("loss", [0, DOUBT - 1, DOUBT, UNPAIRED - WORTH - 1, UNPAIRED - WORTH, UNPAIRED + DOUBT - 1])
+@pytest.mark.parametrize("own_windows", [0, 1, MAX_SEED_WINDOWS - 1, MAX_SEED_WINDOWS])
+@pytest.mark.parametrize("loss", [0, DOUBT_PHRED - 1, DOUBT_PHRED, UNPAIRED - MIN_GAIN - 1, UNPAIRED - MIN_GAIN, UNPAIRED + DOUBT_PHRED - 1])
 def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
     """Where that gains what is worth the search or, if the mate may have more places than windows, may be as likely."""
     reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
     flipped = [canonical(read) != clean(read) for read in reads]
-    for last in (0, DOUBT - 1, DOUBT):
+    for last in (0, DOUBT_PHRED - 1, DOUBT_PHRED):
         # The chosen window of the first read is in another contig than all others.
         partners = [window_at(bench, 1, -20, 50, flipped[0], False), window_at(bench, 0, 400, 50, flipped[0], False)]
-        partners[0] = dataclasses.replace(partners[0], deficit=UNPAIRED + 2 * DOUBT)
+        partners[0] = dataclasses.replace(partners[0], deficit=UNPAIRED + 2 * DOUBT_PHRED)
         partners[1] = dataclasses.replace(partners[1], deficit=loss)
         mates = [window_at(bench, 2, 30 * i, 50, flipped[1], True) for i in range(own_windows)]
         mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
         world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
-        wanted = loss < UNPAIRED - WORTH or (own_windows == FOUND_WINDOWS and last < DOUBT and loss < UNPAIRED + DOUBT)
+        wanted = loss < UNPAIRED - MIN_GAIN or (own_windows == MAX_SEED_WINDOWS and last < DOUBT_PHRED and loss < UNPAIRED + DOUBT_PHRED)
         assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
@@ -447,7 +447,7 @@ def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
     flipped = [canonical(read) != clean(read) for read in reads]
     partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
     mates = [window_at(bench, 0, 600 + 40 * i, 50, flipped[1], True) for i in range(3)]
-    scores = [(50, 0), (45, DOUBT), (40, DOUBT - 1)] if crowded == 40 else [(50, 0), (45, DOUBT), (30, 0)]
+    scores = [(50, 0), (45, DOUBT_PHRED), (40, DOUBT_PHRED - 1)] if crowded == 40 else [(50, 0), (45, DOUBT_PHRED), (30, 0)]
     mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
     world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
     assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
@@ -456,7 +456,7 @@ def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mate with a difference every 13 bases has no seed in a large genome; beside its partner it is found, and both
     are sure then."""
-    monkeypatch.setattr(pipeline, "efforts", lambda *_: efforts(3_000_000_000))
+    monkeypatch.setattr(pipeline, "search_passes", lambda *_: search_passes(3_000_000_000))
     generator = random.Random(119)
     reads = []
     for _ in range(30):

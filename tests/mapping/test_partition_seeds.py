@@ -34,10 +34,10 @@ from oracles.places import NEGLIGIBLE, SPREAD, PHRED_ONE_OF_THREE, chance, phred
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
-from readmap.mapping.batch import WINDOW, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
-from readmap.mapping.divergence import LEAST_BASES
-from readmap.mapping.parameters import DISTANT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
+from readmap.mapping.parameters import DIVERGENT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
 from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
 from readmap.reads.chunks import PairLayout
@@ -65,7 +65,7 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     host = context.backend.to_host
     unsettled = host(batch.placements.unsettled).copy()
     choose_windows(Listed.of(batch.queries.slot_of), batch, context)
-    slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+    slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     found = {}
     for number, slot in enumerate(slots):
         if unsettled[slot]:
@@ -150,7 +150,7 @@ def test_which_reads_are_settled(backends: str) -> None:
     contigs = [contig, half + reverse_complement(half) + random_bases(generator, 99), contig[:80] + "N" * 9]
     context = context_of(contigs, backends)
     own = contig[300 : 300 + LENGTH]
-    least = MIN_PARTITION_SEEDS * dense_seed(context.index.suffix_count)
+    least = MIN_PARTITION_SEEDS * dense_seed_bases(context.index.suffix_count)
     cases = {
         "plain": own,
         "N in a piece": own[:30] + "N" + own[31:],
@@ -203,7 +203,7 @@ def test_nothing_else_comes_near(backends: str) -> None:
         oriented = {False: (bases, phreds), True: (reverse_complement(bases), phreds[::-1])}
         text = contig[diagonal : diagonal + LENGTH]
         differences = sum(a != b for a, b in zip(oriented[reverse][0], text, strict=True))
-        variant = PHRED_ONE_OF_THREE + phred((1 + differences) / (LEAST_BASES + LENGTH))
+        variant = PHRED_ONE_OF_THREE + phred((1 + differences) / (MIN_BASES_PER_DIFFERENCE + LENGTH))
         costs = {strand: penalties(read, contig, marks, variant) for strand, (read, marks) in oriented.items()}
         own = costs[reverse][diagonal]
         for place, strand in one.named:
@@ -247,7 +247,7 @@ def test_any_qualities(backends: str) -> None:
         start = below(generator, len(contig) - LENGTH)
         reads.append(Read("r", contig[start : start + LENGTH], random_quality(generator, LENGTH)))
     piece, found = LENGTH // MAX_PARTITION_SEEDS, settled(reads, context)
-    variant = PHRED_ONE_OF_THREE + phred(1 / (LEAST_BASES + LENGTH))
+    variant = PHRED_ONE_OF_THREE + phred(1 / (MIN_BASES_PER_DIFFERENCE + LENGTH))
     for number, read in enumerate(reads):
         marks = read.quality or ""
         marks = marks if clean(read.bases) <= reverse_complement(read.bases) else marks[::-1]
@@ -258,7 +258,7 @@ def test_any_qualities(backends: str) -> None:
     assert np.unique([number in found for number in range(len(reads))]).size == 2
 
 
-@pytest.mark.parametrize(("differing", "expected"), [(2, UNSEARCHED), (3, DISTANT), (8, DISTANT)])
+@pytest.mark.parametrize(("differing", "expected"), [(2, UNSEARCHED), (3, DIVERGENT), (8, DIVERGENT)])
 def test_what_is_far_from_everywhere(backends: str, differing: int, expected: int) -> None:
     """Of which so many pieces occur nowhere, and the others too often to be looked at."""
     generator = random.Random(317)

@@ -14,7 +14,7 @@ from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, PHRED_ON
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
-from readmap.mapping.batch import WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.parameters import Reporting, Scoring
 from readmap.mapping.record_plan import RecordPlan, plan_records
@@ -38,7 +38,7 @@ def planned(bench: Bench, world: World, reporting: Reporting, context: Context |
     check_arrays(world, plan, context)
     host = bench.backend.to_host
     offsets, rows = host(plan.offsets), host(plan.windows)
-    ranks = np.where(rows >= 0, rows % WINDOWS, -1)
+    ranks = np.where(rows >= 0, rows % MAX_WINDOWS, -1)
     owners = host(plan.owners) - np.repeat(offsets[:-1], np.diff(offsets))
     columns = ranks, host(plan.roles), owners, host(plan.mapqs), host(plan.seconds)
     entries = list(zip(*(column.tolist() for column in columns), strict=True))
@@ -58,14 +58,14 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     assert is_part[owners].all()
     assert ((owners == np.arange(plan.entries)) == is_part).all()
     rows = host(plan.windows)
-    assert (rows[rows >= 0] // WINDOWS == slots[rows >= 0]).all()
+    assert (rows[rows >= 0] // MAX_WINDOWS == slots[rows >= 0]).all()
     joint = host(batch.placements.joint)[slots] & (roles == PRIMARY)
     least = np.where(joint, scoring.joint_score, scoring.min_score)
     assert (host(plan.least_scores) == least).all()
     columns = read_of, rows, host(plan.bands), host(plan.rooms), least
     for read, row, band, room, score in zip(*(column.tolist() for column in columns), strict=True):
         mate = world.mates[read]
-        window = mate.windows[row % WINDOWS] if row >= 0 else None
+        window = mate.windows[row % MAX_WINDOWS] if row >= 0 else None
         traced = window is not None and (window.gapped or window.surely_scores(mate.length, scoring) < score)
         assert band == (max(window.band, NARROW_BAND) if window and traced else 0)
         assert room > 5 if traced else room == 5

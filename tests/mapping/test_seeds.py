@@ -12,7 +12,7 @@ from oracles.alignment import canonical, common_prefix, insertion_point, reverse
 from readmap.backend import open_backend
 from readmap.backend.sizes import Listed
 from readmap.mapping.context import Context
-from readmap.mapping.parameters import efforts
+from readmap.mapping.parameters import search_passes
 from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import find_seeds
 
@@ -57,9 +57,9 @@ def check(
     order = suffix_order(text)
     backend, batch = context.backend, batch_of(reads, context)
     queries = batch.queries
-    effort = dataclasses.replace(efforts(len(order))[0], shortest_seed=shortest)
+    search_pass = dataclasses.replace(search_passes(len(order))[0], min_seed_bases=shortest)
     slots = Listed.of(backend.to_device(np.array(selected, np.int32)))
-    seeds = find_seeds(Selection(slots, stride, effort), batch, context)
+    seeds = find_seeds(Selection(slots, stride, search_pass), batch, context)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)
     offsets, ranks, before, after, records = (

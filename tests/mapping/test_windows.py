@@ -14,27 +14,27 @@ from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
-from readmap.mapping.batch import WINDOW, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import DIAGONAL, KEPT, find_diagonals
-from readmap.mapping.parameters import DISTANT, SPLIT, SPLIT_WINDOWS, Effort, Scoring, efforts
+from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals
+from readmap.mapping.parameters import DIVERGENT, SPLIT, MAX_SPLIT_WINDOWS, SearchPass, Scoring, search_passes
 from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import find_seeds
-from readmap.mapping.windows import add_diagonals, join_diagonals
+from readmap.mapping.windows import add_windows, replace_windows
 
-DROP = constant("mapping/ungapped.cuh", "DROP")
+X_DROP = constant("mapping/ungapped.cuh", "X_DROP")
 LONG_SPREAD, WORSE = constant("mapping/window_builder.cuh", "LONG_SPREAD"), constant("mapping/windows.cu", "WORSE")
-FOUND_WINDOWS, LONG_READ, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
+MAX_SEED_WINDOWS, LONG_READ, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
     constant("mapping/windows.cuh", name)
-    for name in ("FOUND_WINDOWS", "LONG_READ", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
+    for name in ("MAX_SEED_WINDOWS", "LONG_READ", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
 )
 NO_BAND, NARROW, MIDDLE, WIDE, WIDEST = (
     constant("mapping/windows.cuh", f"{name}_BAND") for name in ("NO", "NARROW", "MIDDLE", "WIDE", "WIDEST")
 )
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 
-FIRST = Effort(DISTANT, stride=12, least_stride=3, shortest_seed=14, neighbours=16)
-EVERY = dataclasses.replace(FIRST, shortest_seed=10, neighbours=10_000)
+FIRST = SearchPass(DIVERGENT, stride=12, min_stride=3, min_seed_bases=14, neighbours=16)
+EVERY = dataclasses.replace(FIRST, min_seed_bases=10, neighbours=10_000)
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
@@ -53,10 +53,10 @@ def find(
     reads: Sequence[str],
     context: Context,
     stride: int,
-    effort: Effort,
+    search_pass: SearchPass,
     batch: Batch | None = None,
     parts: Sequence[tuple[int, int]] | None = None,
-    most: int = SPLIT_WINDOWS,
+    most: int = MAX_SPLIT_WINDOWS,
 ) -> list[Found]:
     """In the order of the reads.
 
@@ -65,20 +65,20 @@ def find(
         up to `most` of them.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
-    slots, effort = Listed.of(batch.queries.slot_of), dataclasses.replace(effort, takes=SPLIT if parts else DISTANT)
-    selection = Selection(slots, stride, effort)
+    slots, search_pass = Listed.of(batch.queries.slot_of), dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT)
+    selection = Selection(slots, stride, search_pass)
     if parts:
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
         ends = (context.backend.to_device(column.copy()) for column in by_slot.T)
-        batch.placements.part_begins, batch.placements.part_ends = ends
+        batch.placements.uncovered_starts, batch.placements.uncovered_ends = ends
     seeds = find_seeds(selection, batch, context)
     diagonals = find_diagonals(selection, seeds, batch, context)
     if parts:
-        add_diagonals(slots, diagonals, most, batch, context)
+        add_windows(slots, diagonals, most, batch, context)
     else:
-        join_diagonals(slots, diagonals, batch, context)
-    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, KEPT)
-    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, WINDOWS)
+        replace_windows(slots, diagonals, batch, context)
+    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)
+    rows = host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     return [
         Found(
             kept[read, : host(diagonals.counts)[read]].copy(),
@@ -121,7 +121,7 @@ def seeded_segments(
             for contig, start in zip(contigs, starts, strict=False):
                 for match in re.finditer(f"(?={word})" if "N" not in word else "(?!)", contig):
                     diagonal = match.start() - position
-                    around = segment(bases, contig, diagonal, position, position + shortest, DROP, scoring, reversed_)
+                    around = segment(bases, contig, diagonal, position, position + shortest, X_DROP, scoring, reversed_)
                     key = orientation, start + diagonal, around[2]
                     before = found.get(key, (0, 0))
                     found[key] = max(before, around[:2], key=lambda part: (part[0], -part[1]))
@@ -134,19 +134,19 @@ def check_diagonals(
     contigs: Sequence[str],
     context: Context,
     stride: int,
-    effort: Effort,
+    search_pass: SearchPass,
     part: tuple[int, int] | None = None,
 ) -> None:
     starts, part = context.index.host.contig_starts.tolist(), part or (0, len(read))
-    expected = seeded_segments(read, contigs, starts, stride, effort.shortest_seed, context.scoring, part)
+    expected = seeded_segments(read, contigs, starts, stride, search_pass.min_seed_bases, context.scoring, part)
     rows = found.diagonals
     named = {
         (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"])) for r in rows
     }
-    assert len(named) == len(rows) == min(len(expected), KEPT)
+    assert len(named) == len(rows) == min(len(expected), MAX_DIAGONALS)
     assert named.items() <= expected.items()
     scores = [int(score) for score in rows["score"]]
-    assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:KEPT]
+    assert scores == sorted((score for score, _ in expected.values()), reverse=True)[:MAX_DIAGONALS]
 
 
 def band_of(length: int, spread: int) -> int:
@@ -164,7 +164,7 @@ def check_windows(read: str, found: Found, context: Context) -> None:
     """None is in two windows' places, and a kept diagonal is in one or worse; the best segment is the first."""
     starts, scoring = context.index.host.contig_starts.tolist(), context.scoring
     assert found.flipped == (canonical(read) != clean(read))
-    assert min(1, len(found.diagonals)) <= len(found.windows) <= min(FOUND_WINDOWS, len(found.diagonals))
+    assert min(1, len(found.diagonals)) <= len(found.windows) <= min(MAX_SEED_WINDOWS, len(found.diagonals))
     own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
     top = int(found.diagonals["score"].max(initial=0))
     for number, row in enumerate(found.windows):
@@ -187,7 +187,7 @@ def check_windows(read: str, found: Found, context: Context) -> None:
             assert row["band"] == -band_of(len(read), row["high"] - row["low"])
         else:
             assert row["band"] in (NO_BAND, -band_of(len(read), row["high"] - row["low"]))
-    if len(found.windows) < FOUND_WINDOWS:
+    if len(found.windows) < MAX_SEED_WINDOWS:
         for kept in found.diagonals:
             assert holds_any(found.windows[found.windows["ungapped"] >= kept["score"]], kept, starts, top)
 
@@ -300,7 +300,7 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
     for read, part, first, second in zip(reads, parts, before, after, strict=True):
         check_diagonals(read, second, contigs, context, stride, EVERY, part)
         old, most, kept = len(first.windows), len(second.windows), second.diagonals
-        assert old <= most <= SPLIT_WINDOWS
+        assert old <= most <= MAX_SPLIT_WINDOWS
         for window, wide in zip(first.windows, second.windows[:old], strict=True):
             assert all(window[n] == wide[n] for n in ("diagonal", "orientation", "score", "ungapped", "begin", "end"))
             assert wide["low"] <= window["low"] <= window["high"] <= wide["high"] <= wide["low"] + LONG_SPREAD
@@ -309,27 +309,27 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
             wider += wide != window
         named = {(row["orientation"], row["diagonal"], row["end"]) for row in kept}
         assert {(row["orientation"], row["diagonal"], row["end"]) for row in second.windows[old:]} <= named
-        assert most == SPLIT_WINDOWS or all(holds_any(second.windows, row, starts) for row in kept[:1])
+        assert most == MAX_SPLIT_WINDOWS or all(holds_any(second.windows, row, starts) for row in kept[:1])
         added += most - old
     assert added > 0
     assert wider > 0
 
 
-@pytest.mark.parametrize("most", [5, SPLIT_WINDOWS, WINDOWS])
-@pytest.mark.parametrize("copies", [0, 3, SPLIT_WINDOWS - 1, SPLIT_WINDOWS, 30])
+@pytest.mark.parametrize("most", [5, MAX_SPLIT_WINDOWS, MAX_WINDOWS])
+@pytest.mark.parametrize("copies", [0, 3, MAX_SPLIT_WINDOWS - 1, MAX_SPLIT_WINDOWS, 30])
 def test_the_best_windows_of_a_part_are_added_as_far_as_there_is_room(backends: str, copies: int, most: int) -> None:
     """Copies of the read's left half take windows first; the right half has more copies than there is room for."""
     generator = random.Random(55)
     left, right = random_bases(generator, 60), random_bases(generator, 60)
     others = [substitute(generator, right, changes) for changes in range(6) for _ in range(5)]
     generator.shuffle(others)
-    units, effort = [left] * copies + others, dataclasses.replace(EVERY, shortest_seed=14)
+    units, search_pass = [left] * copies + others, dataclasses.replace(EVERY, min_seed_bases=14)
     context = context_of(["".join(unit + random_bases(generator, 140) for unit in units)], backends)
     for read in (left + right, reverse_complement(left + right)):
         halves = [(0, 60), (60, 120)] if canonical(read) == left + right else [(60, 120), (0, 60)]
         batch = batch_of([read] * 2, context)  # a window too many of the one would be the other's
-        before = find([read] * 2, context, 1, effort, batch, [halves[0]] * 2, most)
-        after = find([read] * 2, context, 1, effort, batch, [halves[1]] * 2, most)
+        before = find([read] * 2, context, 1, search_pass, batch, [halves[0]] * 2, most)
+        after = find([read] * 2, context, 1, search_pass, batch, [halves[1]] * 2, most)
         for first, second in zip(before, after, strict=True):
             taken = min(copies, most)
             best = [sorted(found.diagonals["score"].tolist(), reverse=True) for found in (first, second)]
@@ -356,7 +356,7 @@ def test_windows_far_below_the_best(backends: str, left: int, right: int, spread
     contig = random_bases(generator, 90) + unit + random_bases(generator, 300) + unit[:left] + other
     context = context_of([contig + random_bases(generator, 90)], backends)
     for read in (unit, reverse_complement(unit)):
-        (found,) = find([read], context, 1, dataclasses.replace(FIRST, shortest_seed=12))
+        (found,) = find([read], context, 1, dataclasses.replace(FIRST, min_seed_bases=12))
         best, row = found.windows
         assert (best["diagonal"], best["score"], best["band"]) == (90, 150, 0)
         assert (row["diagonal"], row["high"] - row["low"], row["band"]) == (530, spread, band)
@@ -374,7 +374,7 @@ def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
     copies = [copy if number % 2 else reverse_complement(copy) for number, copy in enumerate(copies)]
     contig = "".join(random_bases(generator, 80) + copy for copy in copies) + random_bases(generator, 80)
     context = context_of([contig], backends)
-    (found,) = find([unit], context, 1, efforts(context.index.suffix_count)[1])
+    (found,) = find([unit], context, 1, search_passes(context.index.suffix_count)[1])
     assert set(found.windows["diagonal"][:5].tolist()) == {80 + 200 * number for number in range(5)}
     assert scored(found)[:5] == sorted(scored(found)[:5], reverse=True)
     assert scored(found)[0] == 130
@@ -388,9 +388,9 @@ def test_reverse_complements_have_the_same_windows(backends: str) -> None:
         context = context_of(contigs, backends)
         reads = reads_of(contigs, random.Random(45))
         turned = [reverse_complement(read) for read in reads]
-        for effort in efforts(context.index.suffix_count):
-            here = find(reads, context, 4, effort)
-            there = find(turned, context, 4, effort)
+        for search_pass in search_passes(context.index.suffix_count):
+            here = find(reads, context, 4, search_pass)
+            there = find(turned, context, 4, search_pass)
             for read, one, other in zip(reads, here, there, strict=True):
                 assert one.diagonals.tolist() == other.diagonals.tolist()
                 assert one.windows.tolist() == other.windows.tolist()
@@ -403,22 +403,22 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     contigs = GENOMES["copies"]
     reads = reads_of(contigs, random.Random(46))
     context = context_of(contigs, backends, 3)
-    effort = efforts(context.index.suffix_count)[0]
-    alone = [find([read], context, 4, effort)[0] for read in reads]
+    search_pass = search_passes(context.index.suffix_count)[0]
+    alone = [find([read], context, 4, search_pass)[0] for read in reads]
     context.backend.lanes = lanes
-    for one, other in zip(find(reads, context, 4, effort), alone, strict=True):
+    for one, other in zip(find(reads, context, 4, search_pass), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
         assert (one.unexamined, one.crowded, one.flipped) == (other.unexamined, other.crowded, other.flipped)
 
 
-@pytest.mark.parametrize(("copies", "is_full"), [(KEPT // 2, False), (KEPT, True)])
+@pytest.mark.parametrize(("copies", "is_full"), [(MAX_DIAGONALS // 2, False), (MAX_DIAGONALS, True)])
 def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full: bool) -> None:
     """In a tandem repeat many of them make few windows."""
     unit = random_bases(random.Random(48), 20)
     context = context_of([unit * (copies + 2)], backends)
     (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, neighbours=2 * copies))
-    assert len(found.windows) < FOUND_WINDOWS
-    assert (len(found.diagonals) == KEPT) == is_full
+    assert len(found.windows) < MAX_SEED_WINDOWS
+    assert (len(found.diagonals) == MAX_DIAGONALS) == is_full
     assert found.crowded == (found.diagonals["score"].min() if is_full else 0)
 
 
@@ -430,7 +430,7 @@ def test_walk_that_ends_at_its_limit_is_reported(backends: str, copies: int, nei
     context = context_of([contig], backends)
     (found,) = find([unit], context, 5, dataclasses.replace(FIRST, neighbours=neighbours))
     assert found.unexamined == unexamined
-    assert len(found.windows) == min(copies, FOUND_WINDOWS)
+    assert len(found.windows) == min(copies, MAX_SEED_WINDOWS)
     assert set(scored(found)) == {70}
 
 
@@ -477,16 +477,16 @@ def test_copies_hide_no_gap(backends: str) -> None:
     left, right = random_bases(draw, 90), random_bases(draw, 40)
     copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
     context = context_of([copies + left + right + random_bases(draw, 50)], backends)
-    effort = dataclasses.replace(FIRST, neighbours=64)
+    search_pass = dataclasses.replace(FIRST, neighbours=64)
     read = left + random_bases(draw, 25) + right
     for one in (read, reverse_complement(read)):
         batch = batch_of([one], context)
-        (first,) = find([one], context, 1, effort, batch)
+        (first,) = find([one], context, 1, search_pass, batch)
         own = first.windows[0]
         assert (own["ungapped"], own["low"], own["high"]) == (95, 0, 0)
         part = (int(own["end"]), 155) if own["begin"] == 0 else (0, int(own["begin"]))
         part = (155 - part[1], 155 - part[0]) if own["orientation"] else part
-        (second,) = find([one], context, 1, effort, batch, [part])
+        (second,) = find([one], context, 1, search_pass, batch, [part])
         own = second.windows[0]
         assert (own["high"] - own["low"], own["cover_begin"], own["cover_end"], own["band"]) == (25, 0, 155, -WIDE)
 
@@ -540,8 +540,8 @@ def test_segment_of_the_oracle() -> None:
     contig = "ACGTACGTTGCA" * 3
     read = contig[2:30]
     scoring = Scoring()
-    assert segment(read, contig, 2, 10, 14, DROP, scoring) == (38, 0, 28)
-    assert segment("A" + read[1:], contig, 2, 10, 14, DROP, scoring) == (33, 0, 28)
-    assert segment(read[:-6] + "AAAAAA", contig, 2, 10, 14, DROP, scoring)[0] < 38
-    assert segment(read + contig[30:36] + "AC", contig, 2, 0, 4, DROP, scoring) == (39, 0, 34)
+    assert segment(read, contig, 2, 10, 14, X_DROP, scoring) == (38, 0, 28)
+    assert segment("A" + read[1:], contig, 2, 10, 14, X_DROP, scoring) == (33, 0, 28)
+    assert segment(read[:-6] + "AAAAAA", contig, 2, 10, 14, X_DROP, scoring)[0] < 38
+    assert segment(read + contig[30:36] + "AC", contig, 2, 0, 4, X_DROP, scoring) == (39, 0, 34)
     assert sum(column_score(a, b, scoring) for a, b in zip(read, contig[2:], strict=False)) == 28

@@ -14,7 +14,7 @@ from oracles.alignment import canonical, clean
 from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, End, rivals_for
 
 from readmap.backend import Array
-from readmap.mapping.batch import WINDOW, WINDOW_WORDS, WINDOWS, Batch
+from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.parameters import Scoring
 
 
@@ -109,8 +109,8 @@ class Bench:
         text, lines = (fastq(records), 4) if qualities else (fasta_reads(records), 2)
         batch = Batch.of(reads_of(text, self.backend, lines), self.context)
         slots = host(batch.queries.slot_of)
-        rows = np.zeros((count, WINDOWS), WINDOW)
-        deficits = np.full((count, WINDOWS), -1, np.int16)
+        rows = np.zeros((count, MAX_WINDOWS), WINDOW)
+        deficits = np.full((count, MAX_WINDOWS), -1, np.int16)
         mates = []
         for read, (slot, own) in enumerate(zip(slots, windows, strict=True)):
             for rank, window in enumerate(own):
@@ -157,7 +157,7 @@ class Bench:
 
 
 def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool = False) -> dict[str, list[Any]]:
-    """What Bench.world takes: pairs of reads with up to WINDOWS windows each, some near those of the mate; none twice.
+    """What Bench.world takes: pairs of reads with up to MAX_WINDOWS windows each, some near those of the mate; none twice.
 
     plain: there are fewer than a read has room for, without gaps, and not beside each other.
     """
@@ -166,7 +166,7 @@ def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool =
         length = 20 + below(generator, 130)
         before = drawn["windows"][-1] if number % 2 else []
         windows: list[Window] = []
-        for _ in range((0, 1, 2, 3, 8, 8 if plain else WINDOWS)[below(generator, 6)]):
+        for _ in range((0, 1, 2, 3, 8, 8 if plain else MAX_WINDOWS)[below(generator, 6)]):
             anchor = before[below(generator, len(before))] if before and below(generator, 4) else None
             window = bench.draw_window(generator, length, anchor and anchor.diagonal)
             if plain:

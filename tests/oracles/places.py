@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 
 from readmap.backend.compilation.declarations import constant
 
-NEGLIGIBLE, GENE_CONVERSION_PHRED, UNTESTED, PHRED_ONE_OF_THREE = (
-    constant("mapping/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "GENE_CONVERSION_PHRED", "UNTESTED", "PHRED_ONE_OF_THREE")
+NEGLIGIBLE, GENE_CONVERSION_PHRED, COPIES_PER_MISSED, PHRED_ONE_OF_THREE = (
+    constant("mapping/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "GENE_CONVERSION_PHRED", "COPIES_PER_MISSED", "PHRED_ONE_OF_THREE")
 )
 NO_DEFICIT = constant("mapping/placement.cuh", "NO_DEFICIT")
-FOUND_WINDOWS, SPREAD, NARROW_BAND = (
-    constant("mapping/windows.cuh", name) for name in ("FOUND_WINDOWS", "SPREAD", "NARROW_BAND")
+MAX_SEED_WINDOWS, SPREAD, NARROW_BAND = (
+    constant("mapping/windows.cuh", name) for name in ("MAX_SEED_WINDOWS", "SPREAD", "NARROW_BAND")
 )
 #: enum Role.
 PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED = (
@@ -60,6 +60,6 @@ def chance(phred: float) -> float:
 
 def doubt(deficits: Sequence[float]) -> float:
     """The phred that a place is wrong of which the others explain the read worse by so many phred."""
-    error = sum(chance(max(deficit, 0)) for deficit in deficits if deficit < NEGLIGIBLE) * (1 + 1 / UNTESTED)
+    error = sum(chance(max(deficit, 0)) for deficit in deficits if deficit < NEGLIGIBLE) * (1 + 1 / COPIES_PER_MISSED)
     error += chance(GENE_CONVERSION_PHRED) if error else 0
     return min(phred(error / (1 + error)), 60) if error else 60

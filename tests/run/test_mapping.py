@@ -40,9 +40,9 @@ from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, efforts
+from readmap.mapping.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, search_passes
 from readmap.mapping.pipeline import search_reads
 from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
@@ -150,7 +150,7 @@ def test_same_bytes_from_larger_prefix_tables(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bases: int, force_64_bits: bool
 ) -> None:
     """Also of more bases than the shortest seeds, and where an ambiguous base leaves a read fewer."""
-    shortest = min(effort.shortest_seed for effort in efforts(world.index.suffix_count))
+    shortest = min(search_pass.min_seed_bases for search_pass in search_passes(world.index.suffix_count))
     assert world.index.table_bases < 8 < shortest < 11
     index = with_table(index_of(GENOME, force_64_bits), bases, open_backend(world.backend.name), monkeypatch)
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
@@ -229,7 +229,7 @@ def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) ->
         known = dataclasses.replace(context, sample=Sample(bases_per_variant))
         batch = search_reads(reads_of(fastq(reads), context.backend), known)
         counts, rows = context.backend.to_host(batch.windows.counts), context.backend.to_host(batch.windows.rows)
-        found.append([own[:count].tolist() for count, own in zip(counts, rows.reshape(100, WINDOWS, -1), strict=True)])
+        found.append([own[:count].tolist() for count, own in zip(counts, rows.reshape(100, MAX_WINDOWS, -1), strict=True)])
     assert found[0] == found[1] == found[2]
 
 

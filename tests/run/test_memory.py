@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from examples import Full, Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
 from oracles.alignment import reverse_complement
-from oracles.places import FOUND_WINDOWS
+from oracles.places import MAX_SEED_WINDOWS
 
 from readmap.mapping import matches
 from readmap.mapping.context import Context
@@ -55,7 +55,7 @@ SEARCHES = {
 def draw_genome(generator: random.Random) -> str:
     """A unique part, and a family of more near copies than a read has windows for."""
     unit = random_bases(generator, 300)
-    copies = [substitute(generator, unit, below(generator, 2)) for _ in range(FOUND_WINDOWS + 12)]
+    copies = [substitute(generator, unit, below(generator, 2)) for _ in range(MAX_SEED_WINDOWS + 12)]
     return random_bases(generator, UNIQUE) + "".join(copy + random_bases(generator, 20) for copy in copies)
 
 
