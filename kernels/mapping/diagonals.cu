@@ -25,7 +25,7 @@ struct SeedGrid {
     const u16* after;
     i64 slot;
     u64 hash;
-    i32 seeds, stride, min_seed_bases, neighbours;  // seeds of one orientation
+    i32 seeds, stride, min_seed_bases, max_suffixes;  // seeds of one orientation
     Span part;                                     // of the read that seeds are taken from
 
     HOST_DEVICE i32 orientation(i32 seed) const { return seed >= seeds; }
@@ -49,9 +49,9 @@ struct SeedGrid {
         return real ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
     // How many suffixes from a rank on, up or down by `step`, share the shortest seed: the first one does. No more than
-    // `neighbours` are counted.
+    // `max_suffixes` are counted.
     HOST_DEVICE i32 reach(const QuerySuffix<Words>& shortest, i64 rank, i32 step) const {
-        i32 least = 1, most = neighbours;
+        i32 least = 1, most = max_suffixes;
         bool is_bounded = false;
         while (least < most) {
             i32 probe = is_bounded ? (least + most) / 2 : minimum(2 * least - 1, most - 1);
@@ -60,7 +60,7 @@ struct SeedGrid {
         }
         return least;
     }
-    // The `neighbours` suffixes around a seed that share most with it; of two that share as much, that above it. What one
+    // The `max_suffixes` suffixes around a seed that share most with it; of two that share as much, that above it. What one
     // shares falls with its distance on both sides.
     HOST_DEVICE RankRange run(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
@@ -68,18 +68,18 @@ struct SeedGrid {
         QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), min_seed_bases};
         i32 up = shared_above < min_seed_bases ? 0 : reach(query, above, 1);
         i32 down = shared_below < min_seed_bases ? 0 : reach(query, below, -1);
-        if (up + down < neighbours) return RankRange{above - down, up + down, 0};
+        if (up + down < max_suffixes) return RankRange{above - down, up + down, 0};
         query.length = maximum(shared_above, shared_below);
-        i32 least = neighbours - down, most = up;  // of those above it
+        i32 least = max_suffixes - down, most = up;  // of those above it
         while (least < most) {
             i32 probe = (least + most + 1) / 2;
-            bool is_nearer = shared(query, above + probe - 1) >= shared(query, below - (neighbours - probe));
+            bool is_nearer = shared(query, above + probe - 1) >= shared(query, below - (max_suffixes - probe));
             if (is_nearer) least = probe;
             else most = probe - 1;
         }
-        down = neighbours - least;
+        down = max_suffixes - least;
         i32 next = maximum(shared(query, above + least), shared(query, below - down));
-        return RankRange{above - down, neighbours, next < min_seed_bases ? 0 : next};
+        return RankRange{above - down, max_suffixes, next < min_seed_bases ? 0 : next};
     }
     // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
     HOST_DEVICE bool named_before(i32 seed, i64 place) const {
@@ -109,7 +109,7 @@ struct SeedGrid {
 KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
                                        Scoring scoring, Seeds seeds, const i32* selected OF(selected),
                                        const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
-                                       DiagonalTable found, i32 min_seed_bases, i32 neighbours) {
+                                       DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
@@ -124,7 +124,7 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
                      count,
                      seeds.stride,
                      min_seed_bases,
-                     neighbours,
+                     max_suffixes,
                      Span{uncovered_starts[slot], uncovered_ends[slot]}};
         BestDiagonals diagonals;
         i32 most_unexamined = 0;

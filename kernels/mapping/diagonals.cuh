@@ -6,7 +6,7 @@
 #pragma once
 #include "mapping/ungapped.cuh"
 
-const i32 MAX_DIAGONALS = 32;  // the lanes of a warp; windows, and the neighbours that widen them
+const i32 MAX_DIAGONALS = 32;  // the lanes of a warp; windows, and the max_suffixes that widen them
 
 struct Diagonal {
     i64 diagonal;

@@ -66,7 +66,7 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         uncovered_ends=ends,
         found=found,
         min_seed_bases=selection.search_pass.min_seed_bases,
-        neighbours=selection.search_pass.neighbours,
+        max_suffixes=selection.search_pass.max_suffixes,
     )
     return found
 

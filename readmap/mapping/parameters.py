@@ -200,14 +200,14 @@ class SearchPass:
         stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
         min_stride: and never more densely than this.
         min_seed_bases: a common prefix shorter than this is no seed.
-        neighbours: suffixes looked at from each position.
+        max_suffixes: suffixes looked at from each position.
     """
 
     takes: int
     stride: int
     min_stride: int
     min_seed_bases: int
-    neighbours: int
+    max_suffixes: int
 
     def stride_of(self, length: int) -> int:
         """The stride for reads of one length."""

@@ -33,8 +33,8 @@ NO_BAND, NARROW, MIDDLE, WIDE, WIDEST = (
 )
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 
-FIRST = SearchPass(DIVERGENT, stride=12, min_stride=3, min_seed_bases=14, neighbours=16)
-EVERY = dataclasses.replace(FIRST, min_seed_bases=10, neighbours=10_000)
+FIRST = SearchPass(DIVERGENT, stride=12, min_stride=3, min_seed_bases=14, max_suffixes=16)
+EVERY = dataclasses.replace(FIRST, min_seed_bases=10, max_suffixes=10_000)
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
@@ -416,19 +416,19 @@ def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full
     """In a tandem repeat many of them make few windows."""
     unit = random_bases(random.Random(48), 20)
     context = context_of([unit * (copies + 2)], backends)
-    (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, neighbours=2 * copies))
+    (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, max_suffixes=2 * copies))
     assert len(found.windows) < MAX_SEED_WINDOWS
     assert (len(found.diagonals) == MAX_DIAGONALS) == is_full
     assert found.crowded == (found.diagonals["score"].min() if is_full else 0)
 
 
-@pytest.mark.parametrize(("copies", "neighbours", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
-def test_walk_that_ends_at_its_limit_is_reported(backends: str, copies: int, neighbours: int, unexamined: int) -> None:
+@pytest.mark.parametrize(("copies", "max_suffixes", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
+def test_walk_that_ends_at_its_limit_is_reported(backends: str, copies: int, max_suffixes: int, unexamined: int) -> None:
     generator = random.Random(47)
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
     context = context_of([contig], backends)
-    (found,) = find([unit], context, 5, dataclasses.replace(FIRST, neighbours=neighbours))
+    (found,) = find([unit], context, 5, dataclasses.replace(FIRST, max_suffixes=max_suffixes))
     assert found.unexamined == unexamined
     assert len(found.windows) == min(copies, MAX_SEED_WINDOWS)
     assert set(scored(found)) == {70}
@@ -477,7 +477,7 @@ def test_copies_hide_no_gap(backends: str) -> None:
     left, right = random_bases(draw, 90), random_bases(draw, 40)
     copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
     context = context_of([copies + left + right + random_bases(draw, 50)], backends)
-    search_pass = dataclasses.replace(FIRST, neighbours=64)
+    search_pass = dataclasses.replace(FIRST, max_suffixes=64)
     read = left + random_bases(draw, 25) + right
     for one in (read, reverse_complement(read)):
         batch = batch_of([one], context)
