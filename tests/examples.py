@@ -18,7 +18,7 @@ from oracles.alignment import clean, reverse_complement
 from readmap.backend import Array, Backend, open_backend
 from readmap.backend.team import Team
 from readmap.formats.array_folder import FolderKind
-from readmap.formats.byte_source import PieceSource
+from readmap.formats.byte_source import GeneratorSource
 from readmap.formats.output import Output
 from readmap.index import suffix_array
 from readmap.index.building import build_index
@@ -57,14 +57,14 @@ def below(generator: random.Random, limit: int) -> int:
     return int(generator.random() * limit)
 
 
-def fasta_source(data: bytes) -> PieceSource:
+def fasta_source(data: bytes) -> GeneratorSource:
     """The bytes of a FASTA file that is called ref.fa."""
 
     def pieces() -> Generator[bytes, None, None]:
         if data:
             yield data
 
-    return PieceSource("ref.fa", pieces())
+    return GeneratorSource("ref.fa", pieces())
 
 
 def random_bases(generator: random.Random, length: int, letters: str = "ACGT") -> str:

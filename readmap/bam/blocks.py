@@ -15,7 +15,7 @@ from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BgzfOutput, Blocks, 
 _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 
 #: Of a block that has not become smaller, with its header and trailer; behind the last one libdeflate wants some room.
-MOST_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
+MAX_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
 
 
 def block_codec() -> Codec:
@@ -32,7 +32,7 @@ def compressor() -> Compress:
 
     def compress_part(data: Bytes, level: int) -> tuple[Bytes, list[int]]:
         count = -(-len(data) // BLOCK_BYTES)
-        blocks = np.empty(count * MOST_BLOCK_BYTES + ROOM_BEHIND, np.uint8)
+        blocks = np.empty(count * MAX_BLOCK_BYTES + ROOM_BEHIND, np.uint8)
         sizes = np.empty(count, np.int64)
         shape = {"size": len(data), "header_bytes": len(header), "room": len(blocks), "count": count}
         given = {"data": data, "header": header, "blocks": blocks, "sizes": sizes, "library": held}

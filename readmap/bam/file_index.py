@@ -32,9 +32,9 @@ Places = NDArray[np.int64]
 
 #: Windows of 2^14 bases, and BAI's levels of bins below that of all. CSI has as many as it needs, by htslib's rule: for
 #: some bases more than its longest contig has.
-LEAST_SHIFT, BAI_LEVELS = 14, 5
+MIN_SHIFT, BAI_LEVELS = 14, 5
 BASES_MORE = 256
-LONGEST_BAI = (1 << LEAST_SHIFT + 3 * BAI_LEVELS) - 1
+LONGEST_BAI = (1 << MIN_SHIFT + 3 * BAI_LEVELS) - 1
 
 #: Chunks of a bin whose compressed bytes all lie so near go to the bin above, as with htslib: they are read together.
 NEAR = 1 << 16
@@ -57,7 +57,7 @@ def format_for(longest: int) -> IndexFormat:
 
 def _levels(longest: int) -> int:
     levels = 0
-    while longest + BASES_MORE > 1 << LEAST_SHIFT + 3 * levels:
+    while longest + BASES_MORE > 1 << MIN_SHIFT + 3 * levels:
         levels += 1
     return levels
 
@@ -106,7 +106,7 @@ class FileIndex:
         self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
         self._backend = CpuBackend(1)
-        self._window_starts = np.cumsum([0, *(-(-length >> LEAST_SHIFT) for length in lengths)])
+        self._window_starts = np.cumsum([0, *(-(-length >> MIN_SHIFT) for length in lengths)])
         self._heard = list[Seen]()
 
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
@@ -121,7 +121,7 @@ class FileIndex:
         count = len(ends)
         columns = dict(zip(_COLUMNS, backend.empty((len(_COLUMNS), count), np.int32), strict=True))
         are_mapped, marks, where = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
-        shape = {"least_shift": LEAST_SHIFT, "levels": self._levels}
+        shape = {"min_shift": MIN_SHIFT, "levels": self._levels}
         backend.launch(_FIND, count, bytes=records, ends=ends, **columns, are_mapped=are_mapped, **shape, **where)
         backend.launch(_MARK, count, **columns, marks=marks, records=count)
         numbers, mapped_ends = list_marked(marks, ANY_MARK, backend), backend.prefix_sums(are_mapped)
@@ -235,7 +235,7 @@ class FileIndex:
     def _head(self, contigs: int) -> bytes:
         if self._form is IndexFormat.BAI:
             return struct.pack("<4si", b"BAI\1", contigs)
-        return struct.pack("<4siiii", b"CSI\1", LEAST_SHIFT, self._levels, 0, contigs)
+        return struct.pack("<4siiii", b"CSI\1", MIN_SHIFT, self._levels, 0, contigs)
 
     def _contig(
         self, bins: NDArray[np.int32], begins: Places, ends: Places, windows: Places, meta: NDArray[np.int64]

@@ -17,7 +17,7 @@ DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/mar
 TAIL, TYPE_TAG_BYTES = constant("bam/marking.cuh", "NUMBER_TAG_BYTES"), constant("bam/marking.cuh", "TYPE_TAG_BYTES")
 
 #: Fragments that can be numbered.
-MOST_FRAGMENTS = 1 << 32
+MAX_FRAGMENTS = 1 << 32
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _MEASURE, _WRITE = Kernel("bam/nvcomp_blocks", "measure_blocks"), Kernel("bam/nv
 BLOCKS, ROOMS = 2304, 3
 
 #: The part of the device's free memory that rooms take at most; with less of it they have fewer blocks, but so many.
-SHARE, LEAST_BLOCKS = 8, 144
+SHARE, MIN_BLOCKS = 8, 144
 
 #: nvCOMP's, which makes files as small as libdeflate's first levels do. Those that make smaller ones make other bytes
 #: from call to call.
@@ -67,7 +67,7 @@ class DeviceOutput(BlockOutput):
         """
         self._fill(np.frombuffer(data, np.uint8))
 
-    def lend(self, data: Any, done: Callable[[], None]) -> None:
+    def write_borrowed(self, data: Any, done: Callable[[], None]) -> None:
         """As `write`, of what the host or the device has; `done` is called on return."""
         self._fill(data)
         done()
@@ -182,7 +182,7 @@ def blocks_of(
 def _fitting_blocks(library: Nvcomp, backend: CudaBackend) -> int:
     """Blocks of a room."""
     blocks, most = BLOCKS, backend.memory()[0] // SHARE // ROOMS
-    while blocks > LEAST_BLOCKS:
+    while blocks > MIN_BLOCKS:
         member, scratch = library.sizes(blocks, BLOCK_BYTES, ALGORITHM)
         if blocks * (BLOCK_BYTES + member + (1 << 16)) + scratch <= most:
             break

@@ -27,7 +27,7 @@ from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.sorted_runs import Keys, Piece, Places, Runs, nothing
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
-from readmap.formats.atomic_files import folder_beside
+from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.samtools_output import INDEX_ENDINGS
 
 
@@ -62,11 +62,11 @@ def scratch_folder(path: str) -> str:
     return os.environ.get("TMPDIR") or os.path.dirname(os.path.realpath(path))
 
 
-def hold_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
+def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
     """Give a run to an output, which may hold it on the device."""
     if output.from_device:
         backend.synchronize()
-        output.hold(run, lambda: None)
+        output.add_device_run(run, lambda: None)
     else:
         output.begin_run(host_keys(run, backend), backend.to_host(run.ends))
         output.write(backend.to_host(run.bytes))
@@ -127,7 +127,7 @@ class SortedOutput(ByteSink):
         self._is_header = False
         self._runs.add(keys, ends)
 
-    def hold(self, run: SortedRecords, done: Callable[[], None]) -> None:
+    def add_device_run(self, run: SortedRecords, done: Callable[[], None]) -> None:
         """Take a run on the device; `done` is called when there is room for another one.
 
         Raises OSError that names a file for which there is no room.
@@ -182,7 +182,7 @@ class SortedOutput(ByteSink):
             for piece in pieces:
                 for observer, seen in zip(observers, piece.seen or [], strict=True):
                     observer.accumulate(seen)
-                self._output.lend(piece.bytes, piece.release)
+                self._output.write_borrowed(piece.bytes, piece.release)
         self._output.finish()
         if index and self._index and self._index_output:
             self._index_output.write(index.write(self._index.bam.block_sizes))
@@ -227,4 +227,4 @@ class SortedOutput(ByteSink):
     def _folder(self) -> Path:
         """A new one for files of records, gone in the end."""
         target = os.path.realpath(self.name)
-        return self._resources.enter_context(folder_beside(target, scratch_folder(self.name)))
+        return self._resources.enter_context(temporary_folder(target, scratch_folder(self.name)))

@@ -25,7 +25,7 @@ from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.marking import Marking, unmarked
 from readmap.bam.memory import Memory
-from readmap.formats.file_errors import naming
+from readmap.formats.file_errors import file_name_context
 
 #: uint64, or NumPy's bytes.
 Keys = NDArray[Any]
@@ -41,7 +41,7 @@ _MERGE = Kernel("bam/merging", "merge_records")
 STEP = 256
 
 #: Bytes of records that are merged together, by one thread. With less memory pieces are a part of it.
-MOST_PIECE, LEAST_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
+MAX_PIECE, MIN_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
 
 #: Threads that merge at most, a piece each, and buffers beside theirs: for pieces that are being written.
 MERGERS, WRITTEN = 12, 10
@@ -109,7 +109,7 @@ class Runs:
         self.spilled_bytes = 0
         self._most = memory
         self._memory = Memory()
-        self._piece_bytes = min(max(memory // PIECES_IN_MEMORY, LEAST_PIECE), MOST_PIECE)
+        self._piece_bytes = min(max(memory // PIECES_IN_MEMORY, MIN_PIECE), MAX_PIECE)
         self._folder = folder
         self._backend = backend
         self._copiers = ThreadPoolExecutor(backend.threads, "readmap-runs")
@@ -171,7 +171,7 @@ class Runs:
         self._scratch = self._scratch or self._folder()
         path = self._scratch / f"{len(self._runs) - len(held)}.run"
         keys, borders, size = [], [np.zeros(1, np.int64)], 0
-        with naming(str(path)), open(path, "xb", buffering=0) as file:
+        with file_name_context(str(path)), open(path, "xb", buffering=0) as file:
             for piece in self._merged(held, unmarked(self._alone), nothing):
                 _write(piece.bytes, file)
                 keys.append(piece.keys)
@@ -306,7 +306,7 @@ def nothing(*_: object) -> None:
 def _in_file(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
     """The values in a file beside a run's, mapped."""
     side = path.with_suffix(f".{name}")
-    with naming(str(side)), open(side, "xb", buffering=0) as file:
+    with file_name_context(str(side)), open(side, "xb", buffering=0) as file:
         _write(values, file)
         return np.memmap(side, values.dtype, "r")
 
@@ -320,7 +320,7 @@ def _write(values: NDArray[Any], file: io.FileIO) -> None:
 
 def _read(path: Path, begin: int, target: Bytes) -> None:
     """Fill the target with bytes of a file. Raises OSError that names it, EOFError where they end before."""
-    with naming(str(path)), open(path, "rb", buffering=0) as file:
+    with file_name_context(str(path)), open(path, "rb", buffering=0) as file:
         view = target.data
         while view:
             count = os.preadv(file.fileno(), [view], begin)

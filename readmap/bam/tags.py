@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def text_number(text: bytes) -> int:
+def hash_text(text: bytes) -> int:
     """The number of a tag's text, as text_of_tag has it: FNV-1a, and 1 for 0."""
     number = 0xCBF29CE484222325
     for letter in text:

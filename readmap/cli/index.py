@@ -30,7 +30,7 @@ from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
-from readmap.formats.output import Output, Pending, open_output
+from readmap.formats.output import Output, PendingOutput, open_output
 from readmap.formats.wording import format_bytes, format_duration, format_ratio, pluralize, printable
 from readmap.index import folder
 from readmap.index.building import build_index
@@ -113,7 +113,7 @@ def _target(options: Options) -> Path:
     if options.folder is None and named == "-":
         raise UsageError(f"standard input has no name to call the {home.KIND.noun} after: -o names its folder")
     target = home.default_folder(named) if options.folder is None else Path(options.folder)
-    home.KIND.refuse_existing(target, options.force)
+    home.KIND.expect_replaceable(target, options.force)
     home.KIND.expect_writable(target)
     refuse_inside(target, {"--json": options.report.json}, "replaced")
     if fasta != "-":
@@ -158,7 +158,7 @@ def _make_index(options: Options, target: Path, report: Report) -> None:
         output.finish()
         seconds |= {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
         record = _index_record(built, target, sizes(output.path))
-        outputs: list[Pending] = [output]
+        outputs: list[PendingOutput] = [output]
         if mark is not None:
             mark.write(b"%b: %b\n" % (MARK, os.fsencode(target.name)))
             outputs.append(mark)

@@ -13,7 +13,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
 from readmap.bam.file_index import FileIndex, Seen, format_for
 from readmap.bam.marking import TAIL, Marking
-from readmap.bam.sorted_runs import MOST_PIECE, PIECES_IN_MEMORY, Runs
+from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, Runs
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import Border, open_part
 from readmap.dask.scratch import make_once
@@ -26,7 +26,7 @@ from readmap.formats.output import open_output
 MARKS = "marks.npy"
 
 #: Bytes of records that a thread merges together: as many of all shards as of the runs of one.
-MERGED_BYTES = MOST_PIECE // 4
+MERGED_BYTES = MAX_PIECE // 4
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> 
         try:
             for shard in range(job.tasks):
                 runs.add_file(open_part(job.shard(shard), shard, begin, end))
-            for piece in runs.merged(index.see, _marking(job)):
-                output.lend(piece.bytes, piece.release)
+            for piece in runs.merged(index.measure, _marking(job)):
+                output.write_borrowed(piece.bytes, piece.release)
                 if piece.seen:
                     seen.append(piece.seen)
             output.commit()

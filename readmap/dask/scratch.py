@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from readmap.errors import UsageError
-from readmap.formats.atomic_files import folder_beside
+from readmap.formats.atomic_files import temporary_folder
 
 Made = TypeVar("Made")
 
@@ -27,7 +27,7 @@ def make_once(target: Path, make: Callable[[Path], Made]) -> Made:
     if not target.parent.is_dir():
         raise UsageError(f"{os.uname().nodename} does not see {target.parent}: -o has to be where all workers see it")
     if not told.exists():
-        with folder_beside(target) as folder:
+        with temporary_folder(target) as folder:
             made = make(folder)
             (folder / TOLD).write_bytes(pickle.dumps(made))
             try:

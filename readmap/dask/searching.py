@@ -18,8 +18,8 @@ from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.joining import Joined, open_index
 from readmap.dask.parts import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.formats.output import ByteSink, Pending, open_output
-from readmap.formats.atomic_files import folder_beside
+from readmap.formats.output import ByteSink, PendingOutput, open_output
+from readmap.formats.atomic_files import temporary_folder
 from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.reads.record_ranges import RecordLocator
@@ -59,7 +59,7 @@ class Found:
     """What was found: the outputs, which are to be committed, what was counted, in how many tasks, how many workers
     there are, and the duplicates of each library."""
 
-    outputs: list[Pending]
+    outputs: list[PendingOutput]
     summary: MappingSummary
     tasks: int
     workers: int
@@ -84,7 +84,7 @@ class _Outputs:
             self.others["metrics"] = opened.enter_context(open_output(wanted.metrics))
 
     @property
-    def all(self) -> list[Pending]:
+    def all(self) -> list[PendingOutput]:
         """In the order in which they are committed."""
         return [*self.joined.values(), *self.others.values()]
 
@@ -98,7 +98,7 @@ def searched(client: Any, job: Job, wanted: Wanted, show: Progress) -> Iterator[
     tasks = Tasks(client)
     with contextlib.ExitStack() as opened:
         outputs = _Outputs(job, wanted, opened)
-        folder = opened.enter_context(folder_beside(Path(wanted.output).absolute()))
+        folder = opened.enter_context(temporary_folder(Path(wanted.output).absolute()))
         run = _Run(tasks, replace(job, folder=str(folder)), wanted, outputs, show)
         yield run()
 
@@ -233,7 +233,7 @@ class _Run:
         for number, merged in enumerate(self._tasks.results(futures)):
             joined.add(job.range(number) / RECORDS, merged.block_sizes, merged.size)
             for seen in merged.seen:
-                index.add(seen)
+                index.accumulate(seen)
             self._show(f"merging: {number + 1} of {len(parts)} ranges")
         if self._wanted.form:
             self._outputs.others["index"].write(joined.index(index))

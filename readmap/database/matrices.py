@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.database.letters import LETTERS as LETTERS_BY_CODE
 from readmap.errors import DataError, UsageError
-from readmap.formats.file_errors import naming
+from readmap.formats.file_errors import file_name_context
 from readmap.pairwise.parameters import CODES, MAX_SCORE
 
 #: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
@@ -132,7 +132,7 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
     """A file's letters, and its scores, int32 [letters, letters], rows and columns in their order."""
     letters = ""
     rows: dict[str, list[int]] = {}
-    with naming(str(path)), open(path, "rb") as file:
+    with file_name_context(str(path)), open(path, "rb") as file:
         text = file.read(MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
         raise DataError(f"{path}: expected a matrix of scores, found more than {MAX_BYTES:,} bytes")

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from readmap.formats.figures import GREY, RED, picture, shown
+from readmap.formats.figures import GREY, RED, label_text, render_figure
 from readmap.formats.wording import pluralize
 
 Counts = NDArray[np.int64]
@@ -79,7 +79,7 @@ class Histograms:
         counts: int64, the sequences by their scores, as count_scores gives them. hits: int32 [hits], their scores.
         threshold: the least score of a hit, where there is one for the whole database.
         """
-        panel = _Panel(shown(name), counts, count_scores(hits), threshold)
+        panel = _Panel(label_text(name), counts, count_scores(hits), threshold)
         self._queries += 1
         self._counts, self._hits = _sum(self._counts, panel.counts), _sum(self._hits, panel.hits)
         if self._queries <= MAX_PANELS:
@@ -89,7 +89,7 @@ class Histograms:
 
     def draw(self, form: str) -> bytes:
         """The picture. form: png, svg or pdf."""
-        return picture(self._figure, form)
+        return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
         together = _Panel(pluralize(self._queries, "query", "queries"), self._counts, self._hits, None)

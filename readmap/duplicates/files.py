@@ -16,7 +16,7 @@ from readmap.bam.blocks import block_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder, sort_records
-from readmap.bam.sorted_output import BamIndex, SortedOutput, hold_run
+from readmap.bam.sorted_output import BamIndex, SortedOutput, add_run
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
@@ -141,7 +141,7 @@ def mark_file(
         described = duplicates.table.describe(*given, backend.to_device(firsts))
         run = sort_records(*given, contigs, backend, described.numbers)
         duplicates.take(described, run)
-        hold_run(run, output, backend)
+        add_run(run, output, backend)
         seen += len(lengths)
         if progress:
             progress(seen)

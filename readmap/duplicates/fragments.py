@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.bam.marking import MOST_FRAGMENTS
-from readmap.bam.tags import text_number
+from readmap.bam.tags import hash_text
 from readmap.errors import UsageError
 from readmap.formats.sam_header import Group
 
@@ -203,7 +203,7 @@ class FragmentTable:
         to_device = self.backend.to_device
         numbers = {name: number for number, name in enumerate(self.libraries)}
         of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]
-        hashed = np.array([text_number(group.name.encode()) for group in self.groups], np.uint64)
+        hashed = np.array([hash_text(group.name.encode()) for group in self.groups], np.uint64)
         tag = self.barcode_tag.encode() if self.barcode_tag else b"\0\0"
         return _ReadGroups(
             to_device(hashed),

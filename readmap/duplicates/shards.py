@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.bam.marking import TAIL, Marking
 from readmap.bam.order import SortedRecords, hold_sorted, number_fragments
-from readmap.bam.sorted_output import SortedOutput, hold_run
+from readmap.bam.sorted_output import SortedOutput, add_run
 from readmap.duplicates.files import record_chunk_bytes
 from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
@@ -172,7 +172,7 @@ def merge_shard(
             )
             raise DataError(f"{reads.name}, record {seen + wrong + 1}: {expected}")
         number_fragments(run, first, backend)
-        hold_run(run, output, backend)
+        add_run(run, output, backend)
         seen += len(records)
         progress(seen)
     return seen

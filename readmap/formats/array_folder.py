@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
 from readmap.formats.array_files import ArrayFiles, Checksum
-from readmap.formats.atomic_files import folder_beside, replace_folder, restore
-from readmap.formats.file_errors import HEADER_ERRORS, naming
+from readmap.formats.atomic_files import temporary_folder, replace_folder, restore_folder
+from readmap.formats.file_errors import NPY_HEADER_ERRORS, file_name_context
 from readmap.version import __version__
 
 MANIFEST = "manifest.json"
@@ -78,25 +78,25 @@ class FolderKind:
     checksum: Checksum
     block_bytes: int
 
-    def is_there(self, path: Path) -> bool:
+    def exists(self, path: Path) -> bool:
         """Whether a folder looks like one of this kind; `read` says what is wrong with it."""
-        restore(path)
+        restore_folder(path)
         return (path / MANIFEST).is_file() and not self._other_kind(path)
 
-    def why_not(self, path: Path) -> str:
+    def describe_mismatch(self, path: Path) -> str:
         """The reason, in words, why a folder is not of this kind, or lacks its manifest."""
         if other := self._other_kind(path):
             return f"is a {other} and no {PREFIX}{self.noun}"
         return f"is no {PREFIX}{self.noun}: it has no {MANIFEST}"
 
-    def refuse_existing(self, path: Path, force: bool) -> None:
+    def expect_replaceable(self, path: Path, force: bool) -> None:
         """Raise where the target exists and may not be replaced, or is not of this kind."""
-        restore(path)
+        restore_folder(path)
         if not path.exists():
             return
         if not force:
             raise self.error(f"{path} exists already: --force replaces it")
-        if not self.is_there(path):
+        if not self.exists(path):
             raise self.error(f"{path} exists and is no {PREFIX}{self.noun}: it is not replaced")
 
     def expect_writable(self, path: Path) -> None:
@@ -116,11 +116,11 @@ class FolderKind:
 
         threads: that sum and write. Raises where `path` exists, unless `force`.
         """
-        self.refuse_existing(path, force)
+        self.expect_replaceable(path, force)
         target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
         with contextlib.ExitStack() as stack:
             with self.about_writing(path):
-                folder = stack.enter_context(folder_beside(target))
+                folder = stack.enter_context(temporary_folder(target))
             yield stack.enter_context(PendingFolder(self, path, folder, target, threads))
 
     @contextlib.contextmanager
@@ -150,18 +150,18 @@ class FolderKind:
 
     def _manifest(self, path: Path) -> Record:
         """The contents of manifest.json, as they were written."""
-        restore(path)
+        restore_folder(path)
         try:
-            with naming(str(path / MANIFEST)):
+            with file_name_context(str(path / MANIFEST)):
                 text = (path / MANIFEST).read_bytes()
                 record = json.loads(text)
         except (FileNotFoundError, NotADirectoryError):
-            raise self.error(f"{path} {self.why_not(path)}") from None
+            raise self.error(f"{path} {self.describe_mismatch(path)}") from None
         except (ValueError, RecursionError) as error:  # no JSON, or no text
             raise self.error(f"{path}: {MANIFEST} is damaged: {error}") from error
         if not isinstance(record, dict) or record.get("format") != PREFIX + self.noun:
             if self._other_kind(path):
-                raise self.error(f"{path} {self.why_not(path)}")
+                raise self.error(f"{path} {self.describe_mismatch(path)}")
             raise self.error(f"{path}: {MANIFEST} is not that of a {PREFIX}{self.noun}")
         if record.get("version") != self.version:
             version = f"format version {record.get('version')}, expected {self.version}"
@@ -181,9 +181,9 @@ class FolderKind:
         if size != entry["bytes"]:
             raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.build_again}")
         try:
-            with naming(str(file)):
+            with file_name_context(str(file)):
                 array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
-        except (*HEADER_ERRORS, MemoryError) as error:  # brackets too deep, too: nothing else takes memory here
+        except (*NPY_HEADER_ERRORS, MemoryError) as error:  # brackets too deep, too: nothing else takes memory here
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
             raise self.error(
@@ -214,7 +214,7 @@ class FolderKind:
 
 
 class PendingFolder(ArrayFiles):
-    """A folder that has no name yet: its arrays are written while they come; an output as formats.output.Pending.
+    """A folder that has no name yet: its arrays are written while they come; an output as formats.output.PendingOutput.
 
     path: where it is until it is committed.
     """

@@ -64,7 +64,7 @@ def _claim(descriptor: int, path: str) -> bool:
     return os.path.exists(path)
 
 
-def file_beside(target: str) -> tuple[int, str]:
+def create_temporary_file(target: str) -> tuple[int, str]:
     """A new file beside `target`, locked as long as it is open: its descriptor and its path; or OSError."""
     _remove_abandoned(target)
     while True:
@@ -84,7 +84,7 @@ def file_beside(target: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def folder_beside(target: str | Path, parent: str | Path | None = None) -> Iterator[Path]:
+def temporary_folder(target: str | Path, parent: str | Path | None = None) -> Iterator[Path]:
     """A new folder beside `target`, or in another folder, that is removed in the end, with all that is in it then."""
     home = parent or os.path.dirname(target) or "."
     _remove_abandoned(os.path.join(home, os.path.basename(target)))
@@ -142,22 +142,22 @@ def _replace_in_turn(new: Path, target: Path) -> None:
         os.rename(target, aside)
         os.rename(new, target)
     except BaseException:  # a signal too may come between the two
-        restore(target)
+        restore_folder(target)
         raise
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def restore(target: Path) -> None:
+def restore_folder(target: Path) -> None:
     """Bring back the folder that a killed run was about to replace."""
     if not target.exists() and (aside := _aside(target)).is_dir():
         with contextlib.suppress(OSError):
             os.rename(aside, target)
 
 
-def restore_all(ending: str) -> None:
+def restore_folders(ending: str) -> None:
     """The same of all folders in the current one whose names end so."""
     for aside in Path().glob(f".*{ending}{ASIDE}"):
-        restore(Path(aside.name[1 : -len(ASIDE)]))
+        restore_folder(Path(aside.name[1 : -len(ASIDE)]))
 
 
 def _aside(target: Path) -> Path:

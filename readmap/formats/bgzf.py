@@ -183,7 +183,7 @@ class BgzfOutput(BlockOutput):
             if self._filled == len(self._copied):
                 self._add_copied()
 
-    def lend(self, data: Bytes, done: Callable[[], None]) -> None:
+    def write_borrowed(self, data: Bytes, done: Callable[[], None]) -> None:
         """As `write`, almost without a copy: the bytes stay as they are until `done` is called, without another write.
 
         Raises what `write` does.

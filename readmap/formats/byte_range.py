@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, FilePlace, PieceSource, PlainSource
+from readmap.formats.byte_source import ByteSource, FilePosition, GeneratorSource, PlainSource
 from readmap.formats.file_errors import NamedFile
-from readmap.formats.gzip_access_points import Point
+from readmap.formats.gzip_access_points import AccessPoint
 from readmap.formats.gzip_reader import Inflaters, inflate_from
 
 #: What is skipped at a time.
 SKIPPED_BYTES = 1 << 19
 
 
-class TextRange(ByteSource):
+class ByteRange(ByteSource):
     """Bytes of another source, which is closed with it.
 
     delivered: how many have been read.
@@ -30,19 +30,19 @@ class TextRange(ByteSource):
         """Bytes of the text where its size is known, else as of the source."""
         return self._source.taken() if self._end is None else (self.delivered, self._end)
 
-    def place(self) -> FilePlace | None:
+    def position(self) -> FilePosition | None:
         """As of a PlainSource; None of other sources, and behind the last byte."""
         source = self._source
-        place = source.place() if isinstance(source, PlainSource) and not self._skipped else None
+        place = source.position() if isinstance(source, PlainSource) and not self._skipped else None
         if place is None or self._end is None:
             return place
         left = self._end - self.delivered
         return place._replace(most=left) if left else None
 
-    def pass_over(self, count: int) -> None:
+    def skip(self, count: int) -> None:
         """As of a PlainSource."""
         assert isinstance(self._source, PlainSource)
-        self._source.pass_over(count)
+        self._source.skip(count)
         self.delivered += count
 
     def readinto(self, target: memoryview) -> int:
@@ -74,8 +74,8 @@ class TextRange(ByteSource):
 
 
 def open_range(
-    path: str, begin: int, end: int, is_last: bool, point: Point | None, threads: int, inflaters: Inflaters
-) -> TextRange:
+    path: str, begin: int, end: int, is_last: bool, point: AccessPoint | None, threads: int, inflaters: Inflaters
+) -> ByteRange:
     """The text [begin, end) of a file.
 
     is_last: whether it ends there. point: of gzip, one that is not behind `begin`. threads, inflaters: as open_bytes
@@ -84,6 +84,6 @@ def open_range(
     file = NamedFile(path)
     if point is None:
         file.seek(begin)
-        return TextRange(PlainSource(file, path, b"", threads), 0, end - begin, is_last)
+        return ByteRange(PlainSource(file, path, b"", threads), 0, end - begin, is_last)
     pieces = inflate_from(file, path, point, threads, inflaters)
-    return TextRange(PieceSource(path, pieces, file), begin - point.text, end - begin, is_last)
+    return ByteRange(GeneratorSource(path, pieces, file), begin - point.text, end - begin, is_last)

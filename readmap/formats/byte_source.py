@@ -13,13 +13,13 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.formats.file_errors import NamedFile, naming
-from readmap.formats.gzip_access_points import Points
-from readmap.formats.gzip_reader import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_up_to
+from readmap.formats.file_errors import NamedFile, file_name_context
+from readmap.formats.gzip_access_points import AccessPoints
+from readmap.formats.gzip_reader import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_fully
 
 # Below this, handing slices of a read to threads costs more than it saves, and so do more threads: each waits for
 # Python's lock, which others want.
-PARALLEL_READ_BYTES, MOST_THREADS = 8 << 20, 4
+PARALLEL_READ_BYTES, MAX_THREADS = 8 << 20, 4
 # What people take for FASTA and FASTQ.
 OTHER_FORMATS = {
     b"BAM\1": "BAM",
@@ -32,7 +32,7 @@ OTHER_FORMATS = {
 }
 
 
-class FilePlace(NamedTuple):
+class FilePosition(NamedTuple):
     """Where bytes lie: in an open file, by its descriptor, from an offset on; so many at most, or all to its end."""
 
     file: int
@@ -87,7 +87,7 @@ def open_bytes(path: str | ByteSource, threads: int = 1, inflaters: Inflaters = 
         return path
     file, name = open_file(path)
     try:
-        return bytes_behind(file, name, read_up_to(file, BLOCK_HEADER.size), threads, inflaters)
+        return source_of_file(file, name, read_fully(file, BLOCK_HEADER.size), threads, inflaters)
     except BaseException:
         file.close()
         raise
@@ -102,20 +102,20 @@ def open_file(path: str) -> tuple[io.FileIO, str]:
     return NamedFile(path), path
 
 
-def bytes_behind(
+def source_of_file(
     file: io.FileIO,
     name: str,
     head: bytes,
     threads: int,
     inflaters: Inflaters = NO_INFLATERS,
-    points: Points | None = None,
+    points: AccessPoints | None = None,
 ) -> ByteSource:
     """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read.
 
     points: to be kept of gzip, as `inflate` does it.
     """
     if head.startswith(GZIP_MAGIC):
-        return PieceSource(name, inflate(file, name, head, threads, inflaters, points), file)
+        return GeneratorSource(name, inflate(file, name, head, threads, inflaters, points), file)
     return PlainSource(file, name, head, threads)
 
 
@@ -143,16 +143,16 @@ class PlainSource(ByteSource):
         self.name = name
         self._file = file
         self._head = head
-        self._threads = min(threads, MOST_THREADS)
+        self._threads = min(threads, MAX_THREADS)
         self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
         self._pool = ThreadPoolExecutor(self._threads) if threads > 1 and self._is_regular else None
         self._size = _size_of(file)
 
-    def place(self) -> FilePlace | None:
+    def position(self) -> FilePosition | None:
         """Where the next bytes lie, for whoever reads them there; None in a pipe, or where some have been read."""
-        return FilePlace(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
+        return FilePosition(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
 
-    def pass_over(self, count: int) -> None:
+    def skip(self, count: int) -> None:
         """Go on behind so many bytes, which were read at their place."""
         self._file.seek(count, os.SEEK_CUR)
         if isinstance(self._file, NamedFile):
@@ -179,7 +179,7 @@ class PlainSource(ByteSource):
 
         def read_slice(begin: int, end: int) -> int:
             at = begin
-            with naming(self.name):
+            with file_name_context(self.name):
                 while at < end and (count := os.preadv(self._file.fileno(), [target[at:end]], start + at)):
                     at += count
             return at
@@ -189,11 +189,11 @@ class PlainSource(ByteSource):
             filled = reached
             if reached < end:
                 break
-        self.pass_over(filled)
+        self.skip(filled)
         return filled
 
 
-class PieceSource(ByteSource):
+class GeneratorSource(ByteSource):
     """The bytes that a generator yields in pieces. An error is held back until all before it is delivered.
 
     pieces: not one of them empty; its threads, if any, end when it is closed. file: what it reads, closed with it.

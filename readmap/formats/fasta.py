@@ -58,12 +58,12 @@ def record_name(path: str, number: int, header: bytes) -> bytes:
     return header.split(maxsplit=1)[0]
 
 
-def named_record(path: str, number: int, name: bytes) -> str:
+def describe_record(path: str, number: int, name: bytes) -> str:
     """A record as messages have it; number: from 1 on."""
     return f"{path}, record {number} ({decode_name(name)})"
 
 
-def expect_blank(path: str, lines: bytes) -> None:
+def expect_no_sequence(path: str, lines: bytes) -> None:
     """Raise DataError where there is anything in the lines before the first header."""
     start = lines.lstrip(LINE_BREAKS)
     if start:
@@ -71,7 +71,7 @@ def expect_blank(path: str, lines: bytes) -> None:
         raise DataError(f"{path}: expected FASTA, which starts with '>', found {describe_start(start)}{hint}")
 
 
-def not_letter(record: str, position: int, character: bytes, alphabet: Alphabet) -> DataError:
+def invalid_letter(record: str, position: int, character: bytes, alphabet: Alphabet) -> DataError:
     """To be raised where a record, as messages have it, holds another character; position: from 1 on."""
     return DataError(f"{record}, position {position}: expected {alphabet.letter}, found {describe_start(character)}")
 
@@ -141,7 +141,7 @@ class _Records:
     def add_sequence(self, lines: bytes) -> None:
         """Adds to the current record, or skips blank lines before the first."""
         if not self._starts:
-            expect_blank(self._path, lines)
+            expect_no_sequence(self._path, lines)
             return
         letters = lines.translate(self._table, LINE_BREAKS)
         if b"\0" in letters:
@@ -168,6 +168,6 @@ class _Records:
     def _not_letter(self, lines: bytes, index: int) -> DataError:
         character = lines.translate(None, LINE_BREAKS)[index : index + 1]
         position = self._length - self._starts[-1] + index + 1
-        return not_letter(
-            named_record(self._path, len(self._starts), self._names[-1]), position, character, self._alphabet
+        return invalid_letter(
+            describe_record(self._path, len(self._starts), self._names[-1]), position, character, self._alphabet
         )

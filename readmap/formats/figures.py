@@ -45,7 +45,7 @@ METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationD
 LONGEST_NAME = 40
 
 
-def picture(figure: Callable[[], Figure], form: str) -> bytes:
+def render_figure(figure: Callable[[], Figure], form: str) -> bytes:
     """A figure as a file; it is made in the style. form: png, svg or pdf."""
     written = io.BytesIO()
     with mpl.rc_context(STYLE):
@@ -53,7 +53,7 @@ def picture(figure: Callable[[], Figure], form: str) -> bytes:
     return written.getvalue()
 
 
-def shown(name: bytes) -> str:
+def label_text(name: bytes) -> str:
     """A name as matplotlib takes it, which is cut where it is too long."""
     text = decode_name(name)
     # A dollar would begin a formula.

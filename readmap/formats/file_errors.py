@@ -8,23 +8,23 @@ import tokenize
 from collections.abc import Iterator
 
 #: What NumPy's parser of an array's header lets through where it is none.
-HEADER_ERRORS = (ValueError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
+NPY_HEADER_ERRORS = (ValueError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
 
 
-def named(error: OSError, name: str, hint: str = "") -> OSError:
+def with_file_name(error: OSError, name: str, hint: str = "") -> OSError:
     """The same error, of the same class, about `name`."""
     return OSError(error.errno, f"{error.strerror}{hint}", name)
 
 
 @contextlib.contextmanager
-def naming(name: str) -> Iterator[None]:
+def file_name_context(name: str) -> Iterator[None]:
     """Meanwhile an error that names no file, as those of reading one that is open, is about `name`."""
     try:
         yield
     except OSError as error:
         if error.filename is not None or error.errno is None:
             raise
-        raise named(error, name) from error
+        raise with_file_name(error, name) from error
 
 
 class NamedFile(io.FileIO):
@@ -41,14 +41,14 @@ class NamedFile(io.FileIO):
 
     def read(self, size: int | None = -1) -> bytes:
         """As of every file."""
-        with naming(self._called):
+        with file_name_context(self._called):
             data = super().read(size)
         self.delivered += len(data or b"")
         return data
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """As of every file."""
-        with naming(self._called):
+        with file_name_context(self._called):
             count = super().readinto(buffer)
         self.delivered += count or 0
         return count

@@ -15,7 +15,7 @@ WINDOW_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
-class Point:
+class AccessPoint:
     """Where inflating can begin: at a member, or at a block within one.
 
     Attributes:
@@ -48,7 +48,7 @@ class Point:
         return zlib.decompressobj().decompress(self.window, WINDOW_BYTES) if self.window else b""
 
 
-class Points:
+class AccessPoints:
     """The points of a file, about one in so many bytes of text, filled while it is inflated.
 
     found: in their order. The first one is where the first member begins.
@@ -56,18 +56,18 @@ class Points:
 
     def __init__(self, spacing: int) -> None:
         """spacing: bytes of text from one point to the next, or more."""
-        self.found: list[Point] = []
+        self.found: list[AccessPoint] = []
         self._spacing = spacing
 
     def is_due(self, text: int) -> bool:
         """Whether a point behind so many bytes of text is wanted."""
         return not self.found or text >= self.found[-1].text + self._spacing
 
-    def add(self, point: Point) -> None:
+    def add(self, point: AccessPoint) -> None:
         """Keep a point that is due; it lies behind all others."""
         self.found.append(point)
 
     def at_member(self, place: int, text: int) -> None:
         """A member begins at a byte of the file, behind so many bytes of text."""
         if self.is_due(text):
-            self.add(Point(text, 8 * place, place, text))
+            self.add(AccessPoint(text, 8 * place, place, text))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.bgzf import END_OF_FILE
-from readmap.formats.gzip_access_points import Point, Points
+from readmap.formats.gzip_access_points import AccessPoint, AccessPoints
 
 File = io.RawIOBase | io.BufferedIOBase
 Piece = bytes | memoryview
@@ -43,9 +43,9 @@ HEADER_BYTES = 80_000
 GROUP_BLOCKS, USUAL_BYTES = 64, 1 << 13
 # Without an Inflater more threads wait for each other's interpreter lock between blocks: on 16 cores 2.9 GB/s with 4,
 # 2.4 with 16.
-MOST_THREADS = 4
+MAX_THREADS = 4
 # Of which several inflate one member: each takes twice as long as one that knows what is in front.
-LEAST_THREADS = 4
+MIN_THREADS = 4
 # isal's stub has its exception as an instance.
 IsalError = cast(type[Exception], igzip_lib.IsalError)
 
@@ -65,13 +65,13 @@ class Inflater(NamedTuple):
 #: Opens one where there are blocks; None where there is none.
 Opener = Callable[[], Inflater | None]
 
-#: The contents, in pieces, of all members of a file whose first bytes are given, by some threads; raises Unusual where
+#: The contents, in pieces, of all members of a file whose first bytes are given, by some threads; raises NotParallelizable where
 #: it leaves that to others, behind pieces that are right. It keeps the points that are asked for, or begins at a point
 #: where one is given, whose first byte the file is at.
-MemberInflater = Callable[[io.FileIO, bytes, int, Points | None, Point | None], Generator[memoryview, None, None]]
+MemberInflater = Callable[[io.FileIO, bytes, int, AccessPoints | None, AccessPoint | None], Generator[memoryview, None, None]]
 
 
-class Unusual(Exception):
+class NotParallelizable(Exception):
     """Nothing that several threads can inflate, or something is wrong."""
 
 
@@ -92,7 +92,7 @@ class Inflaters(NamedTuple):
 NO_INFLATERS = Inflaters()
 
 
-class UnmarkedEnd(DataError):
+class MissingEofBlock(DataError):
     """Blocked gzip without its end-of-file block: it may be cut short between blocks, but some programs write none."""
 
 
@@ -102,7 +102,7 @@ def inflate(
     head: bytes,
     threads: int,
     inflaters: Inflaters = NO_INFLATERS,
-    points: Points | None = None,
+    points: AccessPoints | None = None,
     done: int = 0,
 ) -> Generator[Piece, None, None]:
     """The contents of gzip data in pieces of 1 byte to 4 MiB, in order.
@@ -112,23 +112,23 @@ def inflate(
     if it comes from elsewhere than a file. points: to be kept of a regular file; of other gzip by parts. done: bytes of
     text in front, for messages.
     Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
-    pieces before that place; UnmarkedEnd behind all of them. Closing the generator ends the threads.
+    pieces before that place; MissingEofBlock behind all of them. Closing the generator ends the threads.
     """
     if _block_length(head, 0):
         inflater = inflaters.open_blocks()
-        most = min(threads, (inflater.threads or threads) if inflater else MOST_THREADS)
+        most = min(threads, (inflater.threads or threads) if inflater else MAX_THREADS)
         return _inflate_blocks(file, name, head, most, inflater, points, done)
     is_file = isinstance(file, io.FileIO) and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-    if (threads >= LEAST_THREADS or points) and is_file and (by_parts := inflaters.open_members()):
+    if (threads >= MIN_THREADS or points) and is_file and (by_parts := inflaters.open_members()):
         start = file.tell() - len(head)
         parts = by_parts(cast(io.FileIO, file), head, threads, points, None)
-        return _or_members(file, name, parts, Point(done, 8 * start, start, done), points)
+        return _or_members(file, name, parts, AccessPoint(done, 8 * start, start, done), points)
     members = _inflate_members(file, name, head, done, points)
     return members if threads == 1 else _one_ahead(members)
 
 
 def inflate_from(
-    file: io.FileIO, name: str, point: Point, threads: int, inflaters: Inflaters
+    file: io.FileIO, name: str, point: AccessPoint, threads: int, inflaters: Inflaters
 ) -> Generator[Piece, None, None]:
     """The contents of a file of gzip from a point on, as `inflate` gives them.
 
@@ -139,11 +139,11 @@ def inflate_from(
         parts = by_parts(file, b"", threads, None, point)
         return _or_members(file, name, parts, point, None)
     file.seek(point.member)
-    head = read_up_to(file, BLOCK_HEADER.size)
+    head = read_fully(file, BLOCK_HEADER.size)
     return _behind(inflate(file, name, head, threads, inflaters, None, point.member_text), point.skipped)
 
 
-def read_up_to(file: File, count: int) -> bytes:
+def read_fully(file: File, count: int) -> bytes:
     """The next `count` bytes, or fewer at the end: pipes give what they hold, which may be less than is to come."""
     parts = []
     while count and (part := file.read(count)):
@@ -153,7 +153,7 @@ def read_up_to(file: File, count: int) -> bytes:
 
 
 def _inflate_members(
-    file: File, name: str, data: bytes, done: int, points: Points | None = None
+    file: File, name: str, data: bytes, done: int, points: AccessPoints | None = None
 ) -> Generator[bytes, None, None]:
     """The contents of members one after the other.
 
@@ -163,11 +163,11 @@ def _inflate_members(
         if points:
             points.at_member(file.tell() - len(data), done)
         if len(data) < HEADER_BYTES:
-            data += read_up_to(file, READ_BYTES)
+            data += read_fully(file, READ_BYTES)
         member = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_GZIP)
         while not member.eof:
             if member.needs_input:
-                data = data or read_up_to(file, READ_BYTES)
+                data = data or read_fully(file, READ_BYTES)
                 if not data:
                     raise DataError(_broken_off(name, done))
             try:
@@ -185,8 +185,8 @@ def _or_members(
     file: File,
     name: str,
     parts: Generator[memoryview, None, None],
-    begin: Point,
-    points: Points | None,
+    begin: AccessPoint,
+    points: AccessPoints | None,
 ) -> Generator[Piece, None, None]:
     """The contents of members by parts, as far as that goes, then one after the other.
 
@@ -199,9 +199,9 @@ def _or_members(
                 done += len(piece)
                 yield piece
         return
-    except Unusual:
+    except NotParallelizable:
         file.seek(begin.member)
-    head = read_up_to(file, BLOCK_HEADER.size)
+    head = read_fully(file, BLOCK_HEADER.size)
     yield from _behind(_one_ahead(_inflate_members(file, name, head, begin.member_text, points)), done)
 
 
@@ -218,17 +218,17 @@ def _behind(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Pie
 def _next_member(file: File, name: str, data: bytes) -> bytes:
     """The first bytes of the member that follows, or nothing at the end. Zeros that pad the file are skipped."""
     behind = 0
-    while data := data or read_up_to(file, READ_BYTES):
+    while data := data or read_fully(file, READ_BYTES):
         rest = data.lstrip(b"\0")
         behind += len(data) - len(rest)
         if len(rest) == 1:
-            rest += read_up_to(file, READ_BYTES)
+            rest += read_fully(file, READ_BYTES)
         if rest.startswith(GZIP_MAGIC):
             return rest
         if rest:
             while rest:
                 behind += len(rest)
-                rest = read_up_to(file, READ_BYTES)
+                rest = read_fully(file, READ_BYTES)
             raise DataError(f"{name}: the file carries {behind} bytes that are not gzip behind its end")
         data = b""
     return b""
@@ -240,7 +240,7 @@ def _inflate_blocks(
     data: bytes,
     threads: int,
     inflater: Inflater | None,
-    points: Points | None = None,
+    points: AccessPoints | None = None,
     done: int = 0,
 ) -> Generator[Piece, None, None]:
     """The contents of blocked gzip. From where it is no longer in whole blocks, it is inflated as any gzip."""
@@ -256,7 +256,7 @@ def _inflate_blocks(
                 raise _corrupt(name, done, reason)
     rest = _next_member(file, name, groups.rest)
     if not rest and not groups.is_marked:
-        raise UnmarkedEnd(f"{_broken_off(name, done)}: BGZF's end-of-file block is missing")
+        raise MissingEofBlock(f"{_broken_off(name, done)}: BGZF's end-of-file block is missing")
     yield from _inflate_members(file, name, rest, done, points)
 
 
@@ -267,7 +267,7 @@ class _BlockGroups:
     is_marked: whether the last block is that which ends a file.
     """
 
-    def __init__(self, file: File, data: bytes, blocks: int, points: Points | None) -> None:
+    def __init__(self, file: File, data: bytes, blocks: int, points: AccessPoints | None) -> None:
         """data: read already. blocks: most of a group. points: kept where groups begin."""
         self.rest = data
         self._points = points
@@ -278,7 +278,7 @@ class _BlockGroups:
     def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:
         text = 0
         while True:
-            data = self.rest + read_up_to(self._file, max(group_bytes(self._blocks) - len(self.rest), 0))
+            data = self.rest + read_fully(self._file, max(max_group_bytes(self._blocks) - len(self.rest), 0))
             ends = [0]
             while len(ends) <= self._blocks and (length := _block_length(data, ends[-1])):
                 if ends[-1] + length > len(data):
@@ -291,16 +291,16 @@ class _BlockGroups:
             if self._points:
                 self._points.at_member(self._file.tell() - len(data), text)
                 # Where a block does not hold what it says, it is corrupt.
-                text += int(told_bytes(np.frombuffer(data, np.uint8), np.array(ends)).sum())
+                text += int(declared_sizes(np.frombuffer(data, np.uint8), np.array(ends)).sum())
             yield data, ends
 
 
-def group_bytes(blocks: int) -> int:
+def max_group_bytes(blocks: int) -> int:
     """Compressed bytes of groups of so many blocks at most, but for what was read before."""
     return blocks * USUAL_BYTES
 
 
-def told_bytes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def declared_sizes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """What each block says at its end that it holds, int64 [blocks], no more than it may; they are given as a group."""
     told: NDArray[np.uint32] = data[ends[1:, None] - np.arange(4, 0, -1)].view("<u4")
     return np.minimum(told, BLOCK_BYTES).astype(np.int64).reshape(-1)

@@ -16,16 +16,16 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.formats.atomic_files import file_beside
-from readmap.formats.file_errors import named
-from readmap.formats.tmpfs import APPENDED_BYTES, LEAST_BYTES, LEAST_THREADS, SharedPages, is_memory_disk
+from readmap.formats.atomic_files import create_temporary_file
+from readmap.formats.file_errors import with_file_name
+from readmap.formats.tmpfs import APPENDED_BYTES, MIN_BYTES, MIN_THREADS, MappedAppender, is_tmpfs
 
 Format = TypeVar("Format")
 
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
 
 
-class Pending(Protocol):
+class PendingOutput(Protocol):
     """An output, a file or a folder, that has no name yet."""
 
     def finish(self) -> None:
@@ -48,7 +48,7 @@ class ByteSink(abc.ABC):
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
 
-    def lend(self, data: Any, done: Callable[[], None]) -> None:
+    def write_borrowed(self, data: Any, done: Callable[[], None]) -> None:
         """Appends all of `data`, uint8, which may be overwritten once `done` has been called."""
         self.write(data)
         done()
@@ -123,8 +123,8 @@ class Output(ByteSink):
         self.name = name
         self._descriptor = descriptor
         self._move = move
-        has_pages = move and threads >= LEAST_THREADS and is_memory_disk(descriptor)
-        self._pages = SharedPages(descriptor, threads) if has_pages else None
+        has_pages = move and threads >= MIN_THREADS and is_tmpfs(descriptor)
+        self._pages = MappedAppender(descriptor, threads) if has_pages else None
         self._use = _Use(self._close)
         # What is not locked any more, another run takes for abandoned.
         self._lock = os.dup(descriptor) if move else -1
@@ -138,7 +138,7 @@ class Output(ByteSink):
         written = 0
         try:
             with self._use:
-                if self._pages and len(view) >= LEAST_BYTES:
+                if self._pages and len(view) >= MIN_BYTES:
                     self._pages.write(view)
                     return
                 # One thread: Linux lets only one write to a file at a time, so that several, with pwrite, were no
@@ -146,7 +146,7 @@ class Output(ByteSink):
                 while written < len(view):
                     written += os.write(self._descriptor, view[written:])
         except OSError as error:
-            raise named(error, self.name) from None
+            raise with_file_name(error, self.name) from None
 
     def append(self, file: io.FileIO, size: int) -> int:
         """Have the system copy bytes of a file, from where it is on, which a shared disk does without sending them; how
@@ -158,7 +158,7 @@ class Output(ByteSink):
         return copied
 
     def _appended(self, source: int, size: int) -> int:
-        if self._pages and size >= LEAST_BYTES and (count := self._pages.append(source, min(size, APPENDED_BYTES))):
+        if self._pages and size >= MIN_BYTES and (count := self._pages.append(source, min(size, APPENDED_BYTES))):
             return count
         return _copy_range(source, self._descriptor, size)
 
@@ -171,7 +171,7 @@ class Output(ByteSink):
         try:
             self._use.end()
         except OSError as error:
-            raise named(error, self.name) from None
+            raise with_file_name(error, self.name) from None
 
     def commit(self) -> None:
         """Closes the output; a file takes its final name, and the place of what had it.
@@ -184,7 +184,7 @@ class Output(ByteSink):
                 os.replace(*self._move)
                 self._release()
         except OSError as error:
-            raise named(error, self.name) from None
+            raise with_file_name(error, self.name) from None
 
     def abort(self) -> None:
         """Closes the output and removes a file that was not committed; what a stream was given is not taken back.
@@ -257,9 +257,9 @@ def open_output(path: str | None, threads: int = 1) -> Output:
         os.close(existing)
     target = os.path.realpath(path)
     try:
-        descriptor, temporary = file_beside(target)
+        descriptor, temporary = create_temporary_file(target)
     except OSError as error:
-        raise named(error, path, f" (writing into {os.path.dirname(target)})") from None
+        raise with_file_name(error, path, f" (writing into {os.path.dirname(target)})") from None
     if existing is not None:
         # Some file systems know neither, and only root may give a file to its former owner.
         with contextlib.suppress(PermissionError):
@@ -287,10 +287,10 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
     try:
         return Output(name, os.dup(descriptor))
     except OSError as error:
-        raise named(error, name) from None
+        raise with_file_name(error, name) from None
 
 
-def commit_together(outputs: Sequence[Pending]) -> None:
+def commit_together(outputs: Sequence[PendingOutput]) -> None:
     """Gives all outputs their names, once all of them are written: a full disk leaves none of them behind.
 
     Raises what their `finish` and `commit` raise; then they are still to be aborted.

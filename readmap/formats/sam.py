@@ -45,7 +45,7 @@ def header(
     return text if form is Form.TEXT else binary_header(text, [(contig.name, contig.length) for contig in contigs])
 
 
-def expect_contig_names(names: Iterable[bytes], what: str) -> None:
+def check_contig_names(names: Iterable[bytes], what: str) -> None:
     """Raise DataError that names the first record of `what` whose name SAM's header does not hold, or not again."""
     numbers: dict[bytes, int] = {}
     for number, name in enumerate(names, 1):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.file_errors import naming
+from readmap.formats.file_errors import file_name_context
 
 #: What is written where -H names no other: records in the order of the reads.
 FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
@@ -22,7 +22,7 @@ PROGRAM = "readmap"
 LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f]+)+")
 
 #: Of a file of header lines. What is longer, as a device that never ends, is none.
-MOST_LETTERS = 1 << 26
+MAX_LETTERS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def parse_header_lines(option: str) -> list[str]:
     if option.startswith("@"):
         lines = [option.replace("\\t", "\t")]
     else:
-        with naming(option), open(option, encoding="utf-8", errors="surrogateescape") as file:
-            text = file.read(MOST_LETTERS + 1)
-        if len(text) > MOST_LETTERS:
-            raise UsageError(f"-H {option}: expected the lines of a header, found more than {MOST_LETTERS:,} letters")
+        with file_name_context(option), open(option, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(MAX_LETTERS + 1)
+        if len(text) > MAX_LETTERS:
+            raise UsageError(f"-H {option}: expected the lines of a header, found more than {MAX_LETTERS:,} letters")
         lines = [line for line in text.split("\n") if line.strip()]
     for line in lines:
         if not LINE.fullmatch(line):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from readmap.formats.atomic_files import folder_beside
+from readmap.formats.atomic_files import temporary_folder
 
 PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
 
@@ -49,7 +49,7 @@ class Samtools:
         """
         self._command = command
         with contextlib.ExitStack() as resources:
-            scratch = str(resources.enter_context(folder_beside(SCRATCH, tempfile.gettempdir())))
+            scratch = str(resources.enter_context(temporary_folder(SCRATCH, tempfile.gettempdir())))
             # A pipe that nobody reads meanwhile would fill up.
             self._messages = resources.enter_context(tempfile.TemporaryFile())
             arguments = tuple(argument.replace("{scratch}", scratch) for argument in arguments)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.formats.atomic_files import folder_beside
+from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.samtools import Samtools
@@ -104,7 +104,7 @@ def open_samtools_output(
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
         target = os.path.realpath(path or "-")
-        folder = resources.enter_context(folder_beside(target, os.environ.get("TMPDIR")))
+        folder = resources.enter_context(temporary_folder(target, os.environ.get("TMPDIR")))
         _write_references(folder, contigs, letters)
         arguments, index = ["-@", str(threads), "-O", CRAM_FORMAT, "--no-PG"], None
         if indexed:

@@ -19,25 +19,25 @@ TMPFS = 0x01021994
 
 #: Below this many threads, and for fewer bytes, write(2) is as fast: 1.9 to 3.0 GB/s, whatever the threads, since Linux
 #: lets only one into a file. Into pages that are mapped four threads copied 2.8 to 3.7 GB/s, eight 4.1.
-LEAST_THREADS, MOST_THREADS = 4, 8
-LEAST_BYTES = 16 << 20
+MIN_THREADS, MAX_THREADS = 4, 8
+MIN_BYTES = 16 << 20
 
 #: Bytes of another file that are appended together: eight threads did 3.2 GB/s, and copy_file_range(2) 1.9.
 APPENDED_BYTES = 256 << 20
 
 
-def is_memory_disk(descriptor: int) -> bool:
+def is_tmpfs(descriptor: int) -> bool:
     """Whether a file lies on a memory disk."""
     found = (ctypes.c_long * 64)()  # struct statfs, which begins with the type
     return ctypes.CDLL(None).fstatfs(descriptor, ctypes.byref(found)) == 0 and found[0] == TMPFS
 
 
-class SharedPages:
+class MappedAppender:
     """Appends to a file by threads that copy into its pages; the file is open to be read and written."""
 
     def __init__(self, descriptor: int, threads: int) -> None:
         self._descriptor = descriptor
-        self._threads = min(threads, MOST_THREADS)
+        self._threads = min(threads, MAX_THREADS)
         self._pool = ThreadPoolExecutor(self._threads, "readmap-copy")
 
     def write(self, data: memoryview) -> None:

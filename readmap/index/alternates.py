@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from readmap.formats.file_errors import naming
+from readmap.formats.file_errors import file_name_context
 
 
 def find_alternates_file(folder: Path, source: str) -> str | None:
@@ -16,6 +16,6 @@ def find_alternates_file(folder: Path, source: str) -> str | None:
 
 def read_alternates(path: str) -> frozenset[str]:
     """The names in the first column of a file, but for header lines; OSError, naming it, where it cannot be read."""
-    with naming(path), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+    with file_name_context(path), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
         names = (line.rstrip("\r\n").split("\t", 1)[0] for line in file)
         return frozenset(name for name in names if name and not name.startswith("@"))

@@ -22,9 +22,9 @@ from readmap.formats.fasta import (
     EMPTY_FILE,
     GROWTH,
     Contig,
-    expect_blank,
-    named_record,
-    not_letter,
+    expect_no_sequence,
+    describe_record,
+    invalid_letter,
     record_name,
 )
 from readmap.formats.newlines import LINE_BREAKS
@@ -240,7 +240,7 @@ class _Contigs:
         if self._open:
             sequence = self._go_on(buffer, first)
         elif not self._names:
-            expect_blank(self._path, bytes(buffer[1:first]))
+            expect_no_sequence(self._path, bytes(buffer[1:first]))
         for begin, end, start in headers.tolist():
             header, sequence = bytes(buffer[begin + 1 : end]), end
             if end == size:
@@ -252,7 +252,7 @@ class _Contigs:
             before = max(found.kept, begin) - begin
             wrong = bytes(buffer[sequence : found.bad]).translate(None, LINE_BREAKS)
             character = bytes(buffer[found.bad : found.bad + 1])
-            raise not_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
+            raise invalid_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
 
     def expect_some(self) -> None:
         """Raise DataError where not a header was found."""
@@ -301,4 +301,4 @@ class _Contigs:
             raise DataError(f"{self._record()}: {expected}, found {length:,}")
 
     def _record(self) -> str:
-        return named_record(self._path, len(self._names), self._names[-1])
+        return describe_record(self._path, len(self._names), self._names[-1])

@@ -12,7 +12,7 @@ from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import FolderKind, PendingFolder, StoredArrays
 from readmap.formats.fasta import CONTIG_NAME, Contig
-from readmap.formats.atomic_files import restore_all
+from readmap.formats.atomic_files import restore_folders
 from readmap.index.bounds import verify_shapes
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import MAX_TABLE_BASES
@@ -43,8 +43,8 @@ def find(named: str | None, option: str = "-x") -> Path:
         return _of_name(named, "")
     if variable := os.environ.get(VARIABLE):
         return _of_name(variable, f" (${VARIABLE})")
-    restore_all(".readmap")
-    found = sorted(str(path) for path in Path().glob("[!.]*.readmap") if KIND.is_there(path))
+    restore_folders(".readmap")
+    found = sorted(str(path) for path in Path().glob("[!.]*.readmap") if KIND.exists(path))
     if not found:
         raise UsageError(
             f"no index: neither {option} nor ${VARIABLE} names one, and the current folder has no *.readmap "
@@ -59,10 +59,10 @@ def _of_name(name: str, origin: str) -> Path:
     path = Path(name)
     beside = default_folder(str(path))
     for candidate in (path, beside):
-        if KIND.is_there(candidate):
+        if KIND.exists(candidate):
             return candidate
     if path.is_dir():
-        raise IndexFolderError(f"{path}{origin} {KIND.why_not(path)}")
+        raise IndexFolderError(f"{path}{origin} {KIND.describe_mismatch(path)}")
     if path.exists():
         raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
     if any(Path(f"{path}{ending}").exists() for ending in BWA_EXTENSIONS):

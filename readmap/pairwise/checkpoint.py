@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array
 from readmap.errors import DataError
-from readmap.formats.file_errors import HEADER_ERRORS, naming
+from readmap.formats.file_errors import NPY_HEADER_ERRORS, file_name_context
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.grid import Slab, TileSizes
@@ -170,7 +170,7 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 
 #: What NumPy, zipfile and zlib raise where a file is none of ours.
-_UNREADABLE = (*HEADER_ERRORS, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (*NPY_HEADER_ERRORS, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 _KEPT = tuple(field.name for field in fields(SpecialLines))
 _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
@@ -185,7 +185,7 @@ def _arrays(slab: Slab) -> dict[str, Any]:
 def _kept(path: Path) -> Iterator[Any]:
     """The arrays of a file. Raises DataError where it is damaged or none of ours, OSError where it cannot be read."""
     try:
-        with naming(str(path)), np.load(path) as kept:
+        with file_name_context(str(path)), np.load(path) as kept:
             yield kept
     except _UNREADABLE as error:
         raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from readmap.formats.figures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, picture, shown
+from readmap.formats.figures import BLUE, GREEN, GREY, RED, SILVER, YELLOW, label_text, render_figure
 from readmap.formats.wording import pluralize
 from readmap.pairwise.paths import Paths, find_paths, joined
 from readmap.pairwise.results import Result, Results
@@ -54,7 +54,7 @@ class DotPlot:
 
     def draw(self, form: str) -> bytes:
         """The picture. form: png, svg or pdf."""
-        return picture(self._figure, form)
+        return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
@@ -81,7 +81,7 @@ class DotPlot:
             queries, targets = pluralize(len(self._queries), "query", "queries"), pluralize(len(self._targets), "target")
             return f"{queries} and {targets}", pluralize(found, "alignment")
         result = self._last
-        title = f"{shown(result.query_name)} and {shown(result.target_name)}"
+        title = f"{label_text(result.query_name)} and {label_text(result.target_name)}"
         if result.identity is None:
             return title, "nothing aligned"
         facts = [f"score {result.score:,}", f"identity {result.identity:.2%}", pluralize(result.gap_openings, "gap")]
@@ -93,10 +93,10 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     length = len(sequences.letters)
     scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
     plural = "queries" if what == "query" else ""
-    name = shown(sequences.names[0]) if len(sequences) == 1 else pluralize(len(sequences), what, plural)
+    name = label_text(sequences.names[0]) if len(sequences) == 1 else pluralize(len(sequences), what, plural)
     if 1 < len(sequences) <= MAX_NAMES:
         middles = (sequences.offsets[:-1] + sequences.offsets[1:]) / 2
-        axis.set_ticks(middles.tolist(), [shown(each) for each in sequences.names])
+        axis.set_ticks(middles.tolist(), [label_text(each) for each in sequences.names])
         axis.set_tick_params(length=0)
         axis.set_label_text(f"{name}, {length / scale:,.4g} {unit}")
     else:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
-from readmap.bam.tags import text_number
+from readmap.bam.tags import hash_text
 from readmap.formats.sam_header import Group
 
 _FIND = Kernel("qc/records", "find_units")
@@ -58,7 +58,7 @@ class RecordCounts:
     def __init__(self, groups: Sequence[Group], backend: Backend) -> None:
         """groups: of the header. backend: on whose device the records are."""
         self._backend, self._groups = backend, len(groups)
-        names = np.array([text_number(group.name.encode()) for group in groups], np.uint64)
+        names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         self._names = backend.to_device(names)
         total = len(groups) + 1
         arrays = {name: backend.full(total * int(np.prod(shape)), 0, np.uint64) for name, shape in _SHAPES.items()}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
-from readmap.bam.tags import text_number
+from readmap.bam.tags import hash_text
 from readmap.formats.sam_header import Group
 
 _SOURCE = "qc/coverage.cu"
@@ -80,7 +80,7 @@ class Coverage:
     ) -> None:
         """samples: numbers from 0, of each read group and of what has none. lengths: of the contigs."""
         self._backend = backend
-        names = np.array([text_number(group.name.encode()) for group in groups], np.uint64)
+        names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         contigs = np.cumsum([0, *(length + 1 for length in lengths)])
         to_device = backend.to_device
         self._layout = _Layout(

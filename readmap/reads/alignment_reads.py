@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, PieceSource, bytes_behind, open_file
-from readmap.formats.gzip_reader import GZIP_MAGIC, Inflaters, inflate, read_up_to
+from readmap.formats.byte_source import ByteSource, GeneratorSource, source_of_file, open_file
+from readmap.formats.gzip_reader import GZIP_MAGIC, Inflaters, inflate, read_fully
 from readmap.formats.samtools_input import SamtoolsInput
 from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import AlignmentChunk
@@ -73,13 +73,13 @@ class AlignmentReads:
             file = self._dropping = SamtoolsInput(file, name, start, *words)
         try:
             if self._dropping:
-                start = read_up_to(self._dropping, START_BYTES)
+                start = read_fully(self._dropping, START_BYTES)
             if collate or start.startswith(CRAM_MAGIC):
                 self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
             if self._samtools:
-                start = read_up_to(self._samtools, START_BYTES)
+                start = read_fully(self._samtools, START_BYTES)
             inflated = self._samtools or file
-            self._source = PieceSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
+            self._source = GeneratorSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
             self.contigs, text = bam.contigs_and_text(self._read, name)
         except BaseException:
             for command in (self._samtools, self._dropping):
@@ -238,10 +238,10 @@ def open_reads(
     """
     file, name = open_file(path)
     try:
-        start = read_up_to(file, START_BYTES)
+        start = read_fully(file, START_BYTES)
         if is_bam_or_cram(start):
             return AlignmentReads(file, name, start, threads, collate, inflaters, dropped)
-        return bytes_behind(file, name, start, threads, inflaters)
+        return source_of_file(file, name, start, threads, inflaters)
     except BaseException:
         file.close()
         raise

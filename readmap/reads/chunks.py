@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, PieceSource, open_bytes
+from readmap.formats.byte_source import ByteSource, GeneratorSource, open_bytes
 from readmap.formats.wording import pluralize
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
@@ -228,7 +228,7 @@ class _Cutter:
         for source, start in zip(sources, starts, strict=True):
             is_fasta = start.startswith(b">")
             if is_fasta:
-                records = PieceSource(source.name, two_line_records(source, start))
+                records = GeneratorSource(source.name, two_line_records(source, start))
                 records.first_record = source.first_record
                 source, start = records, b""
             self._files.append(RecordFile(source, start, self._format.value, pool, is_fasta, threads))

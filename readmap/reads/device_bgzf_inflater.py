@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cuda import PRIORITY, CudaBackend
-from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Opener, group_bytes, told_bytes
+from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Opener, max_group_bytes, declared_sizes
 from readmap.reads.blocks import bgzf_inflater
 
 _INFLATE = Kernel("reads/bgzf_device", "inflate_members")
@@ -52,14 +52,14 @@ class _Room:
 
     def __init__(self, backend: CudaBackend) -> None:
         self._backend = backend
-        self._data = backend.empty(group_bytes(BLOCKS) + BLOCK_BYTES, np.uint8)
+        self._data = backend.empty(max_group_bytes(BLOCKS) + BLOCK_BYTES, np.uint8)
         self._contents = backend.empty(BLOCKS * BLOCK_BYTES, np.uint8)
         self._stream = backend.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
     def inflate(self, data: bytes, ends: list[int]) -> memoryview | None:
         """As an Inflater's."""
         compressed, borders = np.frombuffer(data, np.uint8), np.array(ends)
-        told = told_bytes(compressed, borders)
+        told = declared_sizes(compressed, borders)
         with self._backend.device, self._stream:
             held, contents = self._data[: len(compressed)], self._contents[: int(told.sum())]
             held.set(compressed)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.byte_source import ByteSource
-from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import CARRIAGE_RETURN, NEWLINE, last_line_start
 
 # Small enough for all that is computed of a piece to stay in the cache.
@@ -18,7 +18,7 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
     """The records as header line and sequence line, in pieces of whole records.
 
     Line breaks inside a sequence are dropped; without a sequence its line is empty. CR before LF goes as well.
-    start: the first bytes of `source`, already read; they begin with '>'. Raises what `source` raises; UnmarkedEnd
+    start: the first bytes of `source`, already read; they begin with '>'. Raises what `source` raises; MissingEofBlock
     behind all records, as the last one may be whole.
     """
     raw = np.empty(max(PIECE_BYTES, 2 * len(start)), np.uint8)
@@ -29,7 +29,7 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
         # One byte is kept for the newline that the file's last line may lack.
         try:
             count = source.readinto(raw.data[filled:-1])
-        except UnmarkedEnd as error:
+        except MissingEofBlock as error:
             count, doubt = 0, error
         filled += count
         is_at_end = not count

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource
-from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import LINE_BREAKS
 
 #: What is read and given at a time.
@@ -107,7 +107,7 @@ def _given_records(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], list[b
             continue
         try:
             given, record = _record(header, lines)
-        except UnmarkedEnd as error:  # within a record, which is cut short for sure
+        except MissingEofBlock as error:  # within a record, which is cut short for sure
             raise DataError(str(error)) from None
         yield given, record
         if not record:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from readmap.errors import DataError
 from readmap.formats.gzip_reader import Inflaters
-from readmap.formats.gzip_access_points import Point
-from readmap.formats.byte_range import TextRange, open_range
+from readmap.formats.gzip_access_points import AccessPoint
+from readmap.formats.byte_range import ByteRange, open_range
 from readmap.reads.split_table import Identity, identify
 
 
@@ -32,9 +32,9 @@ class RecordRange:
     begin: int
     end: int
     is_last: bool
-    point: Point | None
+    point: AccessPoint | None
 
-    def open(self, threads: int, inflaters: Inflaters) -> TextRange:
+    def open(self, threads: int, inflaters: Inflaters) -> ByteRange:
         """Their text; behind the last one of the file its end is read too.
 
         threads, inflaters: what inflates it, as open_bytes has them. Raises OSError where the file cannot be opened;

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import bytes_behind, open_file
-from readmap.formats.gzip_reader import GZIP_MAGIC, UnmarkedEnd, read_up_to
-from readmap.formats.gzip_access_points import Points
-from readmap.formats.byte_range import TextRange
+from readmap.formats.byte_source import source_of_file, open_file
+from readmap.formats.gzip_reader import GZIP_MAGIC, MissingEofBlock, read_fully
+from readmap.formats.gzip_access_points import AccessPoints
+from readmap.formats.byte_range import ByteRange
 from readmap.reads.alignment_reads import START_BYTES, is_bam_or_cram
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts
@@ -112,8 +112,8 @@ class _Survey:
 
     def __init__(self, path: str) -> None:
         self.records = self.read = 0
-        self.doubt: UnmarkedEnd | None = None
-        self._path, self._identity, self._points = path, identify(path), Points(SPACING)
+        self.doubt: MissingEofBlock | None = None
+        self._path, self._identity, self._points = path, identify(path), AccessPoints(SPACING)
         self._is_gzip = False
         self._marks: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
         self._whole: SplitFile | None = None
@@ -137,18 +137,18 @@ class _Survey:
         """Find all; raises _Stopped where that is asked for meanwhile."""
         file, name = open_file(self._path)
         with file:
-            start = read_up_to(file, START_BYTES)
+            start = read_fully(file, START_BYTES)
             if is_bam_or_cram(start):
                 raise DataError(f"{name} is BAM or CRAM: expected FASTQ or FASTA")
             self._is_gzip = start.startswith(GZIP_MAGIC)
-            with TextRange(bytes_behind(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
+            with ByteRange(source_of_file(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
                 try:
                     for starts in record_starts(source, threads=min(threads, FILE_THREADS)):
                         self._add(starts)
                         self.read = (source.taken() or (0, 0))[0]
                         if stop.is_set():
                             raise _Stopped
-                except UnmarkedEnd as error:
+                except MissingEofBlock as error:
                     self.doubt = error
                 text = source.delivered
         self._whole = self._file(self.records, text, np.concatenate(self._marks))

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import CpuBackend, host_backend
-from readmap.formats.gzip_reader import GZIP_MAGIC, MemberInflater, Unusual, read_up_to
-from readmap.formats.gzip_access_points import Point, Points
+from readmap.formats.gzip_reader import GZIP_MAGIC, MemberInflater, NotParallelizable, read_fully
+from readmap.formats.gzip_access_points import AccessPoint, AccessPoints
 
 _INFLATE, _RESOLVE = Kernel("reads/parallel_gzip", "inflate_part"), Kernel("reads/parallel_gzip", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")
@@ -56,7 +56,7 @@ def parallel_gzip_inflater() -> MemberInflater | None:
         return None
 
     def inflate(
-        file: io.FileIO, head: bytes, threads: int, points: Points | None = None, begin: Point | None = None
+        file: io.FileIO, head: bytes, threads: int, points: AccessPoints | None = None, begin: AccessPoint | None = None
     ) -> Generator[memoryview, None, None]:
         with _Threads(backend, min(threads, MOST_THREADS)) as pool:
             yield from _Members(file, head, pool, points, begin).pieces()
@@ -126,7 +126,7 @@ class _Threads:
         return _Part(room[:count], first, end, farthest, reason == _LAST)
 
     def _room(self) -> NDArray[np.uint16]:
-        """For the symbols of a part. Raises Unusual where there is no memory: one thread takes less."""
+        """For the symbols of a part. Raises NotParallelizable where there is no memory: one thread takes less."""
         try:
             return self._rooms.get_nowait()
         except queue.Empty:
@@ -134,7 +134,7 @@ class _Threads:
         try:
             return np.empty(MOST_SYMBOLS * PART_BYTES, np.uint16)
         except MemoryError as error:
-            raise Unusual from error
+            raise NotParallelizable from error
 
     def drop(self, part: _Part) -> None:
         """The symbols of a part are not needed any more."""
@@ -163,13 +163,13 @@ class _Members:
     """The members of a file, one after the other; places are bits from the first byte on that is read of it."""
 
     def __init__(
-        self, file: io.FileIO, head: bytes, threads: _Threads, points: Points | None, begin: Point | None
+        self, file: io.FileIO, head: bytes, threads: _Threads, points: AccessPoints | None, begin: AccessPoint | None
     ) -> None:
         """head: what has been read of the file. points: to be kept, of a file that is read from its first byte on.
         begin: None for that byte; the file is at that of the point's block."""
         self._file, self._threads, self._points = file, threads, points
         self._coming: deque[tuple[Bytes, int, Future[_Part]]] = deque()  # data, of which so many bytes are the part
-        self._following = head + read_up_to(file, PART_BYTES - len(head))
+        self._following = head + read_fully(file, PART_BYTES - len(head))
         # What symbols mean: all bytes, and behind them the window, of which the last ones are known.
         self._meanings, self._known = np.concatenate([_LITERALS, np.zeros(_WINDOW, np.uint8)]), 0
         self._resolved: deque[_Making] = deque()
@@ -181,7 +181,7 @@ class _Members:
             self._at = self._begin_member(self._following, 0)
 
     def pieces(self) -> Generator[memoryview, None, None]:
-        """The contents of all. Raises Unusual where something is, or may be, wrong."""
+        """The contents of all. Raises NotParallelizable where something is, or may be, wrong."""
         begin, is_ended = 0, False
         while (coming := self._next()) is not None:
             data, size, future = coming
@@ -212,7 +212,7 @@ class _Members:
     def _next(self) -> tuple[Bytes, int, Future[_Part]] | None:
         """The next part, with what is behind it, and its blocks; others are begun. None behind the last one."""
         while self._following and len(self._coming) < self._threads.ahead:
-            own, self._following = self._following, read_up_to(self._file, PART_BYTES)
+            own, self._following = self._following, read_fully(self._file, PART_BYTES)
             data = np.frombuffer(own + self._following, np.uint8)
             self._coming.append((data, len(own), self._threads.begin(data, 8 * len(own))))
         return self._coming.popleft() if self._coming else None
@@ -236,7 +236,7 @@ class _Members:
             self._text += len(made)
             if self._points and making.window is not None and self._points.is_due(self._text):
                 place = self._text, making.at, self._member, self._member_text
-                self._points.add(Point(*place, self._checksum, zlib.compress(making.window.tobytes())))
+                self._points.add(AccessPoint(*place, self._checksum, zlib.compress(making.window.tobytes())))
             if len(made):
                 yield made.data
 
@@ -247,12 +247,12 @@ class _Members:
         _expect(TRAILER.unpack(data[at : at + TRAILER.size].tobytes()) == found)
         return at + TRAILER.size
 
-    def _begin_at(self, point: Point) -> None:
+    def _begin_at(self, point: AccessPoint) -> None:
         """Go on at a point's block, whose first byte comes first."""
         try:
             window = np.frombuffer(point.inflated_window(), np.uint8)
         except zlib.error:
-            raise Unusual from None
+            raise NotParallelizable from None
         self._known, self._at = len(window), point.bit % 8
         self._meanings[len(self._meanings) - len(window) :] = window
         self._text, self._member_text, self._checksum = point.text, point.member_text, point.checksum
@@ -284,4 +284,4 @@ def _header_bytes(data: bytes) -> int:
 
 def _expect(is_usual: bool) -> None:
     if not is_usual:
-        raise Unusual
+        raise NotParallelizable

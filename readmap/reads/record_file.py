@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, PieceSource, describe_start
-from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.byte_source import ByteSource, GeneratorSource, describe_start
+from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
 from readmap.reads.record_scan import Records, find_records, read_records
@@ -42,7 +42,7 @@ class RecordFile:
         self.name = source.name
         self.taken = source.first_record
         self.error: DataError | OSError | None = None
-        self.doubt: UnmarkedEnd | None = None
+        self.doubt: MissingEofBlock | None = None
         self._source = source
         self._lines_a_record = lines_a_record
         self._is_normalised = is_normalised
@@ -138,12 +138,12 @@ class RecordFile:
             self._normalise(tail.tobytes())
         elif is_cut:
             self.error = self.error or self._truncated(tail.tobytes())
-        elif isinstance(self.error, UnmarkedEnd):
+        elif isinstance(self.error, MissingEofBlock):
             self.doubt, self.error = self.error, None
 
     def _normalise(self, start: bytes) -> None:
         """Have all that is behind the records that there are read as of any lines. start: what has been read of it."""
-        self._source = PieceSource(self.name, four_line_records(start, self._source, self.error))
+        self._source = GeneratorSource(self.name, four_line_records(start, self._source, self.error))
         self._filled -= len(start)
         self._is_normalised, self._is_at_end, self.error = True, False, None
 

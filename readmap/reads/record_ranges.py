@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.errors import DataError
 from readmap.formats.newlines import LINE_BREAKS
-from readmap.formats.byte_range import TextRange, open_range
+from readmap.formats.byte_range import ByteRange, open_range
 from readmap.reads import record_scan
 from readmap.reads.bad_records import read_name
 from readmap.reads.file_part import RecordRange
@@ -78,5 +78,5 @@ class RecordLocator:
                 number += len(starts)
         raise DataError(f"{self.path}, record {number + 1}: expected {file.records:,} records, found no more")
 
-    def _range(self, begin: int, end: int) -> TextRange:
+    def _range(self, begin: int, end: int) -> ByteRange:
         return open_range(self.path, begin, end, False, self.file.point_before(begin), self.threads, HOST_INFLATERS)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.formats.byte_source import ByteSource, FilePlace, PlainSource
+from readmap.formats.byte_source import ByteSource, FilePosition, PlainSource
 from readmap.formats.newlines import line_ends
-from readmap.formats.byte_range import TextRange
+from readmap.formats.byte_range import ByteRange
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
@@ -84,15 +84,15 @@ def read_records(
     None where its bytes lie in no file as they are, or without a compiler: then none are read.
     """
     backend = host_backend(_READ.module, threads)
-    if not backend or not isinstance(source, PlainSource | TextRange) or (place := source.place()) is None:
+    if not backend or not isinstance(source, PlainSource | ByteRange) or (place := source.position()) is None:
         return None
     room = data if place.most is None else data[: filled + place.most]
     found = _find(room, _Format(lines, checks), backend, filled, place)
-    source.pass_over(found.filled - filled)
+    source.skip(found.filled - filled)
     return found
 
 
-def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest: FilePlace | None = None) -> Records:
+def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest: FilePosition | None = None) -> Records:
     blocks = _Blocks.of(len(data), BLOCK_BYTES, BLOCK_BYTES // RECORD_BYTES)
     what = {"text": data, "blocks": blocks, "format": format, "size": len(data)}
     if rest is None:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.gzip_reader import UnmarkedEnd
+from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import NEWLINE, end_of_text
-from readmap.formats.byte_range import TextRange
+from readmap.formats.byte_range import ByteRange
 from readmap.reads.record_scan import find_records, read_records
 from readmap.reads.fasta_reads import HEADER_MARK
 from readmap.reads.fastq_reads import record_sizes
@@ -26,13 +26,13 @@ SOME_RECORDS = 4096
 Starts = NDArray[np.int64]
 
 
-def record_starts(source: TextRange, first: int = 0, threads: int = 1) -> Iterator[Starts]:
+def record_starts(source: ByteRange, first: int = 0, threads: int = 1) -> Iterator[Starts]:
     """The offsets of the records' first bytes in what the source gives, int64, ascending, some at a time.
 
     That of a record of FASTQ may be that of blank lines in front of it. first: the number of the first record, from 0,
     for messages. threads: that read FASTQ which is not compressed.
     Raises DataError where the text is neither, where a record of FASTQ is none, and what the source raises, behind
-    the records in front of that; UnmarkedEnd behind all of them.
+    the records in front of that; MissingEofBlock behind all of them.
     """
     start = read_start(source)
     if not start:
@@ -40,7 +40,7 @@ def record_starts(source: TextRange, first: int = 0, threads: int = 1) -> Iterat
     return _fasta_starts(source, start) if start.startswith(b">") else _fastq_starts(source, start, first, threads)
 
 
-def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> Iterator[Starts]:
+def _fastq_starts(source: ByteRange, start: bytes, first: int, threads: int) -> Iterator[Starts]:
     """start: the last bytes that have been read."""
     data, begin, filled = np.empty(BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[:filled] = np.frombuffer(start, np.uint8)
@@ -52,7 +52,7 @@ def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> 
         if not count:  # nothing was read: the end, or what the source says of it
             try:
                 count = source.readinto(room)
-            except UnmarkedEnd as error:
+            except MissingEofBlock as error:
                 doubt = error
             records = None if count else records
         filled += count
@@ -75,7 +75,7 @@ def _fastq_starts(source: TextRange, start: bytes, first: int, threads: int) -> 
         raise doubt
 
 
-def _irregular_starts(source: TextRange, start: bytes, begin: int, first: int) -> Iterator[Starts]:
+def _irregular_starts(source: ByteRange, start: bytes, begin: int, first: int) -> Iterator[Starts]:
     """Where records have any lines. begin: the offset of `start`."""
     sizes = record_sizes(start, source)
     while some := list(islice(sizes, SOME_RECORDS)):
@@ -89,7 +89,7 @@ def _irregular_starts(source: TextRange, start: bytes, begin: int, first: int) -
             raise DataError(f"{source.name}, record {first + 1}: expected {expected}")
 
 
-def _fasta_starts(source: TextRange, start: bytes) -> Iterator[Starts]:
+def _fasta_starts(source: ByteRange, start: bytes) -> Iterator[Starts]:
     """start: the last bytes that have been read."""
     # One byte in front, for what is in front of the text.
     data, begin, filled = np.empty(1 + BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)

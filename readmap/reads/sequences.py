@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet, guess_alphabet
-from readmap.formats.byte_source import ByteSource, PieceSource, open_bytes
+from readmap.formats.byte_source import ByteSource, GeneratorSource, open_bytes
 from readmap.formats.fasta import BLOCK_BYTES, read_records
 from readmap.formats.newlines import CARRIAGE_RETURN, NEWLINE
 from readmap.reads import bad_records
@@ -148,7 +148,7 @@ def peek(source: ByteSource) -> tuple[bytes, ByteSource]:
     """The first megabyte of a source, or less if that is all, and another source of all that there is."""
     buffer = bytearray(BLOCK_BYTES)
     start = bytes(buffer[: source.readinto(memoryview(buffer))])
-    return start, PieceSource(source.name, _pieces(source, start))
+    return start, GeneratorSource(source.name, _pieces(source, start))
 
 
 def _pieces(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:

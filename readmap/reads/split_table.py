@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.file_errors import HEADER_ERRORS, NamedFile
-from readmap.formats.gzip_reader import read_up_to
-from readmap.formats.gzip_access_points import Point
+from readmap.formats.file_errors import NPY_HEADER_ERRORS, NamedFile
+from readmap.formats.gzip_reader import read_fully
+from readmap.formats.gzip_access_points import AccessPoint
 from readmap.formats.wording import pluralize
 from readmap.version import __version__
 
@@ -33,7 +33,7 @@ CHECKED_BYTES = 1 << 16
 
 #: What a damaged file of arrays lets through.
 _DAMAGED = (
-    *HEADER_ERRORS,
+    *NPY_HEADER_ERRORS,
     MemoryError,
     EOFError,
     KeyError,
@@ -73,14 +73,14 @@ class SplitFile:
     records: int
     text: int
     marks: NDArray[np.int64]
-    points: Sequence[Point] | None
+    points: Sequence[AccessPoint] | None
     is_whole: bool = True
 
     def mark_before(self, record: int) -> int:
         """The last of the marks that are not behind a record."""
         return int(np.searchsorted(self.marks[:, 0], record, "right")) - 1
 
-    def point_before(self, offset: int) -> Point | None:
+    def point_before(self, offset: int) -> AccessPoint | None:
         """The last point that is not behind a place of the text; None of a plain file."""
         if self.points is None:
             return None
@@ -159,7 +159,7 @@ def identify(path: str) -> Identity:
         size = os.fstat(file.fileno()).st_size
         for place in (0, max(size - CHECKED_BYTES, 0)):
             file.seek(place)
-            digest.update(read_up_to(file, CHECKED_BYTES))
+            digest.update(read_fully(file, CHECKED_BYTES))
     return Identity(size, digest.hexdigest())
 
 
@@ -171,7 +171,7 @@ def check_equal_record_counts(paths: Sequence[str], files: Sequence[SplitFile]) 
         raise DataError(f"{has}: mates are as many")
 
 
-def _rows_of(points: Sequence[Point]) -> NDArray[np.int64]:
+def _rows_of(points: Sequence[AccessPoint]) -> NDArray[np.int64]:
     """int64 [points, 6]: the attributes of each, and where its window ends among all windows."""
     ends = np.cumsum([len(point.window) for point in points])
     rows = [[each.text, each.bit, each.member, each.member_text, each.checksum] for each in points]
@@ -189,13 +189,13 @@ def _file_of(facts: Record, number: int, arrays: Any) -> SplitFile:
     return SplitFile(str(facts["name"]), identity, records, text, marks, points)
 
 
-def _points_of(arrays: Any, number: int) -> list[Point]:
+def _points_of(arrays: Any, number: int) -> list[AccessPoint]:
     rows, windows = _ascending(arrays[f"{number}.points"], 6), bytes(arrays[f"{number}.windows"])
     if not len(rows) or rows[0, 0]:
         raise ValueError(f"file {number + 1} has no point at its first byte")
     points, begin = [], 0
     for text, bit, member, member_text, checksum, end in rows.tolist():
-        points.append(Point(text, bit, member, member_text, checksum, windows[begin:end]))
+        points.append(AccessPoint(text, bit, member, member_text, checksum, windows[begin:end]))
         begin = end
     return points
 

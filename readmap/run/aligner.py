@@ -274,7 +274,7 @@ def _opened(path: Path, device: str, threads: int | None) -> Index:
     """The index in a folder, or beside a FASTA file; else built of that file."""
     beside = folder.default_folder(str(path))
     for place in (path, beside):
-        if folder.KIND.is_there(place):
+        if folder.KIND.exists(place):
             return Index.open(place)
     index, alternates = build_index(path, device=device, threads=threads), find_alternates_file(beside, str(path))
     return index.with_alternates(read_alternates(alternates)) if alternates else index

@@ -94,11 +94,11 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
 
 def _why_reference(path: str) -> str | None:
     """The reason to take a file for a reference; None where there is none."""
-    if folder.KIND.is_there(Path(path)):
+    if folder.KIND.exists(Path(path)):
         return "is an index"
     if not _is_regular(path):
         return None
-    if folder.KIND.is_there(folder.default_folder(path)):
+    if folder.KIND.exists(folder.default_folder(path)):
         return "is a reference, with its index beside it"
     record = _long_first_record(path)
     return f"looks like a reference (its first sequence, {record}, has over {MAX_READ_LENGTH:,} bases)" if record else None

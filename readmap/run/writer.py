@@ -131,15 +131,15 @@ class Writer:
             self._backend.keep_own_stream()
         if sink.from_device:
             if run is None:
-                sink.lend(block.bytes, done)
+                sink.write_borrowed(block.bytes, done)
             else:
-                _sorting(sink).hold(run, done)
+                _sorting(sink).add_device_run(run, done)
             return
         if run is not None:
             _sorting(sink).begin_run(host_keys(run, self._backend), self._backend.to_host(run.ends))
         for buffer, size in self._bring(step):
             block.copied += size
-            sink.lend(buffer.data[:size], buffer.release)
+            sink.write_borrowed(buffer.data[:size], buffer.release)
         done()
 
     def _bring(self, step: _Step) -> Iterator[tuple[Buffer, int]]:

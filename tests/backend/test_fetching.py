@@ -23,7 +23,7 @@ def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None
     backend.synchronize()
     assert (distant.dtype, distant.shape) == (array.dtype, array.shape)
 
-    def is_there(begin: int) -> bool:
+    def exists(begin: int) -> bool:
         with distant.bytes(begin, begin + BLOCK - begin % 7) as found:
             return np.array_equal(found, expected[begin : begin + BLOCK - begin % 7])
 

@@ -56,7 +56,7 @@ def test_in_order(
         assert held.add(run_of(records, backend))
     expected = sorted((record for records in drawn for record in records if record), key=place_of)
     index, found = FileIndex([1 << 30] * CONTIGS, IndexFormat.CSI, 0), list[bytes]()
-    for piece in held.pieces(held.ordered(held.take(), unmarked(backend)), index.see, fetched):
+    for piece in held.pieces(held.ordered(held.take(), unmarked(backend)), index.measure, fetched):
         assert isinstance(piece.bytes, np.ndarray) or not fetched
         data = backend.to_host(piece.bytes) if not fetched else piece.bytes.copy()
         piece.release()

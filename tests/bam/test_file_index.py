@@ -63,7 +63,7 @@ def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> No
             part = records[begin : begin + piece]
             data = np.frombuffer(b"".join(part), np.uint8)
             index.accumulate(index.measure(data, np.cumsum([len(one) for one in part])))
-            bam.lend(data, lambda: None)
+            bam.write_borrowed(data, lambda: None)
         bam.commit()
     data = index.write(bam.block_sizes)
     if form is IndexFormat.BAI:

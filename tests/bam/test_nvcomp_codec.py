@@ -82,7 +82,7 @@ def made_of(parts: Sequence[Any], codec: Codec) -> tuple[bytes, list[int]]:
     memory, done = Memory(), list[None]()
     output = codec.open(memory, 1, 1)
     for part in parts:
-        output.lend(part, lambda: done.append(None))
+        output.write_borrowed(part, lambda: done.append(None))
     output.commit()
     assert len(done) == len(parts)
     return memory.data.removesuffix(END_OF_FILE), output.block_sizes

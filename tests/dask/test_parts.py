@@ -198,13 +198,13 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
 @pytest.mark.parametrize("threads", [1, 8])
 def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of the first ones are told when nothing is known of others, or that they are gzip alone."""
-    behind = splitting.bytes_behind
+    behind = splitting.source_of_file
 
     def slowly(*arguments: Any) -> Any:
         time.sleep(0.02)
         return behind(*arguments)
 
-    monkeypatch.setattr(splitting, "bytes_behind", slowly)
+    monkeypatch.setattr(splitting, "source_of_file", slowly)
     texts = [fastq(500) for _ in range(6)]
     paths = [str(tmp_path / str(number)) for number in range(6)]
     for path, text in zip(paths, texts, strict=True):

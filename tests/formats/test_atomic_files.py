@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from readmap.formats import atomic_files
-from readmap.formats.atomic_files import UNFINISHED, file_beside, folder_beside, replace_folder, restore, restore_all
+from readmap.formats.atomic_files import UNFINISHED, create_temporary_file, temporary_folder, replace_folder, restore_folder, restore_folders
 from readmap.formats.output import open_output
 
 
@@ -59,11 +59,11 @@ def test_what_a_kill_left_aside_comes_back(tmp_path: Path, monkeypatch: pytest.M
     for name in ("a.readmap", "b.readmap"):
         make(tmp_path / f".{name}.replaced", name)
     make(tmp_path / "b.readmap", "new")
-    restore(tmp_path / "a.readmap")
+    restore_folder(tmp_path / "a.readmap")
     assert (tmp_path / "a.readmap" / "file").read_text() == "a.readmap"
     os.rename(tmp_path / "a.readmap", tmp_path / ".a.readmap.replaced")
     monkeypatch.chdir(tmp_path)
-    restore_all(".readmap")
+    restore_folders(".readmap")
     assert (tmp_path / "a.readmap" / "file").read_text() == "a.readmap"
     assert (tmp_path / "b.readmap" / "file").read_text() == "new"
 
@@ -71,8 +71,8 @@ def test_what_a_kill_left_aside_comes_back(tmp_path: Path, monkeypatch: pytest.M
 KILLED = """
 import os, signal, sys
 from readmap.formats.output import open_output
-from readmap.formats.atomic_files import folder_beside
-with open_output(sys.argv[1]) as output, folder_beside(sys.argv[2]) as folder:
+from readmap.formats.atomic_files import temporary_folder
+with open_output(sys.argv[1]) as output, temporary_folder(sys.argv[2]) as folder:
     output.write(b"half")
     (folder / "array.npy").write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -84,7 +84,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", KILLED, str(file), str(folder)], check=False)
     assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 2
     (tmp_path / ".out.sam.notes").write_text("a user's")
-    with open_output(str(file)) as first, folder_beside(folder) as beside, open_output(str(file)) as second:
+    with open_output(str(file)) as first, temporary_folder(folder) as beside, open_output(str(file)) as second:
         assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 3  # of runs that go on nothing is removed
         assert beside.is_dir()
         first.write(b"first")
@@ -101,7 +101,7 @@ def test_a_file_that_was_finished_is_not_abandoned(tmp_path: Path) -> None:
     with open_output(path) as output:
         output.write(b"all")
         output.finish()
-        os.close(file_beside(path)[0])
+        os.close(create_temporary_file(path)[0])
         output.commit()
     assert (tmp_path / "out.sam").read_text() == "all"
 
@@ -122,7 +122,7 @@ def test_an_interrupt_waits_until_a_folder_is_removed(
         return done
 
     monkeypatch.setattr(name, interrupted)
-    with pytest.raises(KeyboardInterrupt), folder_beside(tmp_path / "target") as folder:
+    with pytest.raises(KeyboardInterrupt), temporary_folder(tmp_path / "target") as folder:
         (folder / "file").touch()
     monkeypatch.undo()
     assert calls

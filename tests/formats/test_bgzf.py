@@ -281,7 +281,7 @@ def test_what_is_lent_is_let_go_once_it_has_been_read(before: int, size: int) ->
 
     with BgzfOutput(memory, 3) as output:
         output.write(bytes(before))
-        output.lend(lent, done)
+        output.write_borrowed(lent, done)
         assert is_done.wait(20)
         output.commit()
     assert gzip.decompress(memory.data) == expected

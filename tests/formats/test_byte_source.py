@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import PARALLEL_READ_BYTES, ByteSource, PieceSource, describe_start, open_bytes
+from readmap.formats.byte_source import PARALLEL_READ_BYTES, ByteSource, GeneratorSource, describe_start, open_bytes
 from readmap.formats.gzip_reader import READ_BYTES
 
 TEXT = b"".join(b"@r%d\nACGTTGCA%d\n+\nIIIIFFFF%d\n" % (i, i % 7, i * i % 9973) for i in range(20_000))
@@ -251,7 +251,7 @@ def test_pieces_in_any_step(pieces: list[bytes], step: int, is_faulty: bool) -> 
         if is_faulty:
             raise DataError("faulty")
 
-    source = PieceSource("pieces", generate())
+    source = GeneratorSource("pieces", generate())
     read = drain_to_fault(source, step)[0] if is_faulty else drain(source, step)
     assert read == b"".join(pieces)
 

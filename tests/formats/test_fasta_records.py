@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from readmap.formats import fasta
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.byte_source import PieceSource
+from readmap.formats.byte_source import GeneratorSource
 from readmap.formats.fasta import read_records
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY*"
@@ -47,7 +47,7 @@ def test_memory_stays_near_a_byte_a_letter() -> None:
             yield line * 1000
 
     tracemalloc.start()
-    result = read_records(PieceSource("ref.fa", pieces()), Alphabet.NUCLEOTIDES)
+    result = read_records(GeneratorSource("ref.fa", pieces()), Alphabet.NUCLEOTIDES)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(result.letters) == count

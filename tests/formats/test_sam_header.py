@@ -87,7 +87,7 @@ def test_lines_of_an_option() -> None:
 
 
 def test_a_file_that_never_ends_is_none_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readmap.formats.sam_header.MOST_LETTERS", 1000)
+    monkeypatch.setattr("readmap.formats.sam_header.MAX_LETTERS", 1000)
     with pytest.raises(
         UsageError, match=r"-H /dev/zero: expected the lines of a header, found more than 1,000 letters"
     ):

@@ -12,7 +12,7 @@ import pytest
 
 from readmap.formats import output, tmpfs
 from readmap.formats.output import Output, open_output
-from readmap.formats.tmpfs import LEAST_BYTES, LEAST_THREADS, is_memory_disk
+from readmap.formats.tmpfs import MIN_BYTES, MIN_THREADS, is_tmpfs
 
 SHARED_MEMORY = "/dev/shm"
 
@@ -23,7 +23,7 @@ def disk() -> Iterator[pathlib.Path]:
         pytest.skip(f"there is no memory disk at {SHARED_MEMORY}")
     with tempfile.TemporaryDirectory(dir=SHARED_MEMORY) as folder:
         with open(pathlib.Path(folder) / "probe", "wb") as file:
-            if not is_memory_disk(file.fileno()):
+            if not is_tmpfs(file.fileno()):
                 pytest.skip(f"{SHARED_MEMORY} is no memory disk")
         yield pathlib.Path(folder)
 
@@ -34,10 +34,10 @@ def writes_pages(output: Output) -> bool:
 
 def test_pieces_of_any_size_stand_behind_each_other(disk: pathlib.Path) -> None:
     rng = np.random.default_rng(1)
-    sizes = [3, LEAST_BYTES, LEAST_BYTES - 1, LEAST_BYTES + 4097, 0, 1, 2 * LEAST_BYTES + 11, 100]
+    sizes = [3, MIN_BYTES, MIN_BYTES - 1, MIN_BYTES + 4097, 0, 1, 2 * MIN_BYTES + 11, 100]
     pieces = [rng.integers(0, 256, size, np.uint8) for size in sizes]
     path = disk / "out"
-    with open_output(str(path), LEAST_THREADS) as output:
+    with open_output(str(path), MIN_THREADS) as output:
         assert writes_pages(output)
         for piece in pieces:
             output.write(piece)
@@ -46,22 +46,22 @@ def test_pieces_of_any_size_stand_behind_each_other(disk: pathlib.Path) -> None:
 
 
 def test_few_threads_and_other_disks_write_as_ever(disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    with open_output(str(disk / "few"), LEAST_THREADS - 1) as few, open_output("/dev/null", 8) as null:
+    with open_output(str(disk / "few"), MIN_THREADS - 1) as few, open_output("/dev/null", 8) as null:
         assert not writes_pages(few)
         assert not writes_pages(null)
     with open(tmp_path / "probe", "wb") as file:
-        is_memory = is_memory_disk(file.fileno())
+        is_memory = is_tmpfs(file.fileno())
     with open_output(str(tmp_path / "out"), 8) as output:
         assert writes_pages(output) == is_memory
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root mounts a small disk")
 def test_a_full_disk_is_an_error_that_names_the_output(tmp_path: pathlib.Path) -> None:
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={3 * LEAST_BYTES}", "tmpfs", str(tmp_path)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={3 * MIN_BYTES}", "tmpfs", str(tmp_path)]
     if subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("disks cannot be mounted here")
     try:
-        piece = np.zeros(LEAST_BYTES + 1, np.uint8)
+        piece = np.zeros(MIN_BYTES + 1, np.uint8)
         with open_output(str(tmp_path / "out"), 8) as output:
             output.write(piece)
             output.write(piece)
@@ -80,13 +80,13 @@ def appended(output: Output, path: pathlib.Path, size: int, origin: int = 0) -> 
         return output.append(file, size), file.tell()
 
 
-@pytest.mark.parametrize("piece", [LEAST_BYTES, LEAST_BYTES + 5, 1 << 30])
+@pytest.mark.parametrize("piece", [MIN_BYTES, MIN_BYTES + 5, 1 << 30])
 def test_files_stand_behind_each_other(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     monkeypatch.setattr(output, "APPENDED_BYTES", piece)
     rng = np.random.default_rng(2)
-    sizes = [3, LEAST_BYTES, 3 * LEAST_BYTES + 4097, 0, LEAST_BYTES - 1, LEAST_BYTES + 11]
+    sizes = [3, MIN_BYTES, 3 * MIN_BYTES + 4097, 0, MIN_BYTES - 1, MIN_BYTES + 11]
     parts = [rng.bytes(size) for size in sizes]
-    with open_output(str(disk / "out"), LEAST_THREADS) as made:
+    with open_output(str(disk / "out"), MIN_THREADS) as made:
         made.write(b"begin")
         for part in parts:
             (disk / "part").write_bytes(b"left" + part + b"left out")
@@ -96,12 +96,12 @@ def test_files_stand_behind_each_other(disk: pathlib.Path, monkeypatch: pytest.M
     assert (disk / "out").read_bytes() == b"begin" + b"".join(parts) + b"end"
 
 
-@pytest.mark.parametrize("there", [LEAST_BYTES // 2, LEAST_BYTES + 1])
+@pytest.mark.parametrize("there", [MIN_BYTES // 2, MIN_BYTES + 1])
 def test_what_a_file_does_not_have_is_not_appended(disk: pathlib.Path, there: int) -> None:
     part = np.random.default_rng(3).bytes(there)
     (disk / "part").write_bytes(part)
-    with open_output(str(disk / "out"), LEAST_THREADS) as made:
-        assert appended(made, disk / "part", 2 * LEAST_BYTES) == (there, there)
+    with open_output(str(disk / "out"), MIN_THREADS) as made:
+        assert appended(made, disk / "part", 2 * MIN_BYTES) == (there, there)
         made.write(b"end")
         made.commit()
     assert (disk / "out").read_bytes() == part + b"end"
@@ -111,11 +111,11 @@ def test_a_file_that_cannot_be_read_is_left_to_the_caller(disk: pathlib.Path, mo
     def fail(*_: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
-    (disk / "part").write_bytes(bytes(2 * LEAST_BYTES))
+    (disk / "part").write_bytes(bytes(2 * MIN_BYTES))
     monkeypatch.setattr(tmpfs.os, "preadv", fail)
     monkeypatch.setattr(output, "_copy_range", fail)
-    with open_output(str(disk / "out"), LEAST_THREADS) as made:
-        assert appended(made, disk / "part", 2 * LEAST_BYTES) == (0, 0)
+    with open_output(str(disk / "out"), MIN_THREADS) as made:
+        assert appended(made, disk / "part", 2 * MIN_BYTES) == (0, 0)
         made.write(b"end")
         made.commit()
     assert (disk / "out").read_bytes() == b"end"

@@ -19,7 +19,7 @@ from oracles import contigs
 from readmap.backend import Array, Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
-from readmap.formats.byte_source import PieceSource, open_bytes
+from readmap.formats.byte_source import GeneratorSource, open_bytes
 from readmap.index import fasta
 from readmap.index.fasta import read_reference
 from readmap.index.reference import Reference
@@ -277,7 +277,7 @@ def test_memory_is_bounded_beside_the_packed_words() -> None:
             yield lines
 
     tracemalloc.start()
-    result = read_reference(PieceSource("ref.fa", pieces()), open_backend("cpu", 1))
+    result = read_reference(GeneratorSource("ref.fa", pieces()), open_backend("cpu", 1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert result.bases == count

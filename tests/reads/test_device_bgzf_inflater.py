@@ -11,7 +11,7 @@ import pytest
 from readmap.backend import cuda_available, open_backend
 from readmap.backend.cuda import CudaBackend
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE
-from readmap.formats.gzip_reader import told_bytes
+from readmap.formats.gzip_reader import declared_sizes
 from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_members
 
 DRAW = np.random.default_rng(11)
@@ -43,7 +43,7 @@ def drawn(size: int, letters: int) -> bytes:
 def inflated(backend_name: str, blocks: list[bytes]) -> bytes | None:
     backend = open_backend(backend_name, 2)
     data, ends = np.frombuffer(b"".join(blocks), np.uint8), np.cumsum([0, *map(len, blocks)])
-    told = told_bytes(data, ends)
+    told = declared_sizes(data, ends)
     contents = backend.full(int(told.sum()), 0, np.uint8)
     is_whole = inflate_members(backend.to_device(data), ends, np.cumsum(told), contents, backend)
     return backend.to_host(contents).tobytes() if is_whole else None

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, PieceSource
+from readmap.formats.byte_source import ByteSource, GeneratorSource
 from readmap.reads import fastq_reads
 from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.fastq_reads import four_line_records
@@ -230,6 +230,6 @@ def test_what_never_ends_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not held as a whole: FASTA, say, behind the FASTQ of a file."""
     monkeypatch.setattr(fastq_reads, "MOST_BYTES", 1000)
     lines = itertools.chain([b"@r\n"], itertools.repeat(b"ACGT\n"))
-    pieces = four_line_records(b"", PieceSource("x.fq", (line for line in lines)))
+    pieces = four_line_records(b"", GeneratorSource("x.fq", (line for line in lines)))
     assert next(pieces).startswith(b"@r\nACGT\nACGT\nACGT\n")
     pieces.close()

@@ -14,7 +14,7 @@ import pytest
 from isal import isal_zlib
 
 from readmap.errors import DataError
-from readmap.formats.gzip_reader import LEAST_THREADS, NO_INFLATERS, Inflaters, Unusual, inflate
+from readmap.formats.gzip_reader import MIN_THREADS, NO_INFLATERS, Inflaters, NotParallelizable, inflate
 from readmap.reads import parallel_gzip
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parallel_gzip import parallel_gzip_inflater
@@ -77,7 +77,7 @@ def inflated(path: Path, inflaters: Inflaters = HOST_INFLATERS) -> tuple[bytes, 
     found = io.BytesIO()
     with open(path, "rb", buffering=0) as file:
         try:
-            for piece in inflate(file, "file", file.read(18), LEAST_THREADS, inflaters):
+            for piece in inflate(file, "file", file.read(18), MIN_THREADS, inflaters):
                 found.write(piece)
         except DataError as error:
             return found.getvalue(), str(error)
@@ -129,7 +129,7 @@ def test_headers(tmp_path: Path) -> None:
         assert by_parts(path) == TEXT
     for header in (struct.pack("<2s B B 6x", b"\x1f\x8b", 8, 64), struct.pack("<2s B B 6x", b"\x1f\x8b", 7, 0)):
         path.write_bytes(header + body)
-        with pytest.raises(Unusual):
+        with pytest.raises(NotParallelizable):
             by_parts(path)
 
 
@@ -161,7 +161,7 @@ def test_noise_inflates_to_nothing_worse(tmp_path: Path) -> None:
     for _ in range(100):
         size = rng.randrange(1, 60_000)
         path.write_bytes(b"\x1f\x8b\x08\0" + bytes(6) + DRAW.integers(0, 256, size, np.uint8).tobytes())
-        with pytest.raises(Unusual):
+        with pytest.raises(NotParallelizable):
             by_parts(path)
 
 
@@ -169,7 +169,7 @@ def test_threads_end_with_the_generator(tmp_path: Path) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(by_zlib(TEXT, 6))
     with open(path, "rb", buffering=0) as file:
-        pieces = inflate(file, "file", file.read(18), LEAST_THREADS, HOST_INFLATERS)
+        pieces = inflate(file, "file", file.read(18), MIN_THREADS, HOST_INFLATERS)
         assert next(pieces)
         assert any(thread.name.startswith("readmap-parts") for thread in threading.enumerate())
         pieces.close()
@@ -178,14 +178,14 @@ def test_threads_end_with_the_generator(tmp_path: Path) -> None:
 
 def test_what_has_no_file_is_inflated_by_one_thread() -> None:
     file = io.BytesIO(gzip.compress(TEXT))
-    assert b"".join(map(bytes, inflate(file, "memory", file.read(18), LEAST_THREADS, HOST_INFLATERS))) == TEXT
+    assert b"".join(map(bytes, inflate(file, "memory", file.read(18), MIN_THREADS, HOST_INFLATERS))) == TEXT
 
 
 def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(by_zlib(TEXT, 6))
     monkeypatch.setattr(members, "MOST_SYMBOLS", 1 << 35)
-    with pytest.raises(Unusual):
+    with pytest.raises(NotParallelizable):
         by_parts(path)
     assert inflated(path) == (TEXT, "")
 

@@ -11,9 +11,9 @@ import pytest
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
-from readmap.formats.byte_source import FilePlace, PlainSource
+from readmap.formats.byte_source import FilePosition, PlainSource
 from readmap.formats.file_errors import NamedFile
-from readmap.formats.byte_range import TextRange
+from readmap.formats.byte_range import ByteRange
 from readmap.reads import record_scan
 from readmap.reads.record_scan import BLOCK_BYTES, find_records, read_records
 
@@ -176,7 +176,7 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         data[:there] = np.frombuffer(text[:there], np.uint8)
         file = NamedFile(str(tmp_path / "text"))
         file.seek(seed)
-        with TextRange(PlainSource(file, "text", b"", 1), 0, most) as source:
+        with ByteRange(PlainSource(file, "text", b"", 1), 0, most) as source:
             found = read_records(source, data, there, 4, True, threads=2)
             if most == 0:
                 assert found is None
@@ -191,7 +191,7 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_bytes(b"")
-    monkeypatch.setattr(PlainSource, "place", lambda _: FilePlace(-1, 0))
+    monkeypatch.setattr(PlainSource, "position", lambda _: FilePosition(-1, 0))
     data = np.frombuffer(bytearray(b"@r\nA\n+\nI\n@s\n" + bytes(99)), np.uint8)
     with PlainSource(NamedFile(str(tmp_path / "text")), "text", b"", 1) as source:
         found = read_records(source, data, 12, 4, True)

@@ -21,7 +21,7 @@ from examples import random_bases
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource
 from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
-from readmap.formats.byte_range import TextRange
+from readmap.formats.byte_range import ByteRange
 from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.reads.file_part import RecordRange
@@ -450,13 +450,13 @@ def test_a_file_that_cannot_be_read_on(tmp_path: Path, monkeypatch: pytest.Monke
     """It is no end of the file, wherever that is; and where reading goes on, all is found."""
     path, record = tmp_path / "file", b"@read 00000\nACG\n+\n!!!\n"
     path.write_bytes(record * 4096)
-    place, bad = TextRange.place, os.open("/", os.O_RDONLY)  # no file
+    place, bad = ByteRange.position, os.open("/", os.O_RDONLY)  # no file
 
-    def lost(source: TextRange) -> Any:
+    def lost(source: ByteRange) -> Any:
         found, left = place(source), good - source.delivered
         return found and (found._replace(most=left) if left > 0 else found._replace(file=bad))
 
-    monkeypatch.setattr(TextRange, "place", lost)
+    monkeypatch.setattr(ByteRange, "position", lost)
     (file,) = split(path)
     assert (file.records, file.text, file.is_whole) == (4096, 4096 * len(record), True)
     assert all(text % len(record) == 0 for _, text in file.marks.tolist())

@@ -83,7 +83,7 @@ class Written(io.BytesIO):
 
     from_device = False
 
-    def lend(self, data: Any, done: Callable[[], None]) -> None:
+    def write_borrowed(self, data: Any, done: Callable[[], None]) -> None:
         self.write(data)
         done()
 

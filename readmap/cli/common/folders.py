@@ -44,12 +44,12 @@ def database_named(named: str | None) -> Path | None:
     path, beside = Path(named), database_folder.default_folder(named)
     if _is_database(path):
         return path
-    has_index = folder.KIND.is_there(path) or folder.KIND.is_there(folder.default_folder(named))
-    return beside if path.is_file() and not has_index and database_folder.KIND.is_there(beside) else None
+    has_index = folder.KIND.exists(path) or folder.KIND.exists(folder.default_folder(named))
+    return beside if path.is_file() and not has_index and database_folder.KIND.exists(beside) else None
 
 
 def _is_database(path: Path) -> bool:
-    is_index, is_database = folder.KIND.is_there(path), database_folder.KIND.is_there(path)
+    is_index, is_database = folder.KIND.exists(path), database_folder.KIND.exists(path)
     # Where the manifest does not say, damaged or absent, the name does.
     return path.suffix == database_folder.ENDING if is_index == is_database else is_database
 

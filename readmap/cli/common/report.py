@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from readmap.cli.common.options import flag, option
-from readmap.formats.output import Output, Pending, commit_together, open_output
+from readmap.formats.output import Output, PendingOutput, commit_together, open_output
 from readmap.formats.wording import format_bytes, format_duration
 from readmap.version import __version__
 
@@ -149,7 +149,7 @@ class Report:
 
             yield show
 
-    def finish(self, record: dict[str, Any], outputs: Sequence[Pending] = ()) -> None:
+    def finish(self, record: dict[str, Any], outputs: Sequence[PendingOutput] = ()) -> None:
         """Write the outputs and the record, with what all commands report, if one is wanted; then they get their names.
 
         Raises OSError where one of them cannot be written; then none has its name.

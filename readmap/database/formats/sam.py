@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from readmap.database.database import Database
 from readmap.database.results import ScanHit, ScanQuery, QueryHits, cigar
 from readmap.formats.sam_header import header_lines
-from readmap.formats.sam import expect_contig_names, query_name
+from readmap.formats.sam import check_contig_names, query_name
 from readmap.pairwise.formats.paf import UNKNOWN
 from readmap.pairwise.formats.sam import REVERSE, UNMAPPED
 
@@ -28,7 +28,7 @@ def header(database: Database, version: str, command_line: str) -> bytes:
     """
     first, *others = header_lines([], [], version, command_line)
     names = [database.names[number] for number in range(len(database))]
-    expect_contig_names(names, "database")
+    check_contig_names(names, "database")
     lengths = map(database.length_of, range(len(database)))
     subjects = (b"@SQ\tSN:%b\tLN:%d" % each for each in zip(names, lengths, strict=True) if each[1])
     return b"\n".join([first.encode(), *subjects, *(line.encode() for line in others)]) + b"\n"

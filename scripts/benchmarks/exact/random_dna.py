@@ -13,7 +13,7 @@ from benchmarks.exact.searches import find, pack, place_by
 from benchmarks.exact.times import search_seconds
 from readmap.backend import Backend
 from readmap.backend.team import Team
-from readmap.formats.byte_source import PieceSource
+from readmap.formats.byte_source import GeneratorSource
 from readmap.index.fasta import read_reference
 from readmap.index.index import Index
 from readmap.index.suffix_array import (
@@ -33,7 +33,7 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
     random, seconds = np.random.default_rng(SEED), dict[str, float]()
     letters = BASES[random.integers(0, 4, bases, np.uint8)]
     contig = (part for part in (b">random\n", letters.tobytes()))
-    reference = read_reference(PieceSource("random DNA", contig), backend)
+    reference = read_reference(GeneratorSource("random DNA", contig), backend)
     held = reference.to_device(backend)
     team = Team.of(backend)
     plan = plan_suffix_array(reference, held, team)  # where a compiler may run
