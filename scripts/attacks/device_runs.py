@@ -200,7 +200,7 @@ def _small() -> None:
 
     CpuBackend.scratch_bytes = CudaBackend.scratch_bytes = 1 << 14
     hit_alignment.MIN_CROP_CELLS = 0
-    suffix_array.SMALL, suffix_sorting._LEAST_PAIRS, suffix_sorting._MOST_PAIRS = 0, 1, 1
+    suffix_array.SMALL, suffix_sorting._MIN_PAIRS, suffix_sorting._MAX_PAIRS = 0, 1, 1
 
 
 def _fine() -> None:

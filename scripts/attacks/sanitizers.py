@@ -88,7 +88,7 @@ def valid_runs() -> None:
         JobFolders(Path(scratch) / "jobs", 60)
         write_base(Path(scratch) / "base")
         os.chdir(Path(scratch) / "base")
-        suffix_array.SMALL, suffix_sorting._LEAST_PAIRS = 0, 1  # so that kernels sort, in batches
+        suffix_array.SMALL, suffix_sorting._MIN_PAIRS = 0, 1  # so that kernels sort, in batches
         sorts = ["index", "ref.fa", "-o", "sorted.readmap", "-q", "-t", "2"]
         searches = (["search", *words, "-x", "ref.fa", "-o", "out.sam", "-q", "-t", "1"] for words in SEARCHES)
         for words in (sorts, *searches):
