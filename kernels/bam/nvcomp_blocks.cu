@@ -34,14 +34,14 @@ KERNEL void write_blocks(WarpItems items, const u8* data OF(size), const u8* hea
         i64 start = item ? ends[item - 1] : 0, length = ends[item] - start;
         const u8* member = members + item * stride;
         u8 *block = blocks + start, *contents = block + header_bytes + 2;
-        copy_by_group(header, header_bytes, block);
+        warp_copy(header, header_bytes, block);
         if (compressed) {
-            copy_by_group(member + MEMBER_HEADER, compressed, contents);
+            warp_copy(member + MEMBER_HEADER, compressed, contents);
         } else {
-            copy_by_group(data + item * block_bytes, bytes, contents + STORED);
+            warp_copy(data + item * block_bytes, bytes, contents + STORED);
         }
-        copy_by_group(member + member_bytes[item] - TRAILER, TRAILER, blocks + ends[item] - TRAILER);
-        if (group_lane() != 0) continue;
+        warp_copy(member + member_bytes[item] - TRAILER, TRAILER, blocks + ends[item] - TRAILER);
+        if (warp_lane() != 0) continue;
         block[header_bytes] = (u8)(length - 1), block[header_bytes + 1] = (u8)((length - 1) >> 8);
         if (compressed) continue;
         contents[0] = 1;

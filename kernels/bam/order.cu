@@ -38,8 +38,8 @@ KERNEL void gather_records(WarpItems items, const u8* bytes OF(some), const i64*
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8* behind = sorted + new_ends[item] - tail;
-        copy_by_group(bytes + ends[record] - length, length, behind - length);
-        if (tail && group_lane() == 0) put_number(behind, (u32)numbers[record]);
+        warp_copy(bytes + ends[record] - length, length, behind - length);
+        if (tail && warp_lane() == 0) put_number(behind, (u32)numbers[record]);
     }
 }
 
@@ -87,7 +87,7 @@ KERNEL void lay_run(Items items, const u8* bytes OF(some), const u64* keys OF(it
 KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
                        i64 records, i64 piece_bytes) {
     FOR_EACH(piece, items) {
-        firsts[piece] = first_above(ends, records, piece * piece_bytes);
+        firsts[piece] = upper_bound(ends, records, piece * piece_bytes);
         origins[piece] = firsts[piece] ? ends[firsts[piece] - 1] : 0;
     }
 }
@@ -100,8 +100,8 @@ KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), cons
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];
-        copy_by_group((const u8*)addresses[record], marking.copied(length, mark), copy);
-        group_sync();
-        if (group_lane() == 0) marking.put(copy, length, mark);
+        warp_copy((const u8*)addresses[record], marking.copied(length, mark), copy);
+        warp_sync();
+        if (warp_lane() == 0) marking.put(copy, length, mark);
     }
 }

@@ -22,9 +22,9 @@ KERNEL void sum_runs(WarpItems items, const u8* bytes OF(size), u64* sums OF((si
         const u8* own = bytes + run * RUN;
         i64 count = minimum(RUN, size - run * RUN), words = count / 8;
         u64 sum = 0, first = (u64)(run * RUN % BLOCK / 8);
-        for (i64 i = group_lane(); i < words; i += WARP_WIDTH)
-            sum += scrambled(eight_bytes(own + 8 * i) + (first + (u64)i) * STEP);
-        if (count % 8 && group_lane() == 0) {
+        for (i64 i = warp_lane(); i < words; i += WARP_WIDTH)
+            sum += scrambled(load_u64(own + 8 * i) + (first + (u64)i) * STEP);
+        if (count % 8 && warp_lane() == 0) {
             u64 last = 0;
             for (i64 i = count - 1; i >= 8 * words; --i) last = last << 8 | own[i];
             sum += scrambled(last + (first + (u64)words) * STEP);

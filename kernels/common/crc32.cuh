@@ -22,15 +22,15 @@ HOST_DEVICE u32 crc_shift(i64 bytes) {
 }
 
 // Of bytes that a group reads: each lane some of them, whose remainders add up.
-HOST_DEVICE u32 crc_by_group(const u8* bytes, i64 count) {
+HOST_DEVICE u32 warp_crc32(const u8* bytes, i64 count) {
     i64 each = (count + WARP_WIDTH - 1) / WARP_WIDTH;
-    i64 first = minimum(group_lane() * each, count), last = minimum(first + each, count);
-    u32 crc = group_lane() == 0 ? ~0u : 0;
+    i64 first = minimum(warp_lane() * each, count), last = minimum(first + each, count);
+    u32 crc = warp_lane() == 0 ? ~0u : 0;
     for (i64 i = first; i < last; ++i) {
         crc ^= bytes[i];
         for (i32 bit = 0; bit < 8; ++bit) crc = crc_times_x(crc);
     }
     crc = crc_product(crc, crc_shift(count - last));
-    for (i32 step = 1; step < WARP_WIDTH; step *= 2) crc ^= group_take(crc, group_lane() ^ step);
+    for (i32 step = 1; step < WARP_WIDTH; step *= 2) crc ^= warp_shuffle(crc, warp_lane() ^ step);
     return ~crc;
 }

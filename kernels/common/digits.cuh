@@ -24,7 +24,7 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
     __shared__ value_t tile_values[TILE];
     __shared__ u32 counts[GROUPS][DIGITS], sums[GROUPS];
     __shared__ i64 offsets[DIGITS];
-    i32 group = block_thread() / WARP_WIDTH, lane = group_lane();
+    i32 group = block_thread() / WARP_WIDTH, lane = warp_lane();
     u32 below = (1u << lane) - 1;
     for (i64 tile = first; tile < last; tile += TILE) {
         i32 size = (i32)minimum((i64)TILE, last - tile);
@@ -45,14 +45,14 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
             u32 equal = ~0u;
             UNROLL for (i32 bit = 0; bit < DIGIT_BITS; ++bit) {
                 bool set = digit >> bit & 1;
-                u32 with = group_ballot(set);
+                u32 with = warp_ballot(set);
                 equal &= set ? with : ~with;
             }
             u32 before = counts[group][digit];
-            group_sync();
+            warp_sync();
             rank[row] = before + (u32)__popc(equal & below);
             if (!(equal & below)) counts[group][digit] = before + (u32)__popc(equal);
-            group_sync();
+            warp_sync();
         }
         __syncthreads();
         // How many stand before each digit in the tile: exclusive sums over the groups, then over the digits.

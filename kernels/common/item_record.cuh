@@ -3,7 +3,7 @@
 #include "common/portable.cuh"
 
 // The first of `count` ascending numbers that is above the bound; `count` where none is.
-template <class T> HOST_DEVICE i64 first_above(const T* numbers, i64 count, T bound) {
+template <class T> HOST_DEVICE i64 upper_bound(const T* numbers, i64 count, T bound) {
     i64 low = 0, high = count;
     while (low < high) {
         i64 middle = (low + high) >> 1;
@@ -14,8 +14,8 @@ template <class T> HOST_DEVICE i64 first_above(const T* numbers, i64 count, T bo
 }
 
 // ends: the items up to and with each record. guess: the record of the item before, or -1.
-HOST_DEVICE i64 item_record(const i64* ends, i64 records, i64 item, i64 guess) {
+HOST_DEVICE i64 record_of_item(const i64* ends, i64 records, i64 item, i64 guess) {
     if (guess >= 0 && item < ends[guess]) return guess;
     if (guess >= 0 && item < ends[guess + 1]) return guess + 1;
-    return first_above(ends, records - 1, item);
+    return upper_bound(ends, records - 1, item);
 }

@@ -8,8 +8,8 @@ HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
     i64 last = minimum((block + 1) * BLOCK, size);
     i32 count = 0;
     for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
-        i64 i = first + group_lane();
-        count += count_ones(group_ballot(i < last && (marks[i] & mask)));
+        i64 i = first + warp_lane();
+        count += popcount(warp_ballot(i < last && (marks[i] & mask)));
     }
     return count;
 }
@@ -18,7 +18,7 @@ HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
 KERNEL void count_marked(WarpItems items, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
-        if (group_lane() == 0) counts[block] = count;
+        if (warp_lane() == 0) counts[block] = count;
     }
 }
 
@@ -26,7 +26,7 @@ KERNEL void count_marked(WarpItems items, const u8* marks OF(size), i64* counts 
 KERNEL void add_marked(WarpItems items, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
-        if (group_lane() == 0) atomic_add(total, (u64)count);
+        if (warp_lane() == 0) atomic_add(total, (u64)count);
     }
 }
 
@@ -36,12 +36,12 @@ KERNEL void list_marked(WarpItems items, const u8* marks OF(size), const i64* en
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
-            i64 i = first + group_lane();
+            i64 i = first + warp_lane();
             bool is_marked = i < last && (marks[i] & mask);
-            u32 all = group_ballot(is_marked);
-            i64 place = next + count_ones(all & lanes_below());
+            u32 all = warp_ballot(is_marked);
+            i64 place = next + popcount(all & lower_lanes_mask());
             if (is_marked && place < most) marked[place] = number + (i32)i;
-            next += count_ones(all);
+            next += popcount(all);
         }
     }
 }

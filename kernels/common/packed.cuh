@@ -17,7 +17,7 @@ HOST_DEVICE u8 base_code(u8 letter) {
 HOST_DEVICE u8 code_letter(i32 code) { return (u8)(0x4E54474341ull >> (8 * code)); }  // "ACGTN", lowest byte first
 
 // The words of one query: element w is words[w * stride]. The reference is the case of stride 1.
-struct Words {
+struct PackedWords {
     const u64* words;
     i64 stride;
 
@@ -32,12 +32,12 @@ struct Words {
 };
 
 // Reads 32 bases after the other from any position of an array with a pad word; each word of it is loaded once.
-struct Reader {
+struct PackedReader {
     const u64* following;
     u64 current;
     i32 shift;
 
-    HOST_DEVICE Reader(const u64* words, i64 position)
+    HOST_DEVICE PackedReader(const u64* words, i64 position)
         : following(words + (position >> 5)), current(*following++), shift(2 * (i32)(position & 31)) {}
     HOST_DEVICE u64 next() {
         u64 before = current;
@@ -47,16 +47,16 @@ struct Reader {
 };
 
 // One bit (the lower of its pair) for every base in which two words differ.
-HOST_DEVICE u64 differences(u64 a, u64 b) {
+HOST_DEVICE u64 mismatch_mask(u64 a, u64 b) {
     u64 x = a ^ b;
     return (x | x >> 1) & LOW_BITS;
 }
 
 // The pairs of the first n bases, n in 0..32.
-HOST_DEVICE u64 first_bases(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
+HOST_DEVICE u64 leading_mask(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
 
 HOST_DEVICE u64 reverse_complement(u64 bases) {
-    u64 x = reversed_bits(~bases);
+    u64 x = reverse_bits(~bases);
     return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
 }
 
@@ -64,4 +64,4 @@ HOST_DEVICE u64 reverse_complement(u64 bases) {
 HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
 
 // The index of the first base that is marked in a mask of pairs; 32 where none is.
-HOST_DEVICE i32 first_marked(u64 pairs) { return leading_zeros(pairs) >> 1; }
+HOST_DEVICE i32 first_set_base(u64 pairs) { return leading_zeros(pairs) >> 1; }

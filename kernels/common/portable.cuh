@@ -36,9 +36,9 @@ typedef unsigned long long u64;
 
 #define KERNEL extern "C" __global__
 // Between a kernel's void and its name: so many blocks of it are to fit on a multiprocessor.
-#define RESIDENT(blocks) __launch_bounds__(128, blocks)
+#define MIN_BLOCKS(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
-#define SELDOM __device__ __noinline__
+#define NOINLINE __device__ __noinline__
 // The items of a launch: `count` of them, or the number at `device_count` (null if the host knows the count).
 struct Items {
     i64 count;
@@ -65,12 +65,12 @@ struct BlockItems : Items {
 #define PREFETCH(address) ((void)0)
 #define UNROLL _Pragma("unroll")
 
-HOST_DEVICE i32 group_lane() { return threadIdx.x % WARP_WIDTH; }
-HOST_DEVICE bool group_any(bool mine) { return __any_sync(~0u, mine); }
-HOST_DEVICE i32 group_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
-HOST_DEVICE u32 group_ballot(bool mine) { return __ballot_sync(~0u, mine); }
+HOST_DEVICE i32 warp_lane() { return threadIdx.x % WARP_WIDTH; }
+HOST_DEVICE bool warp_any(bool mine) { return __any_sync(~0u, mine); }
+HOST_DEVICE i32 warp_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
+HOST_DEVICE u32 warp_ballot(bool mine) { return __ballot_sync(~0u, mine); }
 // What a lane of the group holds.
-template <class T> HOST_DEVICE T group_take(const T& held, i32 lane) {
+template <class T> HOST_DEVICE T warp_shuffle(const T& held, i32 lane) {
     T result;
     const u32* in = (const u32*)&held;
     u32* out = (u32*)&result;
@@ -78,25 +78,25 @@ template <class T> HOST_DEVICE T group_take(const T& held, i32 lane) {
     return result;
 }
 // The sum of what this lane and those below it hold.
-HOST_DEVICE i32 group_sum_to(i32 mine) {
+HOST_DEVICE i32 warp_inclusive_sum(i32 mine) {
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
         i32 other = __shfl_up_sync(~0u, mine, step);
-        if (group_lane() >= step) mine += other;
+        if (warp_lane() >= step) mine += other;
     }
     return mine;
 }
 // The first lane that holds more than a number, where what they hold ascends; the last one if none does.
-HOST_DEVICE i32 group_owner(i32 mine, i32 number) {
+HOST_DEVICE i32 warp_upper_bound(i32 mine, i32 number) {
     i32 owner = 0;
     for (i32 step = WARP_WIDTH / 2; step; step /= 2)
         if (__shfl_sync(~0u, mine, owner + step - 1) <= number) owner += step;
     return owner;
 }
-HOST_DEVICE u32 lanes_below() { return (1u << group_lane()) - 1; }
-HOST_DEVICE i32 from_first(i32 mine) { return __shfl_sync(~0u, mine, 0); }
-HOST_DEVICE void group_sync() { __syncwarp(); }
+HOST_DEVICE u32 lower_lanes_mask() { return (1u << warp_lane()) - 1; }
+HOST_DEVICE i32 warp_broadcast(i32 mine) { return __shfl_sync(~0u, mine, 0); }
+HOST_DEVICE void warp_sync() { __syncwarp(); }
 // An array that the threads of a group share. Blocks have four groups.
-#define GROUP_ARRAY(type, name, count)         \
+#define WARP_ARRAY(type, name, count)         \
     __shared__ type name##_of_block[4][count]; \
     type* name = name##_of_block[threadIdx.x / WARP_WIDTH]
 
@@ -105,14 +105,14 @@ HOST_DEVICE void group_sync() { __syncwarp(); }
 HOST_DEVICE i32 block_thread() { return threadIdx.x; }
 HOST_DEVICE void block_sync() { __syncthreads(); }
 // To an element of a BLOCK_ARRAY.
-HOST_DEVICE void block_add(u32* address, u32 value) { atomicAdd(address, value); }
-HOST_DEVICE void block_add(u64* address, u64 value) { atomicAdd(address, value); }
+HOST_DEVICE void block_atomic_add(u32* address, u32 value) { atomicAdd(address, value); }
+HOST_DEVICE void block_atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 
-HOST_DEVICE i32 count_ones(u64 x) { return __popcll((i64)x); }
+HOST_DEVICE i32 popcount(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
-HOST_DEVICE u64 reversed_bits(u64 x) { return __brevll(x); }
+HOST_DEVICE u64 reverse_bits(u64 x) { return __brevll(x); }
 // Eight bytes from any address, the first one lowest.
-HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+HOST_DEVICE u64 load_u64(const u8* bytes) {
     const u64* aligned = (const u64*)((u64)bytes & ~7ull);
     i32 shift = 8 * (i32)((u64)bytes & 7);
     return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
@@ -135,9 +135,9 @@ HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
     return atomicCAS(address, expected, number);
 }
 // What other groups may have written meanwhile, and what they are to find: a word, whole.
-HOST_DEVICE i32 fresh(const i32* address) { return *(volatile const i32*)address; }
-HOST_DEVICE u64 fresh(const u64* address) { return *(volatile const u64*)address; }
-HOST_DEVICE void publish(u64* address, u64 value) { *(volatile u64*)address = value; }
+HOST_DEVICE i32 load_relaxed(const i32* address) { return *(volatile const i32*)address; }
+HOST_DEVICE u64 load_relaxed(const u64* address) { return *(volatile const u64*)address; }
+HOST_DEVICE void store_relaxed(u64* address, u64 value) { *(volatile u64*)address = value; }
 // Before what has not come yet is looked for again.
 HOST_DEVICE void pause() { __nanosleep(20); }
 
@@ -148,9 +148,9 @@ HOST_DEVICE void pause() { __nanosleep(20); }
 #include <utility>
 
 #define KERNEL static
-#define RESIDENT(blocks)
+#define MIN_BLOCKS(blocks)
 #define HOST_DEVICE inline __attribute__((always_inline))
-#define SELDOM inline __attribute__((noinline))
+#define NOINLINE inline __attribute__((noinline))
 // The slice of the items that a call takes.
 struct Items {
     i64 start, stop;
@@ -178,34 +178,34 @@ template <class... A> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 sta
 #define PREFETCH(address) __builtin_prefetch(address)
 #define UNROLL _Pragma("GCC unroll 16")
 
-HOST_DEVICE i32 group_lane() { return 0; }
-HOST_DEVICE bool group_any(bool mine) { return mine; }
-HOST_DEVICE i32 group_max(i32 mine) { return mine; }
-HOST_DEVICE u32 group_ballot(bool mine) { return mine; }
-template <class T> HOST_DEVICE T group_take(const T& held, i32) { return held; }
-HOST_DEVICE i32 group_sum_to(i32 mine) { return mine; }
-HOST_DEVICE i32 group_owner(i32, i32) { return 0; }
-HOST_DEVICE u32 lanes_below() { return 0; }
-HOST_DEVICE i32 from_first(i32 mine) { return mine; }
-HOST_DEVICE void group_sync() {}
-#define GROUP_ARRAY(type, name, count) type name[count]
+HOST_DEVICE i32 warp_lane() { return 0; }
+HOST_DEVICE bool warp_any(bool mine) { return mine; }
+HOST_DEVICE i32 warp_max(i32 mine) { return mine; }
+HOST_DEVICE u32 warp_ballot(bool mine) { return mine; }
+template <class T> HOST_DEVICE T warp_shuffle(const T& held, i32) { return held; }
+HOST_DEVICE i32 warp_inclusive_sum(i32 mine) { return mine; }
+HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }
+HOST_DEVICE u32 lower_lanes_mask() { return 0; }
+HOST_DEVICE i32 warp_broadcast(i32 mine) { return mine; }
+HOST_DEVICE void warp_sync() {}
+#define WARP_ARRAY(type, name, count) type name[count]
 
 #define BLOCK_WIDTH 1
 #define BLOCK_ARRAY(type, name, count) type name[count]
 HOST_DEVICE i32 block_thread() { return 0; }
 HOST_DEVICE void block_sync() {}
-HOST_DEVICE void block_add(u32* address, u32 value) { *address += value; }
-HOST_DEVICE void block_add(u64* address, u64 value) { *address += value; }
+HOST_DEVICE void block_atomic_add(u32* address, u32 value) { *address += value; }
+HOST_DEVICE void block_atomic_add(u64* address, u64 value) { *address += value; }
 
-HOST_DEVICE i32 count_ones(u64 x) { return __builtin_popcountll(x); }
+HOST_DEVICE i32 popcount(u64 x) { return __builtin_popcountll(x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return x ? __builtin_clzll(x) : 64; }
-HOST_DEVICE u64 reversed_bits(u64 x) {
+HOST_DEVICE u64 reverse_bits(u64 x) {
     x = __builtin_bswap64(x);
     x = (x >> 4 & 0x0F0F0F0F0F0F0F0Full) | (x & 0x0F0F0F0F0F0F0F0Full) << 4;
     x = (x >> 2 & 0x3333333333333333ull) | (x & 0x3333333333333333ull) << 2;
     return (x >> 1 & 0x5555555555555555ull) | (x & 0x5555555555555555ull) << 1;
 }
-HOST_DEVICE u64 eight_bytes(const u8* bytes) {
+HOST_DEVICE u64 load_u64(const u8* bytes) {
     u64 x;
     __builtin_memcpy(&x, bytes, 8);
     return x;
@@ -234,9 +234,9 @@ HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
     __atomic_compare_exchange_n(address, &expected, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
-HOST_DEVICE i32 fresh(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
-HOST_DEVICE u64 fresh(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
-HOST_DEVICE void publish(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 load_relaxed(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE u64 load_relaxed(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
+HOST_DEVICE void store_relaxed(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE void pause() { sched_yield(); }
 
 #endif
@@ -253,7 +253,7 @@ HOST_DEVICE i32 last_lane(u32 ballot) { return 63 - leading_zeros(ballot); }
 HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }
 
 // The finaliser of splitmix64: decides ties by a number that depends on nothing but its argument.
-HOST_DEVICE u64 mix(u64 x) {
+HOST_DEVICE u64 splitmix64(u64 x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);

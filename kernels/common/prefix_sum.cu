@@ -8,9 +8,9 @@ const i32 SIDE = 4;
 KERNEL void sum_blocks(WarpItems items, const i64* counts OF(size), i64* sums OF(items), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), sum = 0;
-        for (i64 i = block * BLOCK + group_lane(); i < last; i += WARP_WIDTH) sum += counts[i];
-        for (i32 step = 1; step < WARP_WIDTH; step *= 2) sum += group_take(sum, group_lane() ^ step);
-        if (group_lane() == 0) sums[block] = sum;
+        for (i64 i = block * BLOCK + warp_lane(); i < last; i += WARP_WIDTH) sum += counts[i];
+        for (i32 step = 1; step < WARP_WIDTH; step *= 2) sum += warp_shuffle(sum, warp_lane() ^ step);
+        if (warp_lane() == 0) sums[block] = sum;
     }
 }
 
@@ -20,17 +20,17 @@ KERNEL void fill_sums(WarpItems items, const i64* counts OF(size), const i64* su
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), before = block ? sums[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH * SIDE) {
-            i64 own = first + group_lane() * SIDE, within[SIDE], all = 0;
+            i64 own = first + warp_lane() * SIDE, within[SIDE], all = 0;
             UNROLL for (i32 i = 0; i < SIDE; ++i)
                 within[i] = all += own + i < last ? counts[own + i] : 0;
             i64 sum = all;
             for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-                i64 below = group_take(sum, maximum(group_lane() - step, 0));
-                if (group_lane() >= step) sum += below;
+                i64 below = warp_shuffle(sum, maximum(warp_lane() - step, 0));
+                if (warp_lane() >= step) sum += below;
             }
             UNROLL for (i32 i = 0; i < SIDE; ++i)
                 if (own + i < last) ends[own + i] = before + sum - all + within[i];
-            before += group_take(sum, WARP_WIDTH - 1);
+            before += warp_shuffle(sum, WARP_WIDTH - 1);
         }
     }
 }

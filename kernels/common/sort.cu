@@ -17,7 +17,7 @@ KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts
         block_sync();
         i64 last = minimum((section + 1) * section_size, size);
         for (i64 i = section * section_size + block_thread(); i < last; i += BLOCK_WIDTH)
-            block_add(&found[digit_of(keys[i], shift)], 1);
+            block_atomic_add(&found[digit_of(keys[i], shift)], 1);
         block_sync();
         for (i32 digit = block_thread(); digit < DIGITS; digit += BLOCK_WIDTH)
             counts[digit * sections + section] = found[digit];

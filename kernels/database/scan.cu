@@ -9,7 +9,7 @@ KERNEL void interleave(WarpItems items, const u8* codes OF(some), const i64* sta
                        i64 subjects) {
     FOR_EACH(item, items) {
         i64 first = item * Narrow::width;
-        for (i64 column = group_lane(); column < columns[item + 1] - columns[item]; column += WARP_WIDTH) {
+        for (i64 column = warp_lane(); column < columns[item + 1] - columns[item]; column += WARP_WIDTH) {
             for (i32 lane = 0; lane < Narrow::width; ++lane) {
                 i64 subject = first + lane;
                 bool exists = subject < subjects && column < lengths[subject];
@@ -35,7 +35,7 @@ struct OwnStretch {
     bool exists;
 
     HOST_DEVICE static OwnStretch of(const Stretches& stretches, i64 item, i32 width) {
-        i64 number = item * (WARP_WIDTH / width) + group_lane() / width;
+        i64 number = item * (WARP_WIDTH / width) + warp_lane() / width;
         bool exists = number < stretches.count;
         if (!exists) number = stretches.count - 1;
         return OwnStretch{number, exists ? stretches.columns[number] : 0, stretches.groups[number], exists};
@@ -49,7 +49,7 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
 // scores: of every subject, the best one so far, is raised. goes_on: whether a stretch continues what its borders were
 // left by.
 #define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void RESIDENT(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,      \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,      \
                                  u8* borders OF(some), i32* scores OF(some), i32 width, bool goes_on) {              \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
         FOR_EACH(item, items) {                                                                                      \
@@ -58,7 +58,7 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
                 aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);      \
             const u8* own_letters = letters + stretches.starts[own.number] * Lane::width;                            \
             Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, goes_on, gaps, NoEnds{}); \
-            if (!own.exists || group_lane() % width) continue;                                                       \
+            if (!own.exists || warp_lane() % width) continue;                                                       \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
                 atomic_max(scores + (i64)own.group * Lane::width + lane, best.get(lane));                            \
         }                                                                                                            \
@@ -75,7 +75,7 @@ SCORE(score_broad, Broad, 8)
 
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                       \
-    KERNEL void RESIDENT(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,     \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,     \
                                  const i64* origins OF(some), const i32* scores OF(subjects), u8* borders OF(some), \
                                  EndCells ends, i32 width, bool goes_on) {                                          \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                               \

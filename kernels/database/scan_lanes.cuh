@@ -105,7 +105,7 @@ template <i32 CELLS> struct Profile<Narrow, CELLS> {
                 bytes[letter * letter_bytes] = (u8)(exists && letter != NO_CODE ? scores[letter] : LOWEST);
         }
         __syncthreads();
-        own = shared + 8 * (group_lane() & (width - 1));
+        own = shared + 8 * (warp_lane() & (width - 1));
     }
     HOST_DEVICE void look_up(i32 letters) {
         const u8 *a = own + (letters & 255) * letter_bytes, *b = own + (letters >> 8) * letter_bytes;
@@ -127,7 +127,7 @@ template <i32 CELLS> struct Profile<Broad, CELLS> {
     i32 letters;
 
     HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
-        first_row += (group_lane() & (width - 1)) * CELLS;
+        first_row += (warp_lane() & (width - 1)) * CELLS;
         UNROLL for (i32 k = 0; k < CELLS; ++k)
             rows[k] = first_row + k < query.rows ? query.scores(first_row + k) : nullptr;
     }
@@ -194,7 +194,7 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
 template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
                                                                     i32 width, Border<Lane>* borders, bool,
                                                                     const GapCosts<Lane>& gaps, const Seen& seen) {
-    i32 lane = group_lane() & (width - 1), steps = group_max(columns) + width - 1, strip_rows = width * CELLS;
+    i32 lane = warp_lane() & (width - 1), steps = warp_max(columns) + width - 1, strip_rows = width * CELLS;
     Cells<Lane, CELLS> cells;
     cells.best = Lane::all(0);
     if (query.rows <= strip_rows) {

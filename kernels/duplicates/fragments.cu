@@ -173,7 +173,7 @@ KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* cou
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
         i64 paired = 0, unpaired = 0, lost = 0;
-        for (i64 i = block * COUNTED_BLOCK + group_lane(); i < last; i += WARP_WIDTH) {
+        for (i64 i = block * COUNTED_BLOCK + warp_lane(); i < last; i += WARP_WIDTH) {
             const Fragment& row = rows[i];
             if (row.high == NOWHERE) continue;
             if (row.library() != library) {

@@ -27,8 +27,8 @@ KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(s
 }
 
 HOST_DEVICE i32 cluster(i32* parents, i32 member) {
-    for (i32 parent = fresh(parents + member); parent != member; parent = fresh(parents + member)) {
-        i32 above = fresh(parents + parent);
+    for (i32 parent = load_relaxed(parents + member); parent != member; parent = load_relaxed(parents + member)) {
+        i32 above = load_relaxed(parents + parent);
         if (above != parent) compare_and_swap(parents + member, parent, above);
         member = parent;
     }

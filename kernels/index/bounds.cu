@@ -11,9 +11,9 @@ KERNEL void bound_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_c
         const suffix_t* own = suffixes + part * PART;
         i64 count = minimum(PART, suffix_count - part * PART);
         suffix_t largest = 0;
-        for (i64 i = group_lane(); i < count; i += WARP_WIDTH) largest = maximum(largest, own[i]);
+        for (i64 i = warp_lane(); i < count; i += WARP_WIDTH) largest = maximum(largest, own[i]);
         if ((u64)largest < (u64)length) continue;
-        for (i64 i = group_lane(); i < count; i += WARP_WIDTH)
+        for (i64 i = warp_lane(); i < count; i += WARP_WIDTH)
             if ((u64)own[i] >= (u64)length) atomic_min(wrong, (u64)(part * PART + i));
     }
 }

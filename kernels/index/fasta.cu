@@ -54,7 +54,7 @@ HOST_DEVICE u8 upper_case(u8 letter) {
 }
 
 // A line in which a byte is no nucleotide: a carriage return is left out, another byte is an error.
-SELDOM u8* gather_carefully(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
+NOINLINE u8* gather_carefully(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
     for (i64 i = begin; i < end; ++i) {
         if (bytes[i] == '\r') continue;
         if (base_code(bytes[i]) == 5) atomic_min(error, (u64)i);
@@ -171,7 +171,7 @@ KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_c
             }
             u64 packed = 0;
             for (i32 i = 0; i < WORD; i += 8) {
-                EightCodes eight(eight_bytes(letters + i));
+                EightCodes eight(load_u64(letters + i));
                 packed = packed << 16 | eight.packed();
                 others |= eight.others;
             }
@@ -211,7 +211,7 @@ KERNEL void mark_barriers(Items items, const i64* barrier_starts OF(barriers), c
     FOR_EACH(word, items) {
         i64 first = word * 4096, last = first + 4096;
         u64 marks = 0;
-        for (i64 i = first_above(barrier_ends, barriers, first); i < barriers && barrier_starts[i] < last; ++i) {
+        for (i64 i = upper_bound(barrier_ends, barriers, first); i < barriers && barrier_starts[i] < last; ++i) {
             i64 from = (maximum(barrier_starts[i], first) - first) / 64;
             i64 to = (minimum(barrier_ends[i], last) - 1 - first) / 64;
             marks |= ~0ull << from & ~0ull >> (63 - to);

@@ -6,7 +6,7 @@ HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes
                             i32 bases) {
     if (rank >= suffix_count) return (i64)1 << (2 * bases);
     i64 place = (i64)suffixes[rank];
-    return leading_code(reference.packed().at(place) & first_bases(reference.reach(place, bases)), bases);
+    return leading_code(reference.packed().at(place) & leading_mask(reference.reach(place, bases)), bases);
 }
 
 // Entries of the table that follow each other, from a multiple of their number on. A suffix fills those of two stretches at

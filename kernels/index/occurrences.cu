@@ -78,7 +78,7 @@ KERNEL void locate(Items items, Occurrences occurrences, Reference reference, Su
                    i8* strands OF(items), i64 record_count) {
     i64 record = -1;
     FOR_EACH(item, items) {
-        record = item_record(ends, record_count, item, record);
+        record = record_of_item(ends, record_count, item, record);
         Occurrence found = occurrences.get(record, item - (record ? ends[record - 1] : 0), index.suffixes);
         i64 contig = reference.contig_of(found.place);
         contigs[item] = (i32)contig;

@@ -15,7 +15,7 @@ struct Reference {
     i64 barriers, contigs;
     i64 first_alternate;  // where the first ALT contig begins, the end where there is none
 
-    HOST_DEVICE Words packed() const { return Words{words, 1}; }
+    HOST_DEVICE PackedWords packed() const { return PackedWords{words, 1}; }
 
     HOST_DEVICE bool has_no_barrier(i64 begin, i64 end) const {
         i64 first = begin >> 6, last = (end - 1) >> 6;
@@ -25,13 +25,13 @@ struct Reference {
         return last < first || !(barrier_blocks[last >> 6] & wanted & ~0ull >> (63 - (last & 63)));
     }
     // The first barrier interval that ends behind position.
-    HOST_DEVICE i64 next_barrier(i64 position) const { return first_above(barrier_ends, barriers, position); }
+    HOST_DEVICE i64 next_barrier(i64 position) const { return upper_bound(barrier_ends, barriers, position); }
     // How many of the count bases from position on stand before the first barrier.
     HOST_DEVICE i64 reach(i64 position, i64 count) const {
         if (has_no_barrier(position, position + count)) return count;
         return clamp(barrier_starts[next_barrier(position)] - position, (i64)0, count);
     }
-    HOST_DEVICE i64 contig_of(i64 position) const { return first_above(contig_starts + 1, contigs - 1, position); }
+    HOST_DEVICE i64 contig_of(i64 position) const { return upper_bound(contig_starts + 1, contigs - 1, position); }
     HOST_DEVICE bool has_alternates() const { return first_alternate < contig_starts[contigs]; }
     HOST_DEVICE bool on_alternate(i64 contig) const { return alternates[contig]; }
     HOST_DEVICE bool is_alternate(i64 position) const {
@@ -43,7 +43,7 @@ struct Reference {
         u64 marks = 0;
         for (i64 i = next_barrier(position); i < barriers && barrier_starts[i] < position + 32; ++i) {
             i64 from = maximum(barrier_starts[i] - position, (i64)0), to = minimum(barrier_ends[i] - position, (i64)32);
-            marks |= first_bases(to) & ~first_bases(from);
+            marks |= leading_mask(to) & ~leading_mask(from);
         }
         return marks & LOW_BITS;
     }

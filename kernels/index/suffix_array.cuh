@@ -21,9 +21,9 @@ template <class Text> struct QuerySuffix {
 };
 template <class Text> QuerySuffix(Text, i64, i32) -> QuerySuffix<Text>;
 
-HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
+HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     for (i32 i = 0; i < length; i += 32) {
-        i32 stop = first_marked(mask.at(position + i));
+        i32 stop = first_set_base(mask.at(position + i));
         if (stop < 32) return minimum(i + stop, length);
     }
     return length;
@@ -31,12 +31,12 @@ HOST_DEVICE i32 unambiguous_length(Words mask, i64 position, i32 length) {
 
 // Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
 template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
-    Words text = reference.packed();
+    PackedWords text = reference.packed();
     i32 shared = 0;
     while (shared < query.length) {
-        u64 x = differences(query.bases.at(query.position + shared), text.at(place + shared));
+        u64 x = mismatch_mask(query.bases.at(query.position + shared), text.at(place + shared));
         if (x) {
-            shared += first_marked(x);
+            shared += first_set_base(x);
             break;
         }
         shared += 32;
@@ -47,23 +47,23 @@ template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, 
 
 // The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
 template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const QuerySuffix<Text>& query) {
-    Reader text(reference.words, place);
+    PackedReader text(reference.words, place);
     i32 shared = 0;
     u64 mine = 0, its = 0;
     for (; shared < query.length; shared += 32) {
         mine = text.next(), its = query.bases.at(query.position + shared);
         if (query.length - shared < 32)
-            mine &= first_bases(query.length - shared), its &= first_bases(query.length - shared);
+            mine &= leading_mask(query.length - shared), its &= leading_mask(query.length - shared);
         if (mine != its) break;
     }
     if (mine < its) return -1;
     // A barrier in front of the difference makes the suffix smaller; at the difference it would have, being packed as A.
-    i32 equal = mine == its ? query.length : shared + first_marked(differences(mine, its));
+    i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
     return reference.reach(place, equal) < equal ? -1 : mine != its;
 }
 
 template <class Text> HOST_DEVICE i64 prefix_code(const QuerySuffix<Text>& query, i32 k) {
-    return leading_code(query.bases.at(query.position) & first_bases(query.length), k);
+    return leading_code(query.bases.at(query.position) & leading_mask(query.length), k);
 }
 
 struct Ranks {

@@ -39,7 +39,7 @@ struct Row {
         if (!clear) {
             i64 reach = reference.reach(first + i, BATCH_BASES);
             if (!reach) return -1;
-            bases &= first_bases(reach);
+            bases &= leading_mask(reach);
         }
         return (i32)leading_code(bases, BATCH_BASES);
     }
@@ -57,9 +57,9 @@ KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BA
         for (i64 first = section * section_size + block_thread() / WARP_WIDTH * 32; first < last;
              first += 32 * groups) {
             Row row(reference, first);
-            for (i32 i = group_lane(); i < 32; i += WARP_WIDTH) {
+            for (i32 i = warp_lane(); i < 32; i += WARP_WIDTH) {
                 i32 code = row.batch_code(reference, i);
-                if (code >= 0) block_add(&found[code], 1);
+                if (code >= 0) block_atomic_add(&found[code], 1);
             }
         }
         block_sync();
@@ -83,10 +83,10 @@ KERNEL void count_batch(WarpItems items, Reference reference, Batch batch, i64* 
         i64 count = 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
-            for (i32 i = group_lane(); i < 32; i += WARP_WIDTH)
-                count += count_ones(group_ballot(holds(batch, row.batch_code(reference, i))));
+            for (i32 i = warp_lane(); i < 32; i += WARP_WIDTH)
+                count += popcount(warp_ballot(holds(batch, row.batch_code(reference, i))));
         }
-        if (group_lane() == 0) counts[run] = count;
+        if (warp_lane() == 0) counts[run] = count;
     }
 }
 
@@ -97,18 +97,18 @@ KERNEL void key_batch(WarpItems items, Reference reference, Batch batch, const i
         i64 to = run ? ends[run - 1] : 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
             Row row(reference, first);
-            for (i32 lane = group_lane(); lane < 32; lane += WARP_WIDTH) {
+            for (i32 lane = warp_lane(); lane < 32; lane += WARP_WIDTH) {
                 bool mine = holds(batch, row.batch_code(reference, lane));
-                u32 chosen = group_ballot(mine);
+                u32 chosen = warp_ballot(mine);
                 if (mine) {
-                    i64 place = first + lane, i = to + count_ones(chosen & lanes_below());
+                    i64 place = first + lane, i = to + popcount(chosen & lower_lanes_mask());
                     i64 reach = reference.reach(place, KEY_BASES);
-                    u64 bases = reference.packed().at(place) & first_bases(reach);
+                    u64 bases = reference.packed().at(place) & leading_mask(reach);
                     keys[i] = (u64)leading_code(bases, KEY_BASES) << REACH_BITS | (u64)reach;
                     places[i] = (suffix_t)place;
                     slots[i] = (suffix_t)(batch.first_slot + i);
                 }
-                to += count_ones(chosen);
+                to += popcount(chosen);
             }
         }
     }
@@ -156,9 +156,9 @@ KERNEL void settle(WarpItems items, Sorted sorted, const suffix_t* slots OF(pair
     FOR_EACH(run, items) {
         i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
         for (i64 row = first; row < last; row += WARP_WIDTH) {
-            i64 i = row + group_lane();
+            i64 i = row + warp_lane();
             bool begins = i < last && is_head(sorted, i);
-            u32 marks = group_ballot(begins), upto = marks & (lanes_below() << 1 | 1);
+            u32 marks = warp_ballot(begins), upto = marks & (lower_lanes_mask() << 1 | 1);
             if (i < last) {
                 i64 place = (i64)sorted.places[i], own = upto ? row + last_lane(upto) : head;
                 suffix_t rank = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
@@ -226,8 +226,8 @@ KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items
         i64 slots = 0, heads = 0;
         for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
             u32 mine = tied_at(groups, ties, word);
-            slots += count_ones(mine);
-            heads += count_ones(mine & heads_at(groups, word));
+            slots += popcount(mine);
+            heads += popcount(mine & heads_at(groups, word));
         }
         tied[run] = slots, tied_groups[run] = heads;
     }
@@ -243,19 +243,19 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
         for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
             u32 mine = tied_at(groups, ties, word), heads = heads_at(groups, word) & mine;
             if (!mine) continue;
-            for (i32 bit = group_lane(); bit < 32; bit += WARP_WIDTH)
+            for (i32 bit = warp_lane(); bit < 32; bit += WARP_WIDTH)
                 if (mine >> bit & 1) PREFETCH(groups.ranks + (i64)groups.order[32 * word + bit] + depth);
-            for (i32 bit = group_lane(); bit < 32; bit += WARP_WIDTH) {
+            for (i32 bit = warp_lane(); bit < 32; bit += WARP_WIDTH) {
                 if (!(mine >> bit & 1)) continue;
                 u32 below = (1u << bit) - 1;
-                i64 i = to + count_ones(mine & below), place = (i64)groups.order[32 * word + bit];
-                u64 number = (u64)(group + count_ones(heads & (below << 1 | 1)));
+                i64 i = to + popcount(mine & below), place = (i64)groups.order[32 * word + bit];
+                u64 number = (u64)(group + popcount(heads & (below << 1 | 1)));
                 keys[i] = number << rank_bits | (u64)groups.ranks[place + depth];
                 places[i] = (suffix_t)place;
                 slots[i] = (suffix_t)(32 * word + bit);
             }
-            to += count_ones(mine);
-            group += count_ones(heads);
+            to += popcount(mine);
+            group += popcount(heads);
         }
     }
 }

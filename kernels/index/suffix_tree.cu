@@ -21,7 +21,7 @@ KERNEL void find_neighbours(Items items, const suffix_t* suffixes OF(items), u32
 // neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
 // compared once.
 KERNEL void share_prefixes(Items items, Reference reference, u32* before OF(length), i64 length, i64 slice_size) {
-    Words text = reference.packed();
+    PackedWords text = reference.packed();
     FOR_EACH(slice, items) {
         i64 shared = 0;
         for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
@@ -29,7 +29,7 @@ KERNEL void share_prefixes(Items items, Reference reference, u32* before OF(leng
             i64 other = before[place];
             shared = other == NO_NEIGHBOUR ? 0 : maximum(shared - 1, (i64)0);
             for (i64 more = other == NO_NEIGHBOUR ? 0 : 32; more == 32; shared += more) {
-                more = first_marked(differences(text.at(place + shared), text.at(other + shared)));
+                more = first_set_base(mismatch_mask(text.at(place + shared), text.at(other + shared)));
                 more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
             }
             before[place] = (u32)shared;
@@ -61,7 +61,7 @@ KERNEL void mark_nodes(Items items, Pyramid prefixes, u64* marks OF(items), i64*
             if (shared && prefixes.values[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
         }
         marks[block] = marked;
-        counts[block] = count_ones(marked);
+        counts[block] = popcount(marked);
     }
 }
 
@@ -72,7 +72,7 @@ struct Nodes {
     HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
     HOST_DEVICE u32 number(i64 rank) const {
         u64 behind = marks[rank >> 6] >> (rank & 63);
-        return (u32)(mark_ends[rank >> 6] - count_ones(behind) + 1);
+        return (u32)(mark_ends[rank >> 6] - popcount(behind) + 1);
     }
 };
 
@@ -88,7 +88,7 @@ KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges O
 }
 
 // Writes the edge that leads to the suffixes [low, high), which share `depth` bases, from the node above them.
-HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words text, i64 place, i64 low, i64 high,
+HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, PackedWords text, i64 place, i64 low, i64 high,
                             i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;
     i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
@@ -102,7 +102,7 @@ HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, Words t
 // An item is a rank: the edge of its leaf, and that of the node marked there.
 KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count), Pyramid prefixes,
                         Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
-    Words text = reference.packed();
+    PackedWords text = reference.packed();
     FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank];
         i64 whole = reference.barrier_starts[reference.next_barrier(place)] - place;

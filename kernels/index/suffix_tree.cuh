@@ -78,9 +78,9 @@ struct Walk {
     HOST_DEVICE Ranks found(const SuffixTree& tree, const Reference& reference) const {
         Ranks none = {0, 0};
         if (pattern.length == 0 || low < 0) return none;
-        Reader text(reference.words, place);
+        PackedReader text(reference.words, place);
         for (i32 i = 0; i < pattern.length; i += 32)
-            if ((pattern.at(i) ^ text.next()) & first_bases(pattern.length - i)) return none;
+            if ((pattern.at(i) ^ text.next()) & leading_mask(pattern.length - i)) return none;
         return Ranks{low, maximum(low, bound < 0 ? tree.suffix_count : (i64)tree.edges[bound].left)};
     }
 };

@@ -222,7 +222,7 @@ KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* 
         block_sync();
         i64 last = minimum((section + 1) * TALLIED_TOGETHER, entries);
         for (i64 entry = section * TALLIED_TOGETHER + block_thread(); entry < last; entry += BLOCK_WIDTH)
-            block_add(&found[tallies[entry]], 1);
+            block_atomic_add(&found[tallies[entry]], 1);
         block_sync();
         for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH)
             if (found[tally]) atomic_add(&counts[tally], found[tally]);

@@ -8,7 +8,7 @@
 struct Aligned {
     const Reference* reference;
     const u8* barrier_letters;
-    Words bases, mask;
+    PackedWords bases, mask;
     i64 start;
     const u32* operations;
     i32 count;
@@ -19,8 +19,8 @@ struct Aligned {
     }
     // Marks of the differing columns among `length` (at most 32) matched ones.
     HOST_DEVICE u64 differing(i64 query, i64 place, i64 length, u64& unclear) const {
-        unclear = (mask.at(query) | reference->barriers_at(place)) & first_bases(length);
-        return (differences(bases.at(query), reference->packed().at(place)) | unclear) & first_bases(length);
+        unclear = (mask.at(query) | reference->barriers_at(place)) & leading_mask(length);
+        return (mismatch_mask(bases.at(query), reference->packed().at(place)) | unclear) & leading_mask(length);
     }
 };
 
@@ -86,8 +86,8 @@ HOST_DEVICE Measure measure(const Aligned& aligned, const Scoring& scoring) {
         if (operation == MATCHED) {
             for (i64 at = 0; at < length; at += 32) {
                 u64 unclear, marks = aligned.differing(query + at, result.reference_end + at, length - at, unclear);
-                i32 columns = (i32)minimum(length - at, (i64)32), different = count_ones(marks),
-                    open = count_ones(unclear);
+                i32 columns = (i32)minimum(length - at, (i64)32), different = popcount(marks),
+                    open = popcount(unclear);
                 result.score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
                 result.score -= open * AMBIGUOUS_PENALTY;
                 result.edits += different;

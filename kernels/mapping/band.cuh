@@ -10,7 +10,7 @@
 enum { READ_UNCLEAR = 4, TEXT_UNCLEAR = 5, OUTSIDE = 6 };
 
 struct Band {
-    Words bases, mask;
+    PackedWords bases, mask;
     const Reference* reference;
     i64 first;  // reference position of column 0 in row 0
     i64 contig_begin, contig_end;

@@ -20,12 +20,12 @@ struct DiagonalRange {
             i32 bases = minimum(laid.end - i, 32);
             u64 unclear, marks = laid.differing(i, unclear);
             u64 runs =
-                ~marks & LOW_BITS & first_bases(bases);  // then, at their first bases, those of 2, 4 and MIN_RUN
+                ~marks & LOW_BITS & leading_mask(bases);  // then, at their first bases, those of 2, 4 and MIN_RUN
             runs &= runs << 2;
             u64 four = runs & runs << 4;
             if (!(four & four << 2 * (MIN_RUN - 4))) continue;
             for (i32 from = 0; from < bases;) {
-                i32 to = minimum(first_marked(marks & ~first_bases(from)), bases);
+                i32 to = minimum(first_set_base(marks & ~leading_mask(from)), bases);
                 if (to - from > end - begin) begin = i + from, end = i + to;
                 from = to + 1;
             }
@@ -45,10 +45,10 @@ struct DiagonalRange {
         low = maximum(low, contig_begin - length + MIN_RUN);
         high = minimum(high, contig_end - MIN_RUN);
         for (i64 round = low; round <= high; round += WARP_WIDTH) {
-            i64 diagonal = round + group_lane();
+            i64 diagonal = round + warp_lane();
             Diagonal fresh = {};
             bool real = diagonal <= high && verify(diagonal, fresh, scoring);
-            if (group_any(real)) diagonals.offer(fresh, real);
+            if (warp_any(real)) diagonals.offer(fresh, real);
         }
     }
 };

@@ -44,13 +44,13 @@ struct SeedGrid {
             PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[seed + 2], index.suffix_count - 1)] >> 5]);
     }
     // Bases that the suffix of a rank shares with the query, 0 where there is none.
-    HOST_DEVICE i32 shared(const QuerySuffix<Words>& query, i64 rank) const {
+    HOST_DEVICE i32 shared(const QuerySuffix<PackedWords>& query, i64 rank) const {
         bool real = rank >= 0 && rank < index.suffix_count;
         return real ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
     // How many suffixes from a rank on, up or down by `step`, share the shortest seed: the first one does. No more than
     // `max_suffixes` are counted.
-    HOST_DEVICE i32 reach(const QuerySuffix<Words>& shortest, i64 rank, i32 step) const {
+    HOST_DEVICE i32 reach(const QuerySuffix<PackedWords>& shortest, i64 rank, i32 step) const {
         i32 least = 1, most = max_suffixes;
         bool is_bounded = false;
         while (least < most) {
@@ -65,7 +65,7 @@ struct SeedGrid {
     HOST_DEVICE RankRange run(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
-        QuerySuffix<Words> query = {queries.bases(slot, orientation(seed)), position(seed), min_seed_bases};
+        QuerySuffix<PackedWords> query = {queries.bases(slot, orientation(seed)), position(seed), min_seed_bases};
         i32 up = shared_above < min_seed_bases ? 0 : reach(query, above, 1);
         i32 down = shared_below < min_seed_bases ? 0 : reach(query, below, -1);
         if (up + down < max_suffixes) return RankRange{above - down, up + down, 0};
@@ -86,10 +86,10 @@ struct SeedGrid {
         i32 begin = position(seed) - stride;
         if (begin < part_of(orientation(seed)).begin || place < stride) return false;
         i64 start = place - stride;
-        Words bases = queries.bases(slot, orientation(seed));
-        u64 x = differences(bases.at(begin), reference.packed().at(start)) & first_bases(stride);
+        PackedWords bases = queries.bases(slot, orientation(seed));
+        u64 x = mismatch_mask(bases.at(begin), reference.packed().at(start)) & leading_mask(stride);
         if (queries.flags[slot] & READ_AMBIGUOUS)
-            x |= queries.mask(slot, orientation(seed)).at(begin) & first_bases(stride);
+            x |= queries.mask(slot, orientation(seed)).at(begin) & leading_mask(stride);
         return !x && reference.reach(start, stride) == stride;
     }
     // The diagonal that a suffix of a seed's run names, verified; false where the seed before this one names it.
@@ -106,7 +106,7 @@ struct SeedGrid {
 };
 
 // An item is a read, selected[item], whose seeds between uncovered_starts and uncovered_ends of its slot are taken.
-KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
+KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
                                        Scoring scoring, Seeds seeds, const i32* selected OF(selected),
                                        const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
                                        DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
@@ -129,22 +129,22 @@ KERNEL void RESIDENT(8) find_diagonals(WarpItems items, Queries queries, Referen
         BestDiagonals diagonals;
         i32 most_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {
-            i32 seed = round + group_lane();
+            i32 seed = round + warp_lane();
             RankRange run = {0, 0, 0};
             if (seed < 2 * count && grid.takes(seed)) grid.prefetch(seed), run = grid.run(seed);
             most_unexamined = maximum(most_unexamined, run.unexamined);
-            i32 end = group_sum_to(run.count), total = group_take(end, WARP_WIDTH - 1);
-            for (i32 number = group_lane(); group_any(number < total); number += WARP_WIDTH) {
-                i32 owner = group_owner(end, number);
-                i64 rank = group_take(run.first - end + run.count, owner) + number;
+            i32 end = warp_inclusive_sum(run.count), total = warp_shuffle(end, WARP_WIDTH - 1);
+            for (i32 number = warp_lane(); warp_any(number < total); number += WARP_WIDTH) {
+                i32 owner = warp_upper_bound(end, number);
+                i64 rank = warp_shuffle(run.first - end + run.count, owner) + number;
                 Diagonal fresh = {};
                 bool real = number < total && grid.verify(round + owner, rank, scoring, fresh);
                 diagonals.offer(fresh, real);
             }
         }
-        most_unexamined = group_max(most_unexamined);
+        most_unexamined = warp_max(most_unexamined);
         diagonals.write(found.rows + item * MAX_DIAGONALS);
-        if (group_lane() == 0) {
+        if (warp_lane() == 0) {
             found.counts[item] = diagonals.count;
             found.unexamined[item] = most_unexamined;
         }

@@ -53,7 +53,7 @@ struct BestDiagonals {
     HOST_DEVICE BestDiagonals() : count(0) {}
 
     HOST_DEVICE void insert(const Diagonal& fresh) {
-        i32 lane = group_lane();
+        i32 lane = warp_lane();
         u32 duplicate = __ballot_sync(~0u, lane < count && mine.same(fresh));
         u32 ahead = __ballot_sync(~0u, lane < count && !better(fresh, mine));
         u32 on_alternates = __ballot_sync(~0u, lane < count && mine.alternate);
@@ -64,15 +64,15 @@ struct BestDiagonals {
         }
         if (place > freed || place == MAX_DIAGONALS) return;
         if (duplicate && ahead & duplicate) return;
-        Diagonal before = group_take(mine, lane ? lane - 1 : 0);
+        Diagonal before = warp_shuffle(mine, lane ? lane - 1 : 0);
         if (lane > place && lane <= freed) mine = before;
         if (lane == place) mine = fresh;
         if (!duplicate && count < MAX_DIAGONALS) ++count;
     }
     // In the place of a better one, which is on an ALT contig.
     HOST_DEVICE void push_out(const Diagonal& fresh, i32 freed, i32 place) {
-        i32 lane = group_lane();
-        Diagonal behind = group_take(mine, minimum(lane + 1, MAX_DIAGONALS - 1));
+        i32 lane = warp_lane();
+        Diagonal behind = warp_shuffle(mine, minimum(lane + 1, MAX_DIAGONALS - 1));
         if (lane >= freed && lane + 1 < place) mine = behind;
         if (lane + 1 == place) mine = fresh;
     }
@@ -81,11 +81,11 @@ struct BestDiagonals {
         bool has_room = alternates() > MAX_DIAGONALS / 2;  // for one on no ALT contig; asked by all lanes together
         bool taken = real && (fresh.segment.score >= worst || (has_room && !fresh.alternate));
         for (u32 pending = __ballot_sync(~0u, taken); pending; pending &= pending - 1)
-            insert(group_take(fresh, __ffs(pending) - 1));
+            insert(warp_shuffle(fresh, __ffs(pending) - 1));
     }
-    HOST_DEVICE i32 alternates() const { return __popc(__ballot_sync(~0u, group_lane() < count && mine.alternate)); }
+    HOST_DEVICE i32 alternates() const { return __popc(__ballot_sync(~0u, warp_lane() < count && mine.alternate)); }
     HOST_DEVICE void write(Diagonal* found) const {
-        if (group_lane() < count) found[group_lane()] = mine;
+        if (warp_lane() < count) found[warp_lane()] = mine;
     }
 };
 

@@ -31,7 +31,7 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
         bands[lane] = band_of(reference, queries, task_slots[other], windows[tasks[other]]);
     }
     score_bands<Lane, WIDTH>(bands, scoring, results);
-    if (TOGETHER<Lane, WIDTH> && group_lane() != 0) return;
+    if (TOGETHER<Lane, WIDTH> && warp_lane() != 0) return;
     for (i32 lane = 0; lane < Lane::width && tasks[lane] != NO_TASK; ++lane) {
         Window& window = windows[tasks[lane]];
         window.score = maximum(window.score, results[lane]);
@@ -102,12 +102,12 @@ template <i32 WIDTH> struct Tracing {
             BestCell best = fill_band(bands[i], rules, Steps<WIDTH>{steps});
             Path path = {0, 0, 0};
             bool is_last = rules.both_clips() == 0;
-            if (group_lane() == 0) {
+            if (warp_lane() == 0) {
                 path = walk_back(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
                 is_last = is_last || holds(i, path);
             }
-            if (from_first(is_last)) {
-                if (group_lane() == 0) keep(i, path);
+            if (warp_broadcast(is_last)) {
+                if (warp_lane() == 0) keep(i, path);
                 return;
             }
             rules.clip_5 = rules.clip_3 = 0;

@@ -135,7 +135,7 @@ struct BestFragments {
     // Each lane gets what all lanes of the group have found.
     HOST_DEVICE void gather() {
         for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-            BestFragments other = group_take(*this, group_lane() ^ step);
+            BestFragments other = warp_shuffle(*this, warp_lane() ^ step);
             total += other.total;
             likelihoods += other.likelihoods;
             for (i32 i = 0; i < other.count; ++i) keep(other.kept[i]);
@@ -159,7 +159,7 @@ struct Fragments {
         Distance distance = distance_of(one, other);
         i32 penalty = inserts.penalty(distance);
         if (penalty == IMPROPER || contig(first, one) != contig(second, other)) return;
-        u64 tie = mix(tie_break(queries.hashes[first.slot], first.diagonal(one)) +
+        u64 tie = splitmix64(tie_break(queries.hashes[first.slot], first.diagonal(one)) +
                       tie_break(queries.hashes[second.slot], second.diagonal(other)));
         i32 loss = joint_loss(one_loss, other_loss, distance, first.length, second.length);
         best.add(Fragment{loss + penalty, tie, one, other});
@@ -173,7 +173,7 @@ struct Fragments {
         const u64 mask = ((u64)1 << END_BITS) - 1;
         i64 i = places.first_from(first.read, reversed, 0), last = places.first_from(first.read, reversed, mask);
         i64 end = places.first_from(second.read, other, mask);
-        for (i += group_lane(); i < last && best.total <= MAX_FRAGMENTS; i += WARP_WIDTH) {
+        for (i += warp_lane(); i < last && best.total <= MAX_FRAGMENTS; i += WARP_WIDTH) {
             FragmentEnd one = {(i64)(places.keys[i] & mask) - first.length, reversed};
             i64 begin = one.place + minimum(low, high) + second.length;
             i64 stop = one.place + maximum(low, high) + second.length;
@@ -221,7 +221,7 @@ KERNEL void join_places(WarpItems items, Queries queries, Reference reference, I
         for (i32 direction = 0; direction < DIRECTIONS; ++direction)
             for (i32 strand = 0; strand < 2; ++strand) fragments.join(direction, strand);
         best.gather();
-        if (group_lane() != 0) continue;
+        if (warp_lane() != 0) continue;
         found.counts[item] = found.counts[item + 1] = 0;
         if (best.total == 0 || best.total > MAX_FRAGMENTS) continue;
         u64 rest = best.likelihoods;

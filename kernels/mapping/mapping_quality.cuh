@@ -70,8 +70,8 @@ HOST_DEVICE i32 reliable_differences(const UngappedAlignment& laid, const Window
     i32 reliable = 0;
     for (i32 i = window.begin; i < window.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
-        for (marks &= ~unclear & first_bases(window.end - i); marks;) {
-            i32 place = i + first_marked(marks);
+        for (marks &= ~unclear & leading_mask(window.end - i); marks;) {
+            i32 place = i + first_set_base(marks);
             marks ^= 1ull << (62 - 2 * (place - i));
             reliable += qualities.at(place) >= RELIABLE;
         }
@@ -105,7 +105,7 @@ HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& laid, const Window& wi
     for (i32 i = laid.begin; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
         while (marks) {
-            i32 place = i + first_marked(marks);
+            i32 place = i + first_set_base(marks);
             u64 bit = 1ull << (62 - 2 * (place - i));
             marks ^= bit;
             i32 phred = maximum(phred_sum(qualities.at(place) + PHRED_ONE_OF_THREE, variant), 1);

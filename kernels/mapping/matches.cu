@@ -3,7 +3,7 @@
 
 // A query's seeds, every stride-th of so many.
 struct QuerySeeds {
-    Words bases, mask;
+    PackedWords bases, mask;
     i64 count;
     i32 seed_bases, stride;
     bool ambiguous;

@@ -11,7 +11,7 @@
 HOST_DEVICE bool equal_at(const UngappedAlignment& laid, i32 position, i32 bases) {
     u64 unclear;
     if (position < laid.begin || position + bases > laid.end) return false;
-    return !(laid.differing(position, unclear) & first_bases(bases));
+    return !(laid.differing(position, unclear) & leading_mask(bases));
 }
 
 // Whether a gap to a segment that is not near pays, or whether it may be the better one of two that a gap joins to an
@@ -41,8 +41,8 @@ struct MatchIterator {
     // The diagonal of a match and its slot; false where its segment is worth nothing, or a seed before it names the same one.
     HOST_DEVICE bool find(i64 match, const Scoring& scoring, Diagonal& found, i64& slot) {
         i32 seed_bases = matches.seed_bases, stride = matches.stride;
-        seed = item_record(matches.ends, matches.offsets[matches.read_count], match, seed);
-        read = item_record(matches.offsets + 1, matches.read_count, seed, read);
+        seed = record_of_item(matches.ends, matches.offsets[matches.read_count], match, seed);
+        read = record_of_item(matches.offsets + 1, matches.read_count, seed, read);
         slot = matches.selected[read];
         i64 first = matches.offsets[read], seeds = (matches.offsets[read + 1] - first) / 2, number = seed - first;
         i32 orientation = number >= seeds, position = (i32)(number - orientation * seeds) * stride;

@@ -106,7 +106,7 @@ HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, cons
             if (pair.least_cost(i, j) > best.cost.total || !pair.second.can_pair(j, scoring)) continue;
             Cost cost = pair.cost(i, j);
             if (cost.total == IMPROPER || cost.total > best.cost.total) continue;
-            u64 tie = mix(tie_break(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
+            u64 tie = splitmix64(tie_break(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
                           tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
             if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = PairChoice{cost, tie, i, j};
         }

@@ -9,26 +9,26 @@
 enum Resolution { UNDECIDED = 0, ONE_PLACE = 1, FEW_PLACES = 2 };
 
 // The piece as a query; without bases where there is none.
-HOST_DEVICE QuerySuffix<Words> query_of(const Queries& queries, i64 item, i64 reads, i32 min_bases) {
+HOST_DEVICE QuerySuffix<PackedWords> query_of(const Queries& queries, i64 item, i64 reads, i32 min_bases) {
     LookUp which = PartitionSeedTable::look_up(item);
-    if (which.slot >= reads) return QuerySuffix<Words>{};
+    if (which.slot >= reads) return QuerySuffix<PackedWords>{};
     Partition pieces = partition_of(queries, which.slot, min_bases);
-    if (which.piece >= pieces.count) return QuerySuffix<Words>{};
+    if (which.piece >= pieces.count) return QuerySuffix<PackedWords>{};
     return QuerySuffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
                   pieces.bases};
 }
 
 // Whether none of its bases is ambiguous.
-HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const QuerySuffix<Words>& query) {
+HOST_DEVICE bool is_clear(const Queries& queries, i64 item, const QuerySuffix<PackedWords>& query) {
     LookUp which = PartitionSeedTable::look_up(item);
     if (!(queries.flags[which.slot] & READ_AMBIGUOUS)) return true;
-    Words mask = queries.mask(which.slot, which.orientation);
+    PackedWords mask = queries.mask(which.slot, which.orientation);
     return unambiguous_length(mask, query.position, query.length) == query.length;
 }
 
 // One look-up under way: the ranks among which the first suffix is looked for that begins with the query, until one is met.
 struct SeedSearch {
-    QuerySuffix<Words> query;
+    QuerySuffix<PackedWords> query;
     Ranks range;
     i64 place;
     bool is_met;
@@ -61,7 +61,7 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
     FOR_EACH_BUNCH(first, size, items) {
         SeedSearch searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
-            QuerySuffix<Words> query = query_of(queries, first + i, reads, table.min_bases);
+            QuerySuffix<PackedWords> query = query_of(queries, first + i, reads, table.min_bases);
             searches[i] = SeedSearch{query, {0, 0}, 0, false};
             if (query.length) PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
         }
@@ -165,7 +165,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                 i32 count = own.count(orientation, piece);
                 if (count > MAX_OCCURRENCES) continue;
                 for (i32 round = 0; round < count; round += WARP_WIDTH) {
-                    i32 number = round + group_lane();
+                    i32 number = round + warp_lane();
                     Diagonal fresh = {};
                     bool real = number < count;
                     if (real) {
@@ -179,7 +179,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                 }
             }
         diagonals.write(found.rows + item * MAX_DIAGONALS);
-        if (group_lane() == 0) {
+        if (warp_lane() == 0) {
             found.counts[item] = diagonals.count;
             found.unexamined[item] = 0;
         }

@@ -50,7 +50,7 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
             beside.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
         }
         diagonals.write(found.rows + item * MAX_DIAGONALS);
-        if (group_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
+        if (warp_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
     }
 }
 

@@ -13,7 +13,7 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
                 u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
                 i64 done = 0;
                 while (marks) {
-                    i64 column = first_marked(marks);
+                    i64 column = first_set_base(marks);
                     marks ^= 1ull << (62 - 2 * column);
                     put_number(sink, equal + column - done);
                     sink.put(aligned.text_letter(place + at + column));

@@ -17,7 +17,7 @@ KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(sel
 
 // A seed: the bases of an oriented read from a position on.
 struct Seed {
-    QuerySuffix<Words> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
+    QuerySuffix<PackedWords> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
     i64 low;              // the first rank that its first bases may have
 };
 
@@ -30,12 +30,12 @@ KERNEL void find_seeds(Items items, Queries queries, Reference reference, Suffix
         Seed bunch[BUNCH];
         i64 read = -1;
         for (i32 i = 0; i < size; ++i) {
-            read = item_record(seeds.offsets + 1, selected_count, first + i, read);
+            read = record_of_item(seeds.offsets + 1, selected_count, first + i, read);
             i64 slot = selected[read], number = first + i - seeds.offsets[read];
             i64 count = (seeds.offsets[read + 1] - seeds.offsets[read]) / 2;
             i32 orientation = number >= count;
             i64 position = (number - orientation * count) * seeds.stride;
-            QuerySuffix<Words> query = {queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
+            QuerySuffix<PackedWords> query = {queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(queries.mask(slot, orientation), position, query.length);
             PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);
@@ -48,7 +48,7 @@ KERNEL void find_seeds(Items items, Queries queries, Reference reference, Suffix
         for (i32 i = 0; i < size; ++i)
             PREFETCH(&reference.words[index.suffixes[minimum(bunch[i].low, index.suffix_count - 1)] >> 5]);
         for (i32 i = 0; i < size; ++i) {
-            const QuerySuffix<Words>& query = bunch[i].query;
+            const QuerySuffix<PackedWords>& query = bunch[i].query;
             i64 low = bunch[i].low;
             u16 before = 0, after = 0;
             if (query.length >= min_seed_bases) {

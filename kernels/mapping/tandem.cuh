@@ -31,10 +31,10 @@ struct TandemSearch {
         count = 0;
         if (!move(0, laid)) return false;
         for (i32 i = window.begin; i < window.end; i += 32) {
-            u64 unclear, marks = laid.differing(i, unclear) & first_bases(window.end - i);
-            if (count + count_ones(marks) > MAX_TANDEM_DIFFERENCES) return false;
+            u64 unclear, marks = laid.differing(i, unclear) & leading_mask(window.end - i);
+            if (count + popcount(marks) > MAX_TANDEM_DIFFERENCES) return false;
             for (; marks; marks ^= 1ull << (62 - 2 * (differences[count++] - i)))
-                differences[count] = i + first_marked(marks);
+                differences[count] = i + first_set_base(marks);
         }
         return true;
     }
@@ -42,8 +42,8 @@ struct TandemSearch {
     HOST_DEVICE i32 equal_from(const UngappedAlignment& laid) const {
         for (i32 end = window.end; end > window.begin;) {
             i32 start = maximum(end - 32, window.begin);
-            u64 unclear, marks = laid.differing(start, unclear) & first_bases(end - start);
-            if (marks) return start + first_marked(marks & -marks) + 1;
+            u64 unclear, marks = laid.differing(start, unclear) & leading_mask(end - start);
+            if (marks) return start + first_set_base(marks & -marks) + 1;
             end = start;
         }
         return window.begin;
@@ -51,8 +51,8 @@ struct TandemSearch {
     // Those behind its beginning end here.
     HOST_DEVICE i32 equal_to(const UngappedAlignment& laid) const {
         for (i32 i = window.begin; i < window.end; i += 32) {
-            u64 unclear, marks = laid.differing(i, unclear) & first_bases(window.end - i);
-            if (marks) return i + first_marked(marks);
+            u64 unclear, marks = laid.differing(i, unclear) & leading_mask(window.end - i);
+            if (marks) return i + first_set_base(marks);
         }
         return window.end;
     }

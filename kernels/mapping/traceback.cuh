@@ -86,23 +86,23 @@ struct Deletions {
 // without a deletion: two deletions in a row are never the best one.
 HOST_DEVICE Deletions reaching(Deletions own) {
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-        Deletions before = group_take(own, maximum(group_lane() - step, 0));
-        if (group_lane() >= step) own = own.behind(before);
+        Deletions before = warp_shuffle(own, maximum(warp_lane() - step, 0));
+        if (warp_lane() >= step) own = own.behind(before);
     }
-    Deletions before = group_take(own, maximum(group_lane() - 1, 0));
-    return group_lane() ? before : Deletions{NEVER, NEVER, 0, 0};
+    Deletions before = warp_shuffle(own, maximum(warp_lane() - 1, 0));
+    return warp_lane() ? before : Deletions{NEVER, NEVER, 0, 0};
 }
 
 // What the next lane of the group holds; `last` for the last one.
 HOST_DEVICE i32 of_next(i32 held, i32 last) {
-    i32 next = group_take(held, (group_lane() + 1) % WARP_WIDTH);
-    return group_lane() + 1 < WARP_WIDTH ? next : last;
+    i32 next = warp_shuffle(held, (warp_lane() + 1) % WARP_WIDTH);
+    return warp_lane() + 1 < WARP_WIDTH ? next : last;
 }
 
 // The best cell, and every cell's step where there is room for them. A lane of the group has COLUMNS of the band.
 template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
     const bool long_gaps = has_long_gaps(WIDTH);
-    const i32 COLUMNS = WIDTH / WARP_WIDTH, first = group_lane() * COLUMNS;
+    const i32 COLUMNS = WIDTH / WARP_WIDTH, first = warp_lane() * COLUMNS;
     // Of the lane's columns, and of the next lane's first one.
     i32 letters[COLUMNS + 1], scores[COLUMNS + 1], insertions[COLUMNS + 1], long_insertions[COLUMNS + 1];
     BestCell best = {0, -1, 0};
@@ -160,15 +160,15 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
             if (steps.bytes) steps.at(i, first + c) = step;
         }
         letters[COLUMNS] = of_next(letters[0], OUTSIDE);
-        if (group_lane() + 1 == WARP_WIDTH) letters[COLUMNS] = band.text_code(i + WIDTH);
+        if (warp_lane() + 1 == WARP_WIDTH) letters[COLUMNS] = band.text_code(i + WIDTH);
         UNROLL for (i32 c = 0; c < COLUMNS; ++c)
             letters[c] = letters[c + 1];
     }
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-        BestCell other = group_take(best, group_lane() ^ step);
+        BestCell other = warp_shuffle(best, warp_lane() ^ step);
         if (other.before(best)) best = other;
     }
-    group_sync();
+    warp_sync();
     return best;
 }
 

@@ -12,11 +12,11 @@ struct Segment {
 // Decides between places that score the same: the smaller wins. It depends on the read and the place alone and favours no
 // copy of a repeat. Any constant does; this one was chosen among five on the sets of scripts/evaluate, where luck among
 // identical copies moves the share of correct reads by a few hundredths of a percent.
-HOST_DEVICE u64 tie_break(u64 read_hash, i64 diagonal) { return mix(read_hash ^ mix((u64)diagonal + 2)); }
+HOST_DEVICE u64 tie_break(u64 read_hash, i64 diagonal) { return splitmix64(read_hash ^ splitmix64((u64)diagonal + 2)); }
 
 // One oriented read on one diagonal, the part of it that lies inside the contig.
 struct UngappedAlignment {
-    Words bases, mask, text;
+    PackedWords bases, mask, text;
     const Reference* reference;
     i64 diagonal;
     i32 begin, end;  // query positions inside the contig
@@ -26,8 +26,8 @@ struct UngappedAlignment {
     // Marks (low bit of a pair) of the differing bases from query position i on, at most 32 and none behind end;
     // `unclear` gets those of them that an ambiguous base decides.
     HOST_DEVICE u64 differing(i32 i, u64& unclear) const {
-        u64 valid = first_bases(end - i);
-        u64 x = differences(bases.at(i), text.at(diagonal + i));
+        u64 valid = leading_mask(end - i);
+        u64 x = mismatch_mask(bases.at(i), text.at(diagonal + i));
         unclear = 0;
         if (ambiguous) unclear = (mask.at(i) | reference->barriers_at(diagonal + i)) & valid;
         return (x | unclear) & valid;
@@ -69,7 +69,7 @@ HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& laid, i32 from, i32
     for (i32 i = from; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);
         while (marks) {
-            i32 at = first_marked(marks);
+            i32 at = first_set_base(marks);
             u64 bit = 1ull << (62 - 2 * at);
             run += (i + at - last) * scoring.match;
             if (run > best.score) best = SegmentEnd{run, i + at};
@@ -88,10 +88,10 @@ HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& laid, i32 from, cons
     i32 run = 0, last = from;
     for (i32 i = from; i > laid.begin;) {
         i32 start = maximum(i - 32, laid.begin);
-        u64 unclear, marks = laid.differing(start, unclear) & first_bases(i - start);
+        u64 unclear, marks = laid.differing(start, unclear) & leading_mask(i - start);
         while (marks) {
             u64 bit = marks & -marks;
-            i32 at = start + first_marked(bit);
+            i32 at = start + first_set_base(bit);
             run += (last - at - 1) * scoring.match;
             if (run > best.score) best = SegmentEnd{run, at + 1};
             run -= unclear & bit ? AMBIGUOUS_PENALTY : scoring.mismatch;

@@ -130,7 +130,7 @@ KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* to
         u32 own = 0;
         for (i64 slot = section * READS_PER_BLOCK + block_thread(); slot < last; slot += BLOCK_WIDTH)
             own += counts[slot];
-        block_add(&sum[0], own);
+        block_atomic_add(&sum[0], own);
         block_sync();
         if (block_thread() == 0) atomic_add(&total[0], sum[0]);
         block_sync();

@@ -75,7 +75,7 @@ template <class Lane> struct Group {
     template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
         const u64 bytes = 0x0101010101010101ull;
         if (place <= -8 || place >= count) return none * bytes;
-        u64 eight = place < 0 ? eight_bytes(letters) << -8 * place : eight_bytes(letters + place);
+        u64 eight = place < 0 ? load_u64(letters) << -8 * place : load_u64(letters + place);
         u64 unknown = Scheme::without_letter(eight);
         if (place < 0) unknown |= ~(~0ull << -8 * place);
         if (place + 8 > count) unknown |= ~0ull << 8 * (count - place);

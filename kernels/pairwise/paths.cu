@@ -25,7 +25,7 @@ struct Runs {
     }
     HOST_DEVICE void end() {
         if (!run) return;
-        if (group_lane() == 0) operations[count] = run;
+        if (warp_lane() == 0) operations[count] = run;
         ++count;
         run = 0;
     }
@@ -40,18 +40,18 @@ struct Position {
 // letters: codes that are some, which equal themselves.
 template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* cells, Position* position,
                                             u32* operations, i32 columns, i32 letters) {
-    GROUP_ARRAY(u8, patch, PATCH * PATCH);
+    WARP_ARRAY(u8, patch, PATCH * PATCH);
     i32 row = position->row, column = position->column, state = position->state;
     Runs path = {operations, 0, 0};
     while (row >= 0 && column >= 0 && state != AT_BEGINNING) {
         i32 top = maximum(row - PATCH + 1, 0), left = maximum(column - PATCH + 1, 0);
-        for (i32 i = group_lane(); i < PATCH * PATCH; i += WARP_WIDTH) {
+        for (i32 i = warp_lane(); i < PATCH * PATCH; i += WARP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
             if (r > row || c > column) continue;
             bool equal = query[r] == target[c] && query[r] < letters;
             patch[i] = (u8)(source_of<Lane>(cells, columns, r, c) | (equal ? SAME_LETTER : 0));
         }
-        group_sync();
+        warp_sync();
         while (row >= top && column >= left && state != AT_BEGINNING) {
             i32 source = patch[(row - top) * PATCH + column - left], from = source & 3;
             if (state == STATE_H && from == BEGINNING) state = AT_BEGINNING;
@@ -68,10 +68,10 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
                 --row;
             }
         }
-        group_sync();
+        warp_sync();
     }
     path.end();
-    if (group_lane()) return;
+    if (warp_lane()) return;
     *position = Position{row, column, state, path.count};
 }
 

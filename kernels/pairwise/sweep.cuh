@@ -21,26 +21,26 @@ template <class Sweeping> struct Candidate {
 
 // What follows happens so seldom that its code had better not stand beside what happens always.
 
-template <class Sweeping> SELDOM void remember(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base,
+template <class Sweeping> NOINLINE void remember(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base,
                                                const typename Sweeping::State* state,
                                                const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
-    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) candidate->above[i] = chunk->above[i * WARP_WIDTH + group_lane()];
+    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) candidate->above[i] = chunk->above[i * WARP_WIDTH + warp_lane()];
     for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
-        candidate->window[i] = chunk->window[i * WARP_WIDTH + group_lane()];
+        candidate->window[i] = chunk->window[i * WARP_WIDTH + warp_lane()];
 }
 
-template <class Sweeping> SELDOM void restore(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
-    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) chunk->above[i * WARP_WIDTH + group_lane()] = candidate->above[i];
+template <class Sweeping> NOINLINE void restore(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
+    for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) chunk->above[i * WARP_WIDTH + warp_lane()] = candidate->above[i];
     for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
-        chunk->window[i * WARP_WIDTH + group_lane()] = candidate->window[i];
-    group_sync();
+        chunk->window[i * WARP_WIDTH + warp_lane()] = candidate->window[i];
+    warp_sync();
 }
 
 // The first cell of a chunk that has the score `goal`, if it is before `best`, as a wavefront apart sees it. state: with
 // which the chunk began.
 template <class Sweeping, class Scheme>
-SELDOM Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
+NOINLINE Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
                         const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
     Sweeping wavefront(region, scheme, strip);
     wavefront.base = base, wavefront.goal = goal, wavefront.best = best, wavefront.chunk = chunk,
@@ -56,23 +56,23 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = LOCALLY && !TRACES;
-    GROUP_ARRAY(Chunk, chunk, 1);
-    GROUP_ARRAY(State, states, WARP_WIDTH);  // with which a chunk begins
-    GROUP_ARRAY(Found, founds, WARP_WIDTH);
-    i32 strip = group_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
-    strip = from_first(strip);
+    WARP_ARRAY(Chunk, chunk, 1);
+    WARP_ARRAY(State, states, WARP_WIDTH);  // with which a chunk begins
+    WARP_ARRAY(Found, founds, WARP_WIDTH);
+    i32 strip = warp_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
+    strip = warp_broadcast(strip);
     Sweeping wavefront(region, scheme, strip);
     Candidate<Sweeping> candidate;
     i32 candidate_score = 0;
-    State* state = states + group_lane();
+    State* state = states + warp_lane();
     wavefront.chunk = chunk;
     wavefront.open_window();
     wavefront.ask(0);
     for (i32 begin = 0; begin < region.columns + wavefront.last_lane; begin += CHUNK) {
         i32 most = wavefront.load(begin);
         bool plain = wavefront.is_plain(begin);
-        most = group_max(begin ? maximum(most, wavefront.highest_of_state()) : most);
-        if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, from_first(fresh(meeting.best)));
+        most = warp_max(begin ? maximum(most, wavefront.highest_of_state()) : most);
+        if (SEARCHES && meeting.prunes) most_seen = maximum(most_seen, warp_broadcast(load_relaxed(meeting.best)));
         if (SEARCHES && meeting.prunes && plain && wavefront.bound(begin, most) < most_seen) {
             wavefront.skip();
             wavefront.ask(begin + CHUNK);
@@ -86,7 +86,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
             i32 highest = wavefront.run(begin, plain);
             i32 score = highest + wavefront.base;
             if (SEARCHES && score >= most_seen) {
-                most_seen = maximum(score, from_first(fresh(meeting.best)));
+                most_seen = maximum(score, warp_broadcast(load_relaxed(meeting.best)));
                 if (score == most_seen) atomic_max(meeting.best, score);
                 if (score == most_seen && score > candidate_score) {
                     remember(&candidate, score, begin, wavefront.base, state, chunk);
@@ -99,14 +99,14 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
         }
         wavefront.store(begin);
     }
-    if (SEARCHES && candidate_score && candidate_score >= from_first(fresh(meeting.best))) {
+    if (SEARCHES && candidate_score && candidate_score >= warp_broadcast(load_relaxed(meeting.best))) {
         restore(&candidate, chunk);
         wavefront.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.begin, candidate.score,
                                               &candidate.state, chunk, wavefront.best);
     }
-    founds[group_lane()] = wavefront.best;
-    group_sync();
-    if (group_lane()) return;
+    founds[warp_lane()] = wavefront.best;
+    warp_sync();
+    if (warp_lane()) return;
     for (i32 i = 0; i < WARP_WIDTH; ++i)
         if (founds[i].before(wavefront.best)) wavefront.best = founds[i];
     found[strip] = wavefront.best;
@@ -116,7 +116,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
 // with a score of 0 if no other wavefront's is worse. ROWS: of a lane. Who includes this says what Scheme is.
 #define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                                 \
-    KERNEL void RESIDENT(1) name(OrderedWarpItems items, Region region, Scheme scheme, Meeting meeting,          \
+    KERNEL void MIN_BLOCKS(1) name(OrderedWarpItems items, Region region, Scheme scheme, Meeting meeting,          \
                                  Found* found OF(items), u64* skipped OF(items)) {                               \
         FOR_EACH(item, items) sweep_strip<Lane, ROWS, LOCALLY, TRACES>(region, scheme, meeting, found, skipped); \
     }

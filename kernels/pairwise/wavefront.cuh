@@ -139,7 +139,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     }
     // A window of which a first chunk takes over what it needs.
     HOST_DEVICE void open_window() {
-        for (i32 place = CHUNK + group_lane(); place < WINDOW; place += WARP_WIDTH) {
+        for (i32 place = CHUNK + warp_lane(); place < WINDOW; place += WARP_WIDTH) {
             i32 column = place - WINDOW + 1;
             RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
         }
@@ -147,7 +147,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     HOST_DEVICE void ask_for_letters(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
-            i32 column = begin + i * WARP_WIDTH + group_lane();
+            i32 column = begin + i * WARP_WIDTH + warp_lane();
             codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
     }
@@ -157,8 +157,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
-            i32 column = begin + i * WARP_WIDTH + group_lane();
-            if (column < region.columns) words[i] = fresh(region.bus + column);
+            i32 column = begin + i * WARP_WIDTH + warp_lane();
+            if (column < region.columns) words[i] = load_relaxed(region.bus + column);
         }
     }
     // For a chunk that is yet to come: what takes long is under way meanwhile.
@@ -171,7 +171,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         bool missing = false;
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
-        return !group_any(missing);
+        return !warp_any(missing);
     }
     // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
     // highest score that this thread has seen come in.
@@ -180,25 +180,25 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         const i32 kept = kept_column(begin);
         bool was_open = open, opens = false;
 #pragma unroll
-        for (i32 i = group_lane(); i < WIDTH; i += WARP_WIDTH)
+        for (i32 i = warp_lane(); i < WIDTH; i += WARP_WIDTH)
             RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             opens = opens || codes[i] == Scheme::no_letter();
-            RowLetters::put(chunk->window, WINDOW, WIDTH + i * WARP_WIDTH + group_lane(), codes[i], before[i]);
+            RowLetters::put(chunk->window, WINDOW, WIDTH + i * WARP_WIDTH + warp_lane(), codes[i], before[i]);
         }
-        open = RowLetters::TAKES_ALL ? false : group_any(opens);
+        open = RowLetters::TAKES_ALL ? false : warp_any(opens);
         lettered = RowLetters::TAKES_ALL || !(was_open || open);
         i32 most = NO_SCORE;
         if (begin == 0 && !region.blank_left)
-            for (i32 row = group_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += WARP_WIDTH)
+            for (i32 row = warp_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += WARP_WIDTH)
                 most = maximum(most, region.borders.left_h[first_row + row]);
         for (; !is_complete(); ask_above(begin)) pause();
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
             most = maximum(most, h);
-            if (strip == 0 && begin + i * WARP_WIDTH + group_lane() == kept && kept >= 0)
+            if (strip == 0 && begin + i * WARP_WIDTH + warp_lane() == kept && kept >= 0)
                 region.lines.columns_h[kept_at(kept) * (region.rows + 1)] = h;
         }
         return most;
@@ -234,9 +234,9 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             Border above = border_of(words[i]);
             above = Border{relative(above.h) - scheme.first_gap(), relative(above.f)};
-            chunk->above[i * WARP_WIDTH + group_lane()] = Crossing<Lane>::of(above);
+            chunk->above[i * WARP_WIDTH + warp_lane()] = Crossing<Lane>::of(above);
         }
-        group_sync();
+        warp_sync();
     }
     // What is known left of the region's first column. All loads are under way together: the strips below wait for this one
     // to get through its first columns.
@@ -335,11 +335,11 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
             crossing = Crossing<Lane>::of(up, f);
             if (TRACES) put_cells(word, step);
             if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
-            if (FULL && group_lane() == WARP_WIDTH - 1) chunk->below[i] = crossing;
+            if (FULL && warp_lane() == WARP_WIDTH - 1) chunk->below[i] = crossing;
             if (!FULL) hand_out(i, last_h, last_f);
         }
-        group_sync();
-        return group_max(highest(most)) + scheme.first_gap();
+        warp_sync();
+        return warp_max(highest(most)) + scheme.first_gap();
     }
     HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
         i32 lane = last_lane - first_lane<Lane>();
@@ -360,17 +360,17 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     HOST_DEVICE void store(i32 begin) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK; i += WARP_WIDTH) {
-            i32 column = begin + i + group_lane() - last_lane;
+            i32 column = begin + i + warp_lane() - last_lane;
             if (column < 0 || column >= region.columns) continue;
-            Border below = border_of(chunk->below[i + group_lane()]);
+            Border below = border_of(chunk->below[i + warp_lane()]);
             below = Border{below.h + scheme.first_gap() + base, below.f + base};
-            if (!is_last) publish(region.bus + column, bus_word(below, strip));
+            if (!is_last) store_relaxed(region.bus + column, bus_word(below, strip));
             else region.borders.row_h[column] = below.h, region.borders.row_f[column] = below.f;
             if (special < 0) continue;
             region.lines.rows_h[special * region.columns + column] = below.h;
             region.lines.rows_f[special * region.columns + column] = below.f;
         }
-        group_sync();
+        warp_sync();
     }
     HOST_DEVICE bool is_plain(i32 begin) const {
         bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
@@ -394,8 +394,8 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
     HOST_DEVICE void skip() {
         start(0);
-        for (i32 i = group_lane(); i < CHUNK; i += WARP_WIDTH)
+        for (i32 i = warp_lane(); i < CHUNK; i += WARP_WIDTH)
             chunk->below[i] = Crossing<Lane>::of(Border{-scheme.first_gap(), 0});
-        group_sync();
+        warp_sync();
     }
 };

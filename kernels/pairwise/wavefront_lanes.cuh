@@ -9,7 +9,7 @@ struct Border {
 
 template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return WARP_WIDTH * Lane::width; }
 // Of the lanes that this thread holds, the first.
-template <class Lane> HOST_DEVICE i32 first_lane() { return group_lane() * Lane::width; }
+template <class Lane> HOST_DEVICE i32 first_lane() { return warp_lane() * Lane::width; }
 
 template <class Lane> HOST_DEVICE i32 highest(Lane x) {
     i32 most = x.get(0);
@@ -56,14 +56,14 @@ HOST_DEVICE Narrow joined(Narrow a, Narrow b, i32 lane) {
 // above the wavefront has.
 HOST_DEVICE void pass_down(Narrow& h, Narrow& f, Crossing<Narrow> crossing, Crossing<Narrow> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
-    if (group_lane() == 0) both = above.both;
+    if (warp_lane() == 0) both = above.both;
     h.value = __byte_perm(both, h.value, 0x5410);
     f.value = __byte_perm(both, f.value, 0x5432);
 }
 HOST_DEVICE void pass_down(Single& h, Single& f, Crossing<Single> crossing, Crossing<Single> above) {
     h.value = __shfl_up_sync(~0u, crossing.border.h, 1);
     f.value = __shfl_up_sync(~0u, crossing.border.f, 1);
-    if (group_lane() == 0) h.value = above.border.h, f.value = above.border.f;
+    if (warp_lane() == 0) h.value = above.border.h, f.value = above.border.f;
 }
 
 #else

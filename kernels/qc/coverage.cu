@@ -131,7 +131,7 @@ KERNEL void list_events(Items items, const u8* bytes OF(some), const i64* ends O
 // An item is a bound: how many places are not above it.
 KERNEL void find_bounds(Items items, const u64* places OF(size), const u64* bounds OF(items), i64* found OF(items),
                         i64 size) {
-    FOR_EACH(item, items) found[item] = first_above(places, size, bounds[item]);
+    FOR_EACH(item, items) found[item] = upper_bound(places, size, bounds[item]);
 }
 
 // Two lists of events become one; an item is an event of the first one, or of the second one.
@@ -142,8 +142,8 @@ KERNEL void merge_events(Items items, const u64* places OF(size), const u64* cha
         bool is_first = item < size;
         i64 own = is_first ? item : item - size;
         u64 place = is_first ? places[own] : other_places[own];
-        i64 before = is_first ? first_above(other_places, others, place)
-                     : place  ? first_above(places, size, place - 1)
+        i64 before = is_first ? upper_bound(other_places, others, place)
+                     : place  ? upper_bound(places, size, place - 1)
                               : 0;
         merged_places[own + before] = place;
         merged_changes[own + before] = is_first ? changes[own] : other_changes[own];
@@ -184,10 +184,10 @@ KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64
             if (next <= place || depths[at] <= 0) continue;
             if (contig < 0 || place < contigs[contig] || place >= contigs[contig + 1]) {
                 if (contig >= 0) tally.flush(covered + contig * COVERED);
-                contig = first_above(contigs, contig_count + 1, place) - 1;
+                contig = upper_bound(contigs, contig_count + 1, place) - 1;
             }
             tally.add((u64)(next - place), (u64)depths[at]);
-            block_add(counted + minimum(depths[at], DEPTHS - 1), (u64)(next - place));
+            block_atomic_add(counted + minimum(depths[at], DEPTHS - 1), (u64)(next - place));
         }
         if (contig >= 0) tally.flush(covered + contig * COVERED);
         block_sync();

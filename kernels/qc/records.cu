@@ -27,7 +27,7 @@ KERNEL void find_units(Items items, const u8* bytes OF(some), const i64* ends OF
         i64 group = find_number(names, groups, name), flag = record.flag();
         units[item] = (u64)(group * MATES + ((flag & PAIRED) && (flag & SECOND_MATE) && !(flag & FIRST_MATE)));
         numbers[item] = (u32)item;
-        if (record.letters() > fresh(longest)) atomic_max(longest, (i32)record.letters());
+        if (record.letters() > load_relaxed(longest)) atomic_max(longest, (i32)record.letters());
     }
 }
 
@@ -48,9 +48,9 @@ HOST_DEVICE void count_apart(BamFields record, u32* counted) {
     if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
     if (record.contig() == record.mate_contig()) return;
     i64 failed = flag & FAILED_CHECKS ? FAILED_APART - APART : 0;
-    block_add(counted + APART + failed, 1);
-    if (record.mapq() >= SURE_MAPQ) block_add(counted + SURELY_APART + failed, 1);
-    if (!record.letters()) block_add(counted + EMPTY_APART, 1);
+    block_atomic_add(counted + APART + failed, 1);
+    if (record.mapq() >= SURE_MAPQ) block_atomic_add(counted + SURELY_APART + failed, 1);
+    if (!record.letters()) block_atomic_add(counted + EMPTY_APART, 1);
 }
 
 HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
@@ -86,10 +86,10 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
             if (window == adapter(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
     }
     // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
-    u64 point = mix(window ^ (u64)sum << 48) >> 48;
-    if (known) block_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
+    u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
+    if (known) block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
     if (record.has_qualities())
-        block_add(counted + MEAN_QUALITY + minimum((2 * sum + letters) / (2 * letters), QUALITIES - 1), 1);
+        block_atomic_add(counted + MEAN_QUALITY + minimum((2 * sum + letters) / (2 * letters), QUALITIES - 1), 1);
     for (i64 a = 0; a < ADAPTERS; ++a)
         if (found[a] >= 0)
             atomic_add(counts.adapters + (unit * ADAPTERS + a) * CYCLES + minimum(found[a], CYCLES - 1), 1);
@@ -153,8 +153,8 @@ HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
         behind = last;
     }
     if (first < 0 || first >= behind || first >= CYCLES) return;
-    block_add(counted + FIRST_ALIGNED + first, 1);
-    if (behind < CYCLES) block_add(counted + BEHIND_ALIGNED + behind, 1);
+    block_atomic_add(counted + FIRST_ALIGNED + first, 1);
+    if (behind < CYCLES) block_atomic_add(counted + BEHIND_ALIGNED + behind, 1);
 }
 
 HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i64 unit) {
@@ -164,12 +164,12 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
         if (is_aligned(kind) || kind == INSERTION) bases += count;
     }
-    block_add(counted + ALIGNED_BASES, (u32)bases);
+    block_atomic_add(counted + ALIGNED_BASES, (u32)bases);
     if (const u8* value = find_tag(record.tags(), span.end, 'N' | 'M' << 8))
-        block_add(counted + DIFFERENCES, (u32)tag_number(value));
+        block_atomic_add(counted + DIFFERENCES, (u32)tag_number(value));
     if (!is_primary(flag)) return;
-    if (!record.mapq()) block_add(counted + WITHOUT_MAPQ, 1);
-    if (!(flag & NOT_COUNTED)) block_add(counted + MAPQ + record.mapq(), 1);
+    if (!record.mapq()) block_atomic_add(counted + WITHOUT_MAPQ, 1);
+    if (!(flag & NOT_COUNTED)) block_atomic_add(counted + MAPQ + record.mapq(), 1);
     const u8* md = find_tag(record.tags(), span.end, 'M' | 'D' << 8);
     if (md && *md == 'Z') {
         count_aligned(record, counted);
@@ -191,8 +191,8 @@ KERNEL void count_records(BlockItems items, const u8* bytes OF(some), const i64*
             for (i64 at = first + block_thread(); at < behind; at += BLOCK_WIDTH) {
                 RecordSpan span = span_of_record(bytes, ends, origin, order[at]);
                 i64 flag = span.record.flag() & (FLAGS - 1), letters = span.record.letters();
-                block_add(counted + FLAG + flag, 1);
-                block_add(counted + FLAG_LETTERS + flag, (u32)letters);
+                block_atomic_add(counted + FLAG + flag, 1);
+                block_atomic_add(counted + FLAG_LETTERS + flag, (u32)letters);
                 count_apart(span.record, counted);
                 if (!letters) atomic_add(counts.empty + unit * FLAGS + flag, 1);
                 if (!letters || flag & SECONDARY) continue;
@@ -236,10 +236,10 @@ KERNEL void count_cycles(BlockItems items, const u8* bytes OF(some), const i64* 
                     i64 letter = is_reversed ? letters - 1 - tile - i : tile + i,
                         base = base_of(letter_at(packed, letter));
                     if (is_reversed && base < 4) base = 3 - base;
-                    block_add(bases + i * BASES + base, 1);
+                    block_atomic_add(bases + i * BASES + base, 1);
                     u8 quality = own[letter];
                     if (has_qualities)
-                        block_add(qualities + i * QUALITY_WORDS + minimum((i64)quality, QUALITIES - 1), 1);
+                        block_atomic_add(qualities + i * QUALITY_WORDS + minimum((i64)quality, QUALITIES - 1), 1);
                 }
             }
             block_sync();

@@ -274,9 +274,9 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
     for (i64 i = 0; i < length; i += 8) {
         u64 word = 0;
         for (i64 j = i; j < minimum(i + 8, length); ++j) word = word << 8 | bytes[j];
-        hash = mix(hash + word + 0x9E3779B97F4A7C15ull);
+        hash = splitmix64(hash + word + 0x9E3779B97F4A7C15ull);
     }
-    return mix(hash + (u64)length);
+    return splitmix64(hash + (u64)length);
 }
 
 // An item is a record; starts has the end of the last one behind the others. lengths: of the text of primary records, 0 of

@@ -16,7 +16,7 @@ KERNEL void inflate_members(WarpItems items, const u8* data OF(size), const i64*
                             const i64* contents_ends OF(items), u8* contents OF(room), u64* faults OF(1), i64 size,
                             i64 room) {
     FOR_EACH(item, items) {
-        GROUP_ARRAY(Codes, codes, 1);
+        WARP_ARRAY(Codes, codes, 1);
         i64 start = item ? contents_ends[item - 1] : 0, length = contents_ends[item] - start;
         const u8 *block = data + ends[item], *trailer = data + ends[item + 1] - TRAILER;
         bool is_whole = ends[item + 1] - ends[item] > HEADER + TRAILER, is_last = false;
@@ -28,11 +28,11 @@ KERNEL void inflate_members(WarpItems items, const u8* data OF(size), const i64*
                 is_last = bits.peek(1);
                 is_whole = found.take_block(bits, *codes) == BLOCK_IS_WHOLE;
             }
-            group_sync();
+            warp_sync();
             is_whole = is_whole && found.count == length && four_bytes(trailer + 4) == (u32)length &&
-                       four_bytes(trailer) == crc_by_group(contents + start, length);
+                       four_bytes(trailer) == warp_crc32(contents + start, length);
         }
-        if (!is_whole && group_lane() == 0) atomic_add(faults, 1);
-        group_sync();
+        if (!is_whole && warp_lane() == 0) atomic_add(faults, 1);
+        warp_sync();
     }
 }

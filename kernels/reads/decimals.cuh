@@ -65,7 +65,7 @@ template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, 
 }
 
 // bits: of the float.
-template <class Sink> SELDOM void put_float(Sink& sink, u32 bits) {
+template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     if (bits >> 31) sink.put('-');
     i32 power = (i32)(bits >> 23 & 255);
     u32 mantissa = bits & 0x7FFFFF;

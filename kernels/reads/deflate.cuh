@@ -27,7 +27,7 @@ struct Bits {
     // At least 56 bits.
     HOST_DEVICE void fill() {
         if (next + 8 <= size) {
-            held |= eight_bytes(bytes + next) << count;
+            held |= load_u64(bytes + next) << count;
             next += (63 - count) >> 3;
             count |= 56;
             return;
@@ -76,7 +76,7 @@ struct Code {
             symbols[starts[bits]++] = (u16)symbol;
             u32 own = codes[bits]++;
             if (bits > TABLE_BITS) continue;
-            for (u32 at = (u32)(reversed_bits(own) >> (64 - bits)); at < 1u << TABLE_BITS; at += 1u << bits)
+            for (u32 at = (u32)(reverse_bits(own) >> (64 - bits)); at < 1u << TABLE_BITS; at += 1u << bits)
                 table[at] = (u32)symbol << 8 | (u32)bits;
         }
         return true;
@@ -171,7 +171,7 @@ template <class T> struct Symbols {
     i32 farthest;  // the lowest byte of the window that is asked for; WINDOW_BYTES for none
 
     HOST_DEVICE void put(u32 byte) {
-        if (group_lane() == 0) made[count] = (T)byte;
+        if (warp_lane() == 0) made[count] = (T)byte;
         ++count;
     }
     HOST_DEVICE void copy(i64 distance, i32 length) {
@@ -180,13 +180,13 @@ template <class T> struct Symbols {
             farthest = minimum(farthest, place);
             put((u32)(LITERALS + place));
         }
-        group_sync();
+        warp_sync();
         if (WARP_WIDTH == 1)
             for (i32 i = 0; i < length; ++i) made[count + i] = made[count + i - distance];
         else
-            for (i32 i = group_lane(); i < length; i += WARP_WIDTH)
+            for (i32 i = warp_lane(); i < length; i += WARP_WIDTH)
                 made[count + i] = made[count - distance + (i < distance ? i : i % distance)];
-        group_sync();
+        warp_sync();
         count += length;
     }
     HOST_DEVICE BlockEnd take_stored(Bits& bits) {
@@ -196,8 +196,8 @@ template <class T> struct Symbols {
         if (length != (complement ^ 0xFFFF) || bits.place() / 8 + length > bits.size) return BLOCK_IS_CORRUPT;
         if (count + length > room) return BLOCK_HAS_NO_ROOM;
         const u8* bytes = bits.bytes + bits.place() / 8;
-        for (i32 i = group_lane(); i < length; i += WARP_WIDTH) made[count + i] = bytes[i];
-        group_sync();
+        for (i32 i = warp_lane(); i < length; i += WARP_WIDTH) made[count + i] = bytes[i];
+        warp_sync();
         count += length;
         bits = Bits(bits.bytes, bits.size, bits.place() + 8 * length);
         return BLOCK_IS_WHOLE;
@@ -249,10 +249,10 @@ template <class T> struct Symbols {
         u32 kind = bits.take(3) >> 1;
         if (kind == 0) return take_stored(bits);
         bool is_code = false;
-        group_sync();
-        if (group_lane() == 0) is_code = kind == 1 ? codes.build_fixed() : kind == 2 && codes.read(bits);
-        group_sync();
-        bits = group_take(bits, 0);
-        return group_any(is_code) ? take_coded(bits, codes) : BLOCK_IS_CORRUPT;
+        warp_sync();
+        if (warp_lane() == 0) is_code = kind == 1 ? codes.build_fixed() : kind == 2 && codes.read(bits);
+        warp_sync();
+        bits = warp_shuffle(bits, 0);
+        return warp_any(is_code) ? take_coded(bits, codes) : BLOCK_IS_CORRUPT;
     }
 };

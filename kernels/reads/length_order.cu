@@ -10,13 +10,13 @@ KERNEL void begin_order(WarpItems items, const i32* lengths OF(size), u64* keys 
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size);
         u32 own = 0;
-        for (i64 record = block * BLOCK + group_lane(); record < last; record += WARP_WIDTH) {
+        for (i64 record = block * BLOCK + warp_lane(); record < last; record += WARP_WIDTH) {
             keys[record] = (u64)lengths[record];
             records[record] = (u32)record;
             own |= (u32)(lengths[record] ^ lengths[0]);
         }
         if (own) atomic_or(&told[0], own);
-        if (block == 0 && group_lane() == 0) told[1] = (u32)lengths[0];
+        if (block == 0 && warp_lane() == 0) told[1] = (u32)lengths[0];
     }
 }
 

@@ -23,7 +23,7 @@ HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, Symbols<u
 KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols OF(room), i64* told OF(5), i64 size,
                          i64 room, i64 from, i64 to, i32 searches) {
     FOR_EACH(item, items) {
-        GROUP_ARRAY(Codes, codes, 1);
+        WARP_ARRAY(Codes, codes, 1);
         Symbols<u16> found = {symbols, 0, room, WINDOW_BYTES};
         i64 first = searches ? find_block(data, size, from, to, found, *codes) : from, place = first, count = 0;
         i32 farthest = found.farthest = WINDOW_BYTES;

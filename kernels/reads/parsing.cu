@@ -50,8 +50,8 @@ KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
         i64 next = block ? ends[block - 1] : 0, i = block * BLOCK_BYTES;
         for (; i + 8 <= last; i += 8)
-            for (u64 marks = newlines_of(eight_bytes(bytes + i)); marks; marks &= marks - 1)
-                line_ends[next++] = i + count_ones((marks & -marks) - 1) / 8;
+            for (u64 marks = newlines_of(load_u64(bytes + i)); marks; marks &= marks - 1)
+                line_ends[next++] = i + popcount((marks & -marks) - 1) / 8;
         for (; i < last; ++i)
             if (bytes[i] == '\n') line_ends[next++] = i;
     }

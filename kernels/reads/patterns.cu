@@ -16,7 +16,7 @@ HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
 
 // The letters from `position` on of a read of `length`, filled up with A.
 HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
-    if (position + 8 <= length) return eight_bytes(read + position);
+    if (position + 8 <= length) return load_u64(read + position);
     u64 letters = 0;
     for (i32 i = 0; i < 8; ++i) letters |= (u64)(position + i < length ? read[position + i] : 'A') << (8 * i);
     return letters;

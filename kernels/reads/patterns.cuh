@@ -8,7 +8,7 @@
 
 // One pattern on one strand: its words, or those of its reverse complement, made as they are read.
 struct Pattern {
-    Words words;
+    PackedWords words;
     i32 length;
     bool reversed;
 
@@ -29,6 +29,6 @@ struct Patterns {
 
     HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
         i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
-        return Pattern{Words{words + block_offsets[slot >> lane_bits] + lane, lanes}, lengths[slot], reversed};
+        return Pattern{PackedWords{words + block_offsets[slot >> lane_bits] + lane, lanes}, lengths[slot], reversed};
     }
 };

@@ -58,10 +58,10 @@ HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other)
 }
 
 // The 32 bases of the reverse complement from a place on, and their marks; 0 behind its end.
-HOST_DEVICE PackedLetters reversed(const Words& bases, const Words& unclear, i32 length, i32 place) {
+HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& unclear, i32 length, i32 place) {
     i32 start = length - place - 32, beyond = maximum(-2 * start, 0);
     if (start <= -32) return PackedLetters{0, 0};
-    u64 marks = reversed_bits(unclear.at(maximum(start, 0))) >> 1 << beyond;
+    u64 marks = reverse_bits(unclear.at(maximum(start, 0))) >> 1 << beyond;
     return PackedLetters{reverse_complement(bases.at(maximum(start, 0))) << beyond & ~(3 * marks), marks};
 }
 
@@ -89,11 +89,11 @@ KERNEL void pack_queries(Items items, const u8* bytes OF(some), const i32* order
         }
         u64 hash = (u64)length;
         for (i32 word = 0; word < plane_words; ++word) {
-            PackedLetters found = reversed(Words{forward, lanes}, Words{unclear, lanes}, length, 32 * word);
+            PackedLetters found = reversed(PackedWords{forward, lanes}, PackedWords{unclear, lanes}, length, 32 * word);
             own[(1 - flipped) * plane + word * lanes] = found.bases;
             own[(3 - flipped) * plane + word * lanes] = found.unclear;
             if (32 * word < length)
-                hash = mix(hash + (flipped ? found.bases : forward[word * lanes]) + 0x9E3779B97F4A7C15ull);
+                hash = splitmix64(hash + (flipped ? found.bases : forward[word * lanes]) + 0x9E3779B97F4A7C15ull);
         }
         if (other) atomic_add(replaced, (u64)other);
         flags[slot] = (u8)(marks[record] | (flipped ? READ_FLIPPED : 0) | (any_unclear ? READ_AMBIGUOUS : 0));

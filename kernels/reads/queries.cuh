@@ -25,12 +25,12 @@ struct Queries {
         i64 block = slot >> lane_bits;
         return (block_offsets[block + 1] - block_offsets[block]) >> (2 + lane_bits);
     }
-    HOST_DEVICE Words plane(i64 slot, i32 number) const {
+    HOST_DEVICE PackedWords plane(i64 slot, i32 number) const {
         i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
-        return Words{words + block_offsets[slot >> lane_bits] + number * plane_words(slot) * lanes + lane, lanes};
+        return PackedWords{words + block_offsets[slot >> lane_bits] + number * plane_words(slot) * lanes + lane, lanes};
     }
-    HOST_DEVICE Words bases(i64 slot, i32 orientation) const { return plane(slot, orientation); }
-    HOST_DEVICE Words mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }
+    HOST_DEVICE PackedWords bases(i64 slot, i32 orientation) const { return plane(slot, orientation); }
+    HOST_DEVICE PackedWords mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }
     // Whether an orientation is the reverse complement of the read as it was sequenced.
     HOST_DEVICE bool reversed(i64 slot, i32 orientation) const {
         return (orientation != 0) != ((flags[slot] & READ_FLIPPED) != 0);

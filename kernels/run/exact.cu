@@ -98,7 +98,7 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
                           i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, items) {
-        record = item_record(line_ends, record_count, first_line + item, record);
+        record = record_of_item(line_ends, record_count, first_line + item, record);
         CountingSink sink = {0};
         lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), 0);
         lengths_out[item] = sink.count;
@@ -110,7 +110,7 @@ KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record
                         u8* out OF(some), i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, items) {
-        record = item_record(line_ends, record_count, first_line + item, record);
+        record = record_of_item(line_ends, record_count, first_line + item, record);
         i64 place = item ? byte_ends[item - 1] : 0;
         ByteSink sink = {out + place};
         lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), byte_ends[item] - place);

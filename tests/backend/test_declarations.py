@@ -101,7 +101,7 @@ def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) 
     """Each is a symbol of the compiled module."""
     found = signatures.signatures(module)
     text = (ROOT / "kernels" / f"{module}.cu").read_text()
-    written = set(re.findall(r"KERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(", text)) - {"name"}
+    written = set(re.findall(r"KERNEL void (?:MIN_BLOCKS\(\d+\) )?(\w+)\(", text)) - {"name"}
     assert written <= set(found)
     assert found
     if backends == "cpu" and module in sources.modules(for_gpu=False):

@@ -58,7 +58,7 @@ _NUMBER = re.compile(r"\b(0x[0-9A-Fa-f]+|\d+)u?(?:ll)?\b")
 _DECLARATION = re.compile(r"(?:const )?(\w+) ?(\*?) ?(\w+)(?: OF\((.*)\))?")
 _NO_MEMBER = re.compile(r"(?:static|typedef|template|using)\b|(?:(?! OF\().)*\(|$")
 _BALANCED = functools.reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(4), "")
-_KERNEL = re.compile(rf"\bKERNEL void (?:RESIDENT\(\d+\) )?(\w+)\(({_BALANCED})\)")
+_KERNEL = re.compile(rf"\bKERNEL void (?:MIN_BLOCKS\(\d+\) )?(\w+)\(({_BALANCED})\)")
 _MACRO = re.compile(r"^#define (\w+)(?:\(([^)]*)\))?((?:.*\\\n)*.*)$", re.MULTILINE)
 
 
