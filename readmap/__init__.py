@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from readmap.mapping.parameters import Scoring as Scoring
     from readmap.pairwise.alignments import PairAlignments as PairAlignments
     from readmap.pairwise.api import Comparison as Comparison
+    from readmap.pairwise.api import align_pairs as align_pairs
     from readmap.pairwise.api import compare as compare
-    from readmap.pairwise.api_pairs import align_pairs as align_pairs
     from readmap.run.aligner import Aligner as Aligner
     from readmap.run.hits import Hit as Hit
     from readmap.run.hits import Hits as Hits
@@ -48,8 +48,7 @@ _HOMES = {
     "readmap.duplicates.api": ("mark_duplicates",),
     "readmap.duplicates.metrics": ("LibraryMetrics",),
     "readmap.pairwise.alignments": ("PairAlignments",),
-    "readmap.pairwise.api": ("Comparison", "compare"),
-    "readmap.pairwise.api_pairs": ("align_pairs",),
+    "readmap.pairwise.api": ("Comparison", "align_pairs", "compare"),
     "readmap.errors": (
         "BackendError",
         "DataError",

@@ -12,10 +12,10 @@ import numpy as np
 from readmap.dask.cluster import Tasks, expect_dask
 from readmap.database.api import Texts, sequences_of
 from readmap.database.database import Database
-from readmap.database.hits import ScanHits
 from readmap.database.parameters import MAX_HITS, HitFilter, choose_scoring
+from readmap.database.results import ScanHits
 from readmap.formats.array_folder import MANIFEST
-from readmap.pairwise.alignments import joined
+from readmap.pairwise.alignments import join_alignments
 
 
 def scan(
@@ -99,6 +99,6 @@ def _best(parts: Sequence[ScanHits], most: int) -> ScanHits:
     names = ("subjects", "reverse", "scores", "bit_scores", "evalues")
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     order = np.lexsort((columns["reverse"], columns["subjects"], -columns["scores"].astype(np.int64)))[:most]
-    alignments = joined([part.alignments for part in parts])
-    chosen = joined([alignments.part(0, 0), *(alignments.part(at, at + 1) for at in order.tolist())])
+    alignments = join_alignments([part.alignments for part in parts])
+    chosen = join_alignments([alignments.part(0, 0), *(alignments.part(at, at + 1) for at in order.tolist())])
     return ScanHits(parts[0].query, **{name: column[order] for name, column in columns.items()}, alignments=chosen)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from readmap.backend.team import Team
 from readmap.dask.job import Resources
 from readmap.dask.worker import hold_backend, take_turn, tells_errors
-from readmap.database.bounds import PADDING
 from readmap.database.database import Database, Titles
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import ScanHits
+from readmap.database.folder import PADDING
 from readmap.database.letters import PAD
-from readmap.database.parameters import ScanScoring, HitFilter
+from readmap.database.parameters import HitFilter, ScanScoring
+from readmap.database.results import ScanHits
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 

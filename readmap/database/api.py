@@ -11,8 +11,8 @@ from readmap.backend.select import ALL
 from readmap.backend.team import Team
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import ScanHits
 from readmap.database.parameters import MAX_HITS, HitFilter, choose_scoring
+from readmap.database.results import ScanHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, checked

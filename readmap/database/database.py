@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.machine import available_processors
 from readmap.database import folder as database_folder
-from readmap.database.bounds import PADDING, verify_arrays
+from readmap.database.folder import PADDING, verify_arrays
 from readmap.database.letters import LETTERS, PAD, codes_of
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import PendingFolder, StoredArrays
-from readmap.reads.sequences import Sequences, read_sequences_guessing_alphabet, read_sequences
+from readmap.reads.sequences import Sequences, read_sequences, read_sequences_guessing_alphabet
 
 #: Letters that are put in order together: their indices stay in the cache.
 BLOCK_LETTERS = 1 << 16

@@ -14,7 +14,7 @@ from readmap.backend import Backend
 from readmap.database.parameters import ScanScoring
 from readmap.database.regions import find_regions
 from readmap.errors import InternalError
-from readmap.pairwise.alignments import PairAlignments, joined
+from readmap.pairwise.alignments import PairAlignments, join_alignments
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import sequences_from_codes
 from readmap.pairwise.pairs import align_pairs
@@ -54,7 +54,9 @@ class CroppedPair(NamedTuple):
     score: int
 
 
-def align(wanted: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend) -> list[PairAlignments]:
+def align(
+    wanted: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend
+) -> list[PairAlignments]:
     """The alignments of each query with its subjects, on the host.
 
     wanted: are taken as they are aligned. counts: of subjects, of each.
@@ -64,7 +66,7 @@ def align(wanted: Iterable[AlignmentRequest], counts: Sequence[int], scoring: Sc
     pairs = (pair for each in wanted for pair in _pairs(each, scoring, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
     ends = np.cumsum([0, *counts])
-    whole = joined(batches)
+    whole = join_alignments(batches)
     return [whole.part(first, end) for first, end in pairwise(ends.tolist())]
 
 

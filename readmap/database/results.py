@@ -12,12 +12,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.database.database import Database
-from readmap.database.hits import ScanHits
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, cigar_operations
-from readmap.pairwise.columns import AlignedColumns, expand
+from readmap.pairwise.alignments import (
+    DELETED,
+    DIFFERENT,
+    EQUAL,
+    INSERTED,
+    AlignedColumns,
+    PairAlignments,
+    cigar_operations,
+    expand,
+)
 from readmap.reads.sequences import COMPLEMENTS
+
+
+@dataclass(frozen=True)
+class ScanHits:
+    """The reported hits of a query, the best first; all arrays are on the host.
+
+    Attributes:
+        query: its number in its file, from 0.
+        subjects: int64 [hits], their numbers in the database's file, from 0.
+        reverse: bool [hits], whether the subject's reverse complement is aligned, which only nucleotides have.
+        scores: int32 [hits].
+        bit_scores, evalues: float64 [hits]; NaN where the costs have no statistical parameters.
+        alignments: a pair a hit: the query as it was given, and the subject as it is aligned, which is its reverse
+            complement where `reverse` is true. Equal letters are = whatever they score.
+    """
+
+    query: int
+    subjects: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    scores: NDArray[np.int32]
+    bit_scores: NDArray[np.float64]
+    evalues: NDArray[np.float64]
+    alignments: PairAlignments
+
+    def __len__(self) -> int:
+        return len(self.subjects)
+
 
 #: The kinds of columns, by the operations' numbers in BAM.
 _KINDS = max(EQUAL, DIFFERENT) + 1

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import ScanHits
-from readmap.database.letters import codes_of
-from readmap.database.parameters import ScanScoring, HitFilter
 from readmap.database.hit_alignment import AlignmentRequest, align
+from readmap.database.letters import codes_of
+from readmap.database.parameters import HitFilter, ScanScoring
+from readmap.database.results import ScanHits
 from readmap.database.statistics import SearchSpace
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import PairAlignments

@@ -73,8 +73,36 @@ def cigar_operations(operations: NDArray[np.uint32]) -> list[bytes]:
     return [b"%d%c" % each for each in zip((operations >> 4).tolist(), letters, strict=True)]
 
 
-def joined(parts: Sequence[PairAlignments]) -> PairAlignments:
+def join_alignments(parts: Sequence[PairAlignments]) -> PairAlignments:
     """The alignments of all parts, of which there is at least one; of arrays on the host."""
     counts = [np.diff(part.operation_ends, prepend=0) for part in parts]
     whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
     return PairAlignments(**whole | {"operation_ends": np.cumsum(np.concatenate(counts))})
+
+
+GAP = ord("-")
+
+
+@dataclass(frozen=True)
+class AlignedColumns:
+    """Columns of alignments that follow each other, uint8 [columns]: operations, and letters or gaps."""
+
+    operations: NDArray[np.uint8]
+    query: NDArray[np.uint8]
+    target: NDArray[np.uint8]
+
+
+def expand(operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
+    """The columns of operations as in PairAlignments; query, target: just the letters that they consume.
+
+    It takes about five bytes a column, so that alignments of whole chromosomes are no matter.
+    """
+    each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
+    return AlignedColumns(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
+
+
+def _spread(letters: NDArray[np.uint8], places: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """A line with the letters at their places, and gaps elsewhere."""
+    line = np.full(len(places), GAP, np.uint8)
+    line[places] = letters
+    return line

@@ -101,7 +101,9 @@ class _Blocks:
     count: int
 
 
-def find_large_pairs(queries: DeviceSequences, targets: DeviceSequences, limit: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def find_large_pairs(
+    queries: DeviceSequences, targets: DeviceSequences, limit: int
+) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The numbers of the pairs that `align_batch` passes over; limit: cells of the largest one that it does not."""
     if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
         return np.empty(0, np.int64)

@@ -19,9 +19,9 @@ from readmap.errors import DataError
 from readmap.formats.file_errors import NPY_HEADER_ERRORS, file_name_context
 from readmap.formats.output import open_output
 from readmap.pairwise.alignments import PairAlignments
+from readmap.pairwise.column_blocks import SavedSlab, empty_slab
 from readmap.pairwise.grid import Slab, TileSizes
 from readmap.pairwise.matrix import CHUNK, BestCell, DPMatrix
-from readmap.pairwise.column_blocks import SavedSlab, empty_slab
 from readmap.pairwise.sweep import SpecialLines, SweepResult
 
 _STATE, _RESULT = "state.npz", "alignment.npz"

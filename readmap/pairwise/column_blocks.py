@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from readmap.backend import Array, Backend
-from readmap.pairwise.grid import TileGrid, Slab, TileSizes, sweep_slab
+from readmap.pairwise.grid import Slab, TileGrid, TileSizes, sweep_slab
 from readmap.pairwise.matrix import CHUNK, LAG, BestCell, Cell, DPMatrix
 from readmap.pairwise.sweep import Borders, SpecialLines, SweepResult, matrix_borders
 
@@ -111,7 +111,9 @@ class ColumnBlock:
         own = steps if keeps else replace(steps, column=end - first)
         return cls(matrix, first, end, borders, TileGrid(Cell(0, first), own, borders.left_h, borders.left_e), keeps)
 
-    def sweep(self, number: int, left: RightEdge | None, highest: int | None, prunes: bool, copies: bool) -> BlockResult:
+    def sweep(
+        self, number: int, left: RightEdge | None, highest: int | None, prunes: bool, copies: bool
+    ) -> BlockResult:
         """Sweep a slab. left: its border, if there are columns there. highest: the score to beat, where one is looked
         for. copies: whether what is kept is wanted on the host.
         """
@@ -187,7 +189,9 @@ def joined(parts: Sequence[SavedSlab]) -> SavedSlab:
         of([each.columns_h for each in lines], 0),
         of([each.columns_e for each in lines], 0),
     )
-    whole = Slab(of([each.above_h for each in slabs]), of([each.above_f for each in slabs]), SweepResult(None, 0, swept))
+    whole = Slab(
+        of([each.above_h for each in slabs]), of([each.above_f for each in slabs]), SweepResult(None, 0, swept)
+    )
     return SavedSlab(whole, of([part.row_h for part in parts]), of([part.row_f for part in parts]))
 
 

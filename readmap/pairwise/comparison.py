@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Backend
+from readmap.backend import Array, Backend
 from readmap.backend.team import Team
 from readmap.errors import DataError, InternalError
 from readmap.formats.wording import decode_name
-from readmap.pairwise import aligners
-from readmap.pairwise.aligners import Progress
+from readmap.pairwise import long_pairs, pairs
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
+from readmap.pairwise.device_sequences import sequences_from_letters
+from readmap.pairwise.matrix import DPMatrix
+from readmap.pairwise.parameters import CompareSettings, Mode, ScoringScheme
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
+
+#: Hears of the cells of the matrix that are done, and of all there are.
+Progress = Callable[[int, int], None]
+
+
+def align_batch(
+    queries: Sequences, targets: Sequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool
+) -> PairAlignments:
+    """The alignment of query i with target i, for all of them."""
+    rows, columns = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
+    return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).to_host(backend)
+
+
+def align_long_pair(
+    query: NDArray[np.uint8], target: NDArray[np.uint8], settings: CompareSettings, team: Team, progress: Progress
+) -> PairAlignments:
+    """The local alignment of one query with one target."""
+
+    def matrix(backend: Backend) -> DPMatrix:
+        return DPMatrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
+
+    return long_pairs.align_long(team.each(matrix, team.backends), settings, team, progress)
+
+
+def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:
+    return sequences_from_letters(letters, np.array([0, len(letters)]), backend).codes[: len(letters)]
+
 
 #: Most of a batch of pairs, so that its arrays are small beside the files', and progress is reported now and then.
 BATCH_PAIRS = 1 << 16
@@ -87,7 +115,7 @@ def _compare_long(
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
             kept = settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}")
             own, taken_up = replace(settings, checkpoint=kept), kept if kept.exists() else taken_up
-        alignments = aligners.align_long(query.letters, target.letters, own, team, cells.report)
+        alignments = align_long_pair(query.letters, target.letters, own, team, cells.report)
         cells.add(len(query.letters) * len(target.letters))
         found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
     try:
@@ -139,7 +167,7 @@ def _compare_batch(
     scores, score_only, (first, end) = settings.scores, settings.score_only, pairs
     part, found = targets.part(first, end), []
     for is_reverse, query in _ways(queries.part(first, end), strand).items():
-        alignments = aligners.align_batch(query, part, scores, mode, backend, score_only)
+        alignments = align_batch(query, part, scores, mode, backend, score_only)
         found.append(_results(query, part, is_reverse, alignments, score_only, (first, first)))
     return _checked(found, scores, mode)
 

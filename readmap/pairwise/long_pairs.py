@@ -17,11 +17,11 @@ from readmap.backend import Backend
 from readmap.backend.team import Team, await_all
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
 from readmap.pairwise.checkpoint import Checkpoint, Resumed
+from readmap.pairwise.column_blocks import ColumnBlock, column_ranges, joined, min_block_columns, plan
 from readmap.pairwise.grid import TileGrid, TileSizes, choose_tile_sizes, sweep_slab
 from readmap.pairwise.matrix import BestCell, Cell, CellState, DPMatrix
-from readmap.pairwise.parameters import Mode, CompareSettings
 from readmap.pairwise.multi_device_sweep import MultiDeviceSweep
-from readmap.pairwise.column_blocks import ColumnBlock, column_ranges, joined, plan, min_block_columns
+from readmap.pairwise.parameters import CompareSettings, Mode
 from readmap.pairwise.sweep import trace_back
 
 #: Bytes for special rows and columns on a device that shares the host's memory.
@@ -72,7 +72,9 @@ def _memory(backend: Backend) -> int:
     return device[0] // 4 if device else MEMORY
 
 
-def _shares(matrices: Sequence[DPMatrix], team: Team, keeps: bool, memory: int, state: Resumed | None) -> list[ColumnBlock]:
+def _shares(
+    matrices: Sequence[DPMatrix], team: Team, keeps: bool, memory: int, state: Resumed | None
+) -> list[ColumnBlock]:
     """The shares of the matrix, of each device one after the other; memory: of a device."""
     matrix, devices = matrices[0], len(matrices)
     columns = -(-matrix.columns // devices)
@@ -95,7 +97,11 @@ def _steps(matrix: DPMatrix, of_group: int, shares: int, keeps: bool, memory: in
     if not keeps:
         return TileSizes(slab, slab, matrix.columns)
     steps = choose_tile_sizes(matrix, matrix.rows, matrix.columns, memory, slab)
-    return steps if shares == 1 else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, min_block_columns(matrix))
+    return (
+        steps
+        if shares == 1
+        else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, min_block_columns(matrix))
+    )
 
 
 def _resume(shares: list[ColumnBlock], team: Team, kept: Checkpoint, state: Resumed) -> None:
@@ -123,7 +129,9 @@ def _best(
     """The end of the alignment; the shares' grids get their slabs."""
     matrix, steps = shares[0].matrix, shares[0].grid.steps
     first, swept, most = (state.first, state.slabs, state.most) if state else (BestCell(0, -1, -1), 0, 0)
-    relay = MultiDeviceSweep(shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None)
+    relay = MultiDeviceSweep(
+        shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None
+    )
     with closing(relay.slabs()) as slabs:
         for number, found in enumerate(slabs, swept):
             first = min([first, *(step.best for step in found if step.best)], key=BestCell.order)

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 from functools import partial
 from threading import Lock
 
-from readmap.backend.team import AHEAD, Team, await_all, cancel
-from readmap.pairwise.column_blocks import ColumnBlock, BlockResult
+from readmap.backend.team import MAX_PENDING, Team, await_all, cancel
+from readmap.pairwise.column_blocks import BlockResult, ColumnBlock
 
 
 class _Stopped(Exception):
@@ -41,7 +41,7 @@ class MultiDeviceSweep:
         # A device comes to its next share of a slab when the others have had theirs.
         rounds = -(-shares // devices)
         delay = -(-(devices - 1) // rounds)
-        ahead = delay * rounds + AHEAD if devices > 1 else 0
+        ahead = delay * rounds + MAX_PENDING if devices > 1 else 0
         try:
             for turn in range(self._first, end + ahead):
                 for share in range(shares):

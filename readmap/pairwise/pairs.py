@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from readmap.backend import Backend
 from readmap.backend.team import Team
-from readmap.pairwise.alignments import PairAlignments, joined
-from readmap.pairwise.batches import align_batch, find_large_pairs, choose_cell_limit
-from readmap.pairwise.device_sequences import Integers, DeviceSequences
+from readmap.pairwise.alignments import PairAlignments, join_alignments
+from readmap.pairwise.batches import align_batch, choose_cell_limit, find_large_pairs
+from readmap.pairwise.device_sequences import DeviceSequences, Integers
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.parameters import Mode, ScoringScheme, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, Mode, ScoringScheme
 
 
 def align_pairs(
-    queries: DeviceSequences, targets: DeviceSequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool = False
+    queries: DeviceSequences,
+    targets: DeviceSequences,
+    scores: ScoringScheme,
+    mode: Mode,
+    backend: Backend,
+    score_only: bool = False,
 ) -> PairAlignments:
     """The alignment of query i with target i, as many queries as targets, in the order of the input."""
     limit = choose_cell_limit(queries, targets, backend)
@@ -43,5 +48,5 @@ def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments
     for number, own in zip(numbers.tolist(), found, strict=True):
         parts += [host.part(begin, number), own]
         begin = number + 1
-    merged = joined([*parts, host.part(begin, len(host))])
+    merged = join_alignments([*parts, host.part(begin, len(host))])
     return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

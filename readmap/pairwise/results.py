@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments, cigar_operations
-from readmap.pairwise.columns import AlignedColumns, expand
+from readmap.pairwise.alignments import (
+    DELETED,
+    DIFFERENT,
+    EQUAL,
+    INSERTED,
+    AlignedColumns,
+    PairAlignments,
+    cigar_operations,
+    expand,
+)
 from readmap.reads.sequences import Sequences
 
 Counts = NDArray[np.int64]

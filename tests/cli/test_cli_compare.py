@@ -17,7 +17,7 @@ from commands import failures, standard_input
 from readmap.cli import main
 from readmap.cli.common import alignments
 from readmap.cli.compare import command
-from readmap.pairwise import aligners
+from readmap.pairwise import comparison
 
 QUERIES = {"q1": "ACGTTTGACCA", "q2": "GGGGGAACCC"}
 TARGETS = {"t1": "TTACGTTTGACCATT", "t2": "GGGTTCC"}
@@ -127,13 +127,13 @@ def test_standard_input_and_compressed_files(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, align_long = [], aligners.align_long
+    seen, align_long = [], comparison.align_long_pair
 
     def remember(query: Any, target: Any, settings: Any, *rest: Any) -> Any:
         seen.append(settings)
         return align_long(query, target, settings, *rest)
 
-    monkeypatch.setattr(aligners, "align_long", remember)
+    monkeypatch.setattr(comparison, "align_long_pair", remember)
     assert run("a.fa", "b.fa", "-q", "--no-pruning", "--memory", "3M", "--checkpoint", "work", "-o", "out") == 0
     assert {(settings.pruning, settings.memory) for settings in seen} == {(False, 3 << 20)}
     assert str(seen[0].checkpoint) == "work/1-1-forward"
@@ -203,14 +203,14 @@ def test_files_that_are_not_to_be_compared(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    align_batch = aligners.align_batch
+    align_batch = comparison.align_batch
 
     def wrong(*arguments: Any) -> Any:
         found = align_batch(*arguments)
         found.scores[1] += 1
         return found
 
-    monkeypatch.setattr(aligners, "align_batch", wrong)
+    monkeypatch.setattr(comparison, "align_batch", wrong)
     message = failure(capfd, "--pairs", "a.fa", "b.fa", "-o", "out.paf", "--json", "report.json", code=1)
     assert message.startswith("this is a bug of readmap, please report it")
     assert message.endswith("InternalError: q2 against t2: the score is 4, expected 3")
@@ -230,7 +230,7 @@ def test_failing_work_leaves_no_file(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(aligners, "align_long", fail)
+    monkeypatch.setattr(comparison, "align_long_pair", fail)
     assert run("a.fa", "b.fa", "-o", "out.paf", "--json", "report.json", "--plot", "out.png") == code
     assert capfd.readouterr().err.startswith(message)
     assert sorted(os.listdir()) == ["a.fa", "b.fa"]

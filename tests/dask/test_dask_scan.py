@@ -12,7 +12,7 @@ import pytest
 from oracles.alignment import reverse_complement
 
 import readmap.dask
-from readmap.database.hits import ScanHits
+from readmap.database.results import ScanHits
 from readmap.errors import DatabaseFolderError, UsageError
 from readmap.formats.alphabets import Alphabet
 

@@ -9,9 +9,8 @@ from itertools import groupby
 import numpy as np
 import parasail
 
-from readmap.database.hits import ScanHits
 from readmap.database.letters import codes_of
-from readmap.database.results import ScanQuery, QueryHits
+from readmap.database.results import QueryHits, ScanHits, ScanQuery
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.parameters import CODES
 from readmap.reads.sequences import COMPLEMENTS

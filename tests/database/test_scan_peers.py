@@ -19,8 +19,8 @@ from readmap.backend.team import Team
 from readmap.database.database import open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.matrices import nucleotides, standard
-from readmap.database.parameters import ScanScoring, HitFilter
-from readmap.database.results import ScanQuery, QueryHits
+from readmap.database.parameters import HitFilter, ScanScoring
+from readmap.database.results import QueryHits, ScanQuery
 from readmap.database.search import Scan
 from readmap.reads.sequences import read_sequences
 

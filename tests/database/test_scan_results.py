@@ -18,7 +18,7 @@ from example_hits import (
     reverse_complement,
 )
 
-from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.formats.tab import format_bit_score, format_evalue
 from readmap.database.results import ScanHit
 
 
@@ -34,7 +34,8 @@ def nucleotides() -> list[ScanHit]:
 
 def test_counts(proteins: list[ScanHit], nucleotides: list[ScanHit]) -> None:
     counts = [
-        (hit.size, hit.equal, hit.different, hit.gaps, hit.gap_openings, hit.positives) for hit in [*proteins, *nucleotides]
+        (hit.size, hit.equal, hit.different, hit.gaps, hit.gap_openings, hit.positives)
+        for hit in [*proteins, *nucleotides]
     ]
     # A with S and Q with R score 1, I with L 2; X with X -1, but it is the same letter.
     assert counts == [

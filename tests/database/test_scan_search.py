@@ -19,10 +19,10 @@ from readmap.backend.team import Team
 from readmap.database import hit_alignment, search
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
-from readmap.database.hits import ScanHits
+from readmap.database.hit_alignment import AlignmentRequest, CroppedPair
 from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
-from readmap.database.parameters import ScanScoring, HitFilter
-from readmap.database.hit_alignment import CroppedPair, AlignmentRequest
+from readmap.database.parameters import HitFilter, ScanScoring
+from readmap.database.results import ScanHits
 from readmap.database.search import Scan, Scanned
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
@@ -85,7 +85,9 @@ def opened(subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends
         yield Scan(database, costs, limits, DevicePool(database, team))
 
 
-def scanned(queries: list[str], subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend) -> list[Scanned]:
+def scanned(
+    queries: list[str], subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend
+) -> list[Scanned]:
     with opened(subjects, costs, limits, *backends) as scan:
         return list(scan(sequences_of(queries)))
 
@@ -319,7 +321,9 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
 def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
     with pytest.raises(InternalError, match="a hit scores 30, and its alignment 36"):
-        paths.align([AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend)
+        hit_alignment.align(
+            [AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend
+        )
 
 
 @pytest.mark.parametrize("letters", [0, 300, 1000])

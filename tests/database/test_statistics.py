@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from readmap.database.formats.numbers import format_bit_score, format_evalue
+from readmap.database.formats.tab import format_bit_score, format_evalue
 from readmap.database.matrices import STANDARD, ScoreMatrix, default_gaps, nucleotides, read_matrix, standard
 from readmap.database.statistics import SearchSpace, gapped_parameters, length_adjustment, supported_gaps
 

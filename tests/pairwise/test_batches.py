@@ -16,12 +16,12 @@ from pair_examples import CORNERS, SCORES, Pair, draw_long_pair, draw_pair, pars
 import readmap
 from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
-from readmap.pairwise import api_pairs
-from readmap.pairwise.api_pairs import align_arrays
-from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
+from readmap.pairwise import api
+from readmap.pairwise.api import align_arrays
+from readmap.pairwise.batches import align_batch, find_large_pairs, most_cells
 from readmap.pairwise.device_sequences import concatenate_texts, sequences_from_letters, sequences_from_texts
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, MatchScores
+from readmap.pairwise.parameters import MatchScores, Mode
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,12 @@ def backend(backends: str) -> Backend:
 
 
 def align(
-    pairs: list[Pair], scores: MatchScores, mode: Mode, backend: Backend, score_only: bool = False, how: Any = align_batch
+    pairs: list[Pair],
+    scores: MatchScores,
+    mode: Mode,
+    backend: Backend,
+    score_only: bool = False,
+    how: Any = align_batch,
 ) -> PairAlignments:
     queries, targets = ([pair[side] for pair in pairs] for side in (0, 1))
     letters = sequences_from_texts(queries, backend), sequences_from_texts(targets, backend)
@@ -212,7 +217,7 @@ def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
 
 
 def test_the_apis_example() -> None:
-    done = doctest.testmod(api_pairs, raise_on_error=False)
+    done = doctest.testmod(api, raise_on_error=False)
     assert done.attempted > 2
     assert done.failed == 0
 

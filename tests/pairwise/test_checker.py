@@ -10,10 +10,10 @@ import pytest
 
 from readmap.backend import open_backend
 from readmap.errors import InternalError
-from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, PairAlignments
 from readmap.pairwise.checker import check
-from readmap.pairwise.parameters import Mode, MatchScores
+from readmap.pairwise.comparison import align_batch
+from readmap.pairwise.parameters import MatchScores, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -25,7 +25,9 @@ def sequences(texts: list[str]) -> Sequences:
     return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
 
 
-def results(queries: list[str], targets: list[str], mode: Mode, scores: MatchScores, score_only: bool = False) -> Results:
+def results(
+    queries: list[str], targets: list[str], mode: Mode, scores: MatchScores, score_only: bool = False
+) -> Results:
     sides = sequences(queries), sequences(targets)
     found = align_batch(*sides, scores, mode, open_backend("cpu", threads=2), score_only)
     return Results(*sides, np.zeros(len(queries), np.bool_), found, score_only, 0, 0)

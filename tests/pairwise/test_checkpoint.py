@@ -13,7 +13,7 @@ from readmap.backend.team import Team
 from readmap.errors import DataError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.comparison import compare_all
-from readmap.pairwise.parameters import MatchScores, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, MatchScores
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 

@@ -16,11 +16,10 @@ from readmap.backend.team import Team
 from readmap.errors import DataError
 from readmap.formats.output import format_by_ending
 from readmap.formats.sam import query_name
-from readmap.pairwise.aligners import align_batch
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.comparison import compare_pairs
+from readmap.pairwise.comparison import align_batch, compare_pairs
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
-from readmap.pairwise.parameters import Mode, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -39,7 +38,11 @@ def sequences(texts: list[str], prefix: str) -> Sequences:
 
 
 def compare(
-    queries: list[str], targets: list[str], settings: CompareSettings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
+    queries: list[str],
+    targets: list[str],
+    settings: CompareSettings,
+    mode: Mode = Mode.LOCAL,
+    strand: Strand = Strand.BOTH,
 ) -> list[Results]:
     sides = sequences(queries, "q"), sequences(targets, "t")
     return list(compare_pairs(*sides, settings, mode, strand, Team.of(BACKEND), lambda done, total: None))

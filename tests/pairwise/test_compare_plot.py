@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from readmap.backend import open_backend
-from readmap.pairwise.aligners import align_batch
-from readmap.pairwise.parameters import Mode, MatchScores
-from readmap.pairwise.paths import Paths, find_paths, joined
+from readmap.pairwise.comparison import align_batch
+from readmap.pairwise.parameters import MatchScores, Mode
+from readmap.pairwise.plot import Paths, find_paths, join_paths
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -46,7 +46,7 @@ def test_paths() -> None:
     targets = sequences(["".join(generator.choices("ACGT", k=generator.randrange(30))) for _ in range(60)])
     reverse = np.array(generator.choices([True, False], k=60))
     parts = [batch(queries, targets, reverse, *cut) for cut in ((0, 20), (20, 21), (21, 60))]
-    drawn = lines(joined([find_paths(part, queries, targets) for part in parts]))
+    drawn = lines(join_paths([find_paths(part, queries, targets) for part in parts]))
     expected = []
     for number, result in enumerate(result for part in parts for result in part):
         if result.is_empty:

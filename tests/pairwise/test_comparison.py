@@ -12,8 +12,8 @@ from oracles.comparison import Comparison
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import DataError, UsageError
-from readmap.pairwise import aligners, comparison
-from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
+from readmap.pairwise import comparison
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
@@ -106,7 +106,7 @@ def test_batches_change_nothing(
 @pytest.mark.parametrize("strand", list(Strand))
 def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the input, with batches for each of them."""
-    opened, users, align = [open_backend(backends, threads=1) for _ in range(count)], set(), aligners.align_batch
+    opened, users, align = [open_backend(backends, threads=1) for _ in range(count)], set(), comparison.align_batch
 
     def remember(*arguments: Any) -> Any:
         users.add(arguments[4])
@@ -115,7 +115,7 @@ def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeyp
 
     queries, targets = random_texts(50, 5), random_texts(50, 6)
     whole = pairwise(opened[0], queries, targets, strand=strand)
-    monkeypatch.setattr(aligners, "align_batch", remember)
+    monkeypatch.setattr(comparison, "align_batch", remember)
     for numbers in (range(50), range(1), range(3), range(0)):
         sides = (sequences([side[number] for number in numbers]) for side in (queries, targets))
         with Team.of(*opened) as team:
@@ -130,7 +130,9 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     sides = sequences(queries), sequences(targets)
     reported: list[tuple[int, int]] = []
     found = list(
-        comparison.compare_all(*sides, CompareSettings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells))
+        comparison.compare_all(
+            *sides, CompareSettings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells)
+        )
     )
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
@@ -149,13 +151,13 @@ def test_every_query_with_every_target(backend: Backend) -> None:
 def test_checkpoints_are_of_a_pair_and_a_strand(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    seen, align_long = [], aligners.align_long
+    seen, align_long = [], comparison.align_long_pair
 
     def remember(query: Any, target: Any, settings: CompareSettings, *rest: Any) -> Any:
         seen.append(settings)
         return align_long(query, target, settings, *rest)
 
-    monkeypatch.setattr(aligners, "align_long", remember)
+    monkeypatch.setattr(comparison, "align_long_pair", remember)
     asked = CompareSettings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
     list(comparison.compare_all(*sides, asked, Strand.BOTH, Team.of(backend), lambda *cells: None))
@@ -211,7 +213,9 @@ def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
     for strand in Strand:
         whole = pairwise(backend, queries, targets, strand=strand)
         for one, other in zip(
-            whole, pairwise(backend, queries, targets, strand=strand, settings=CompareSettings(score_only=True)), strict=True
+            whole,
+            pairwise(backend, queries, targets, strand=strand, settings=CompareSettings(score_only=True)),
+            strict=True,
         ):
             assert (one.score, one.reverse, one.target_end) == (other.score, other.reverse, other.target_end)
             known = (one.query_start, -1) if one.reverse else (-1, one.query_end)

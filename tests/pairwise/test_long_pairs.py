@@ -20,7 +20,7 @@ from readmap.pairwise.batches import align_batch
 from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import Cell, DPMatrix
-from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.sweep import matrix_borders, sweep
 
 MODES = pytest.mark.parametrize("mode", list(Mode))
@@ -48,7 +48,9 @@ def codes(text: str, backend: Backend) -> Any:
 def align(pair: tuple[str, str], scores: MatchScores, mode: Mode, backend: Backend, **how: Any) -> PairAlignments:
     known, sides = {"progress"} & how.keys(), [codes(side, backend) for side in pair]
     own = {name: how.pop(name) for name in known}
-    return align_long([DPMatrix(*sides, scores, mode, backend)], CompareSettings(scores, **how), Team.of(backend), **own)
+    return align_long(
+        [DPMatrix(*sides, scores, mode, backend)], CompareSettings(scores, **how), Team.of(backend), **own
+    )
 
 
 def batch(pairs: list[tuple[str, str]], scores: MatchScores, mode: Mode, backend: Backend) -> PairAlignments:
@@ -84,7 +86,9 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
             assert (only.query_starts[0], only.target_starts[0], len(only.operations)) == (-1, -1, 0)
 
 
-@pytest.mark.parametrize(("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().heights(mode)])
+@pytest.mark.parametrize(
+    ("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().heights(mode)]
+)
 def test_heights_change_nothing(
     backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,12 +18,12 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.pairwise import checkpoint, column_blocks, grid, long_pairs, multi_device_sweep
+from readmap.pairwise.column_blocks import ColumnBlock, Plan, column_ranges, plan
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
-from readmap.pairwise.column_blocks import Plan, ColumnBlock, column_ranges, plan
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
@@ -78,7 +78,9 @@ def test_any_number_finds_the_same(backends: str, mode: Mode, count: int) -> Non
     pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
     pairs.append((random_bases(draw, 2000), random_bases(draw, 3000)))
     for pair in pairs:
-        scores = draw.choice([MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)])
+        scores = draw.choice(
+            [MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)]
+        )
         for memory in (1 << 16, 1 << 30):
             for how in ({}, {"pruning": False}, {"score_only": True}):
                 expected = align(pair, mode, several(backends, 1), scores, memory=memory, **how)

@@ -19,13 +19,13 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
-from readmap.pairwise.batches import align_batch, most_cells, find_large_pairs
+from readmap.pairwise.batches import align_batch, find_large_pairs, most_cells
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import CODES, Mode, CompareSettings, SubstitutionScores
+from readmap.pairwise.parameters import CODES, CompareSettings, Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 

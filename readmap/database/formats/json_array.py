@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from readmap.database.results import ScanHit, QueryHits
+from readmap.database.results import QueryHits, ScanHit
 from readmap.formats.wording import decode_name
 
 #: Digits of an identity behind the point.

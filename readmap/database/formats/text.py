@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from readmap.database.formats.numbers import format_bit_score, format_evalue
-from readmap.database.results import ScanHit, QueryHits
+from readmap.database.formats.tab import format_bit_score, format_evalue
+from readmap.database.results import QueryHits, ScanHit
 from readmap.pairwise.alignments import EQUAL
 
 WIDTH = 60

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from readmap.formats.writer import Writer, json_writer
-from readmap.pairwise.formats import json_array, paf, sam, summary, text, tsv
+from readmap.pairwise.formats import fields, paf, sam, text
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
 
@@ -42,12 +42,12 @@ def writer(format: ComparisonFormat, targets: Sequences, version: str, command_l
     if format is ComparisonFormat.SAM:
         return Writer(_each(sam.record), sam.header(targets, version, command_line))
     if format is ComparisonFormat.JSON:
-        return json_writer(_each(json_array.record))
+        return json_writer(_each(fields.json_record))
     if format is ComparisonFormat.TSV:
-        return Writer(_each(tsv.record), tsv.HEADER)
+        return Writer(_each(fields.tsv_record), fields.TSV_HEADER)
     if format is ComparisonFormat.TEXT:
         return Writer(text.records)
-    return Writer(_each(paf.record if format is ComparisonFormat.PAF else summary.record))
+    return Writer(_each(paf.record if format is ComparisonFormat.PAF else text.summary_record))
 
 
 def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from readmap.formats.wording import decode_name
 from readmap.pairwise.results import Result
 
@@ -40,3 +42,17 @@ def values(result: Result) -> tuple[Value, ...]:
 
 def _known(place: int, from_one: int = 0) -> int | None:
     return None if place < 0 else place + from_one
+
+
+def json_record(result: Result) -> bytes:
+    """An object, in one line."""
+    return json.dumps(dict(zip(NAMES, values(result), strict=True))).encode()
+
+
+TSV_HEADER = "\t".join(NAMES).encode() + b"\n"
+
+
+def tsv_record(result: Result) -> bytes:
+    """A line."""
+    fields = ("*" if value is None else str(value) for value in values(result))
+    return "\t".join(fields).encode() + b"\n"

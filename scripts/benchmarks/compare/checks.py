@@ -14,11 +14,11 @@ from benchmarks.compare.inputs import HERPESVIRUSES_END, Pair, similar_pair
 from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.errors import InternalError
-from readmap.pairwise import aligners, checker
+from readmap.pairwise import checker, comparison
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.device_sequences import sequences_from_letters
 from readmap.pairwise.pairs import align_pairs
-from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
@@ -60,7 +60,7 @@ def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
 
 
 def align_long(pair: Pair, settings: CompareSettings, backend: Backend) -> PairAlignments:
-    return aligners.align_long(pair.query, pair.target, settings, Team.of(backend), lambda done, total: None)
+    return comparison.align_long_pair(pair.query, pair.target, settings, Team.of(backend), lambda done, total: None)
 
 
 def end_of(found: PairAlignments) -> tuple[int, int, int]:
@@ -109,7 +109,8 @@ def _expect_same(found: Mapping[str, PairAlignments], what: str) -> None:
 
 def _rescore(queries: Sequences, targets: Sequences, found: PairAlignments, mode: Mode) -> None:
     try:
-        checker.check(Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0), MatchScores(), mode)
+        results = Results(queries, targets, np.zeros(len(queries), np.bool_), found, False, 0, 0)
+        checker.check(results, MatchScores(), mode)
     except InternalError as error:
         _fail(str(error))
 
