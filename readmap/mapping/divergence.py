@@ -36,7 +36,7 @@ def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.
     return backend.to_host(tallies)
 
 
-def bases_per_variant(tallies: NDArray[Any]) -> int:
+def estimate_bases_per_difference(tallies: NDArray[Any]) -> int:
     """Return the estimated bases per difference: observed differences minus expected sequencing errors, with a prior."""
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)

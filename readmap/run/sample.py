@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend.sizes import Listed
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.divergence import bases_per_variant, measure_divergence
+from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import InsertSize, estimate, given_insert_size
 from readmap.mapping.pairs import measure_inserts
 from readmap.mapping.placement import choose_windows
@@ -74,7 +74,7 @@ def learn(observed: Sequence[Observed], insert_size: tuple[float, ...] | None) -
     sizes: tuple[InsertSize, ...] = ()
     if have_pairs(observed):
         sizes = given_insert_size(*insert_size) if insert_size else _estimated(observed)
-    return Sample(bases_per_variant(np.concatenate([o.tallies for o in observed])[:READS]), sizes)
+    return Sample(estimate_bases_per_difference(np.concatenate([o.tallies for o in observed])[:READS]), sizes)
 
 
 def _estimated(observed: Sequence[Observed]) -> tuple[InsertSize, ...]:

@@ -15,7 +15,7 @@ from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import Batch
-from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE, ONE_ERROR, bases_per_variant, measure_divergence
+from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE, ONE_ERROR, estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import BASES_PER_VARIANT
 from readmap.mapping.pipeline import search_reads
@@ -120,7 +120,7 @@ def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
 )
 def test_what_is_believed(bases: int, differences: int, errors: int, believed: int) -> None:
     halves = np.array([[bases // 2, differences // 2, errors * ONE_ERROR // 2]] * 2 + [[bases % 2, differences % 2, 0]])
-    assert bases_per_variant(halves) == believed
+    assert estimate_bases_per_difference(halves) == believed
 
 
 def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -> bytes:
