@@ -17,7 +17,7 @@
 // OF gives the number of elements of a parameter, which is checked at every launch: readmap/backend/compilation/declarations.py
 // has the grammar.
 //
-// An item may wait for data that another item publishes, if it took its index from a counter (`take_next`) and waits for
+// An item may wait for data that another item publishes, if it took its index from a counter (`atomic_increment`) and waits for
 // smaller indices only: those have started.
 #pragma once
 
@@ -129,7 +129,7 @@ HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value)
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { atomicOr(address, value); }
-HOST_DEVICE i32 take_next(i32* counter) { return atomicAdd(counter, 1); }
+HOST_DEVICE i32 atomic_increment(i32* counter) { return atomicAdd(counter, 1); }
 // What was there; where that was expected, it is the other number now.
 HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
     return atomicCAS(address, expected, number);
@@ -229,7 +229,7 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
            !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
-HOST_DEVICE i32 take_next(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
+HOST_DEVICE i32 atomic_increment(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
     __atomic_compare_exchange_n(address, &expected, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;

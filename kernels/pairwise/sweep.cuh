@@ -59,7 +59,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
     WARP_ARRAY(Chunk, chunk, 1);
     WARP_ARRAY(State, states, WARP_WIDTH);  // with which a chunk begins
     WARP_ARRAY(Found, founds, WARP_WIDTH);
-    i32 strip = warp_lane() == 0 ? take_next(meeting.counter) : 0, left_out = 0, most_seen = 1;
+    i32 strip = warp_lane() == 0 ? atomic_increment(meeting.counter) : 0, left_out = 0, most_seen = 1;
     strip = warp_broadcast(strip);
     Sweeping wavefront(region, scheme, strip);
     Candidate<Sweeping> candidate;
