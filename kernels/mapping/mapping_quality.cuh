@@ -87,9 +87,9 @@ HOST_DEVICE i32 real_differences(const UngappedAlignment& laid, const Window& wi
 }
 
 // Phred of a difference of the sample, where a read of `length` bases shows so many at its best place; before the read one
-// is expected in `bases_per_variant`.
-HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_variant) {
-    return PHRED_ONE_OF_THREE + phred_of((u64)(1 + differences), (u64)(bases_per_variant + length));
+// is expected in `bases_per_difference`.
+HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_difference) {
+    return PHRED_ONE_OF_THREE + phred_of((u64)(1 + differences), (u64)(bases_per_difference + length));
 }
 
 // What points lost cost in phred: a difference of the sample loses a match and costs a mismatch.

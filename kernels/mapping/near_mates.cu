@@ -66,16 +66,16 @@ struct Placed {
 };
 
 HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts, const Queries& queries,
-                          const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
+                          const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     return Placed{
         mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
-        alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_variant)};
+        alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_difference)};
 }
 
 // An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
 KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference, InsertSizeTable inserts,
                            Scoring scoring, PartitionSeedTable table, const i32* selected OF(items), WindowTable windows,
-                           PlacementTable placements, u8* settled OF(items), i32 bases_per_variant) {
+                           PlacementTable placements, u8* settled OF(items), i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
@@ -86,8 +86,8 @@ KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Re
         if (!is_alignment(window, own.length, own.reversed(window), scoring)) continue;
         Cost cost = pair.cost(pair.first.chosen, pair.second.chosen);
         if (cost.total == IMPROPER) continue;
-        Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_variant);
-        Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_variant);
+        Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_difference);
+        Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_difference);
         i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_deficit);
         i32 apart = second.apart(texts, queries);
         if (alone + apart - cost.total < NEGLIGIBLE) continue;

@@ -107,7 +107,7 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
 
 // Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.
 HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, const ReadTexts& texts, const Queries& queries,
-                            const Reference& reference, const Scoring& scoring, i32 bases_per_variant, Window& window) {
+                            const Reference& reference, const Scoring& scoring, i32 bases_per_difference, Window& window) {
     i64 slot = found.slot;
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
     UngappedAlignment laid = place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
@@ -117,7 +117,7 @@ HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, con
     // A place on no ALT contig is preferred, however little it explains.
     if (window.alternate || mapq_cap(segment.score, perfect) < NEGLIGIBLE) return false;
     if (!is_alignment(window, length, laid.reversed, scoring)) return false;
-    AlignmentCost expense = alignment_cost(window, slot, texts, queries, reference, scoring, bases_per_variant);
+    AlignmentCost expense = alignment_cost(window, slot, texts, queries, reference, scoring, bases_per_difference);
     return found.elsewhere(window, texts, queries, scoring, expense.variant).beyond(expense) >= NEGLIGIBLE;
 }
 
@@ -126,7 +126,7 @@ HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, con
 // by many at once.
 KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                          PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
-                         i32 divergent_deficit, i32 bases_per_variant) {
+                         i32 divergent_deficit, i32 bases_per_difference) {
     FOR_EACH(slot, items) {
         SeedHits found = {table, slot, partition_of(queries, slot, table.min_bases)};
         SeedAnchor anchor = found.anchor();
@@ -135,14 +135,14 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
         if (!found.pieces.count) continue;
         bool has_gap = anchor.begin < anchor.end && found.has_gap(anchor);
         if (anchor.begin < anchor.end && !has_gap &&
-            is_settled(found, anchor, texts, queries, reference, scoring, bases_per_variant, window)) {
+            is_settled(found, anchor, texts, queries, reference, scoring, bases_per_difference, window)) {
             verdicts[slot] = ONE_PLACE;
             windows.counts[slot] = 1;
             windows.of(slot)[0] = window;
             placements.unsettled[slot] = 0;
             continue;
         }
-        i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_variant);
+        i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_difference);
         for (i32 piece = 0; piece < found.pieces.count; ++piece)
             several += found.is_listed(piece) && !found.is_clean(piece, anchor);
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
@@ -190,14 +190,14 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
 // beside its place, it is searched.
 KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                          i32 divergent_deficit, i32 bases_per_variant) {
+                          i32 divergent_deficit, i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;
         SeedHits found = {table, slot, partition_of(queries, slot, table.min_bases)};
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
-        i32 variant = variant_phred_of_loss(length, lost, bases_per_variant, scoring);
+        i32 variant = variant_phred_of_loss(length, lost, bases_per_difference, scoring);
         AlignmentCost expense = {variant, points_to_phred(lost, variant, scoring), lost};
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)

@@ -67,15 +67,15 @@ struct AlignmentCost {
 };
 
 HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
-                               const Reference& reference, const Scoring& scoring, i32 bases_per_variant) {
+                               const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
     if (window.gapped()) {
-        i32 variant = variant_phred_of_loss(length, lost, bases_per_variant, scoring);
+        i32 variant = variant_phred_of_loss(length, lost, bases_per_difference, scoring);
         return AlignmentCost{variant, points_to_phred(lost, variant, scoring), lost};
     }
     UngappedAlignment laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
-    i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_variant);
+    i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_difference);
     return AlignmentCost{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
 }
 

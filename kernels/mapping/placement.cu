@@ -69,11 +69,11 @@ struct PlacementChooser {
             if (own[i].score > top && counts(i)) top = own[i].score, first = i;
     }
     // Phred of a difference of the sample.
-    HOST_DEVICE i32 variant(i32 bases_per_variant) {
+    HOST_DEVICE i32 variant(i32 bases_per_difference) {
         if (!count || own[first].gapped())
-            return variant_phred_of_loss(length, scoring.perfect(length) - top, bases_per_variant, scoring);
+            return variant_phred_of_loss(length, scoring.perfect(length) - top, bases_per_difference, scoring);
         UngappedAlignment best = laid(own[first]);
-        return phred_of_variant(real_differences(best, own[first], qualities, scoring), length, bases_per_variant);
+        return phred_of_variant(real_differences(best, own[first], qualities, scoring), length, bases_per_difference);
     }
     // The window that explains the read best, of those that score the most; -1 for none. Those with gaps come last.
     HOST_DEVICE i32 choose(i32 variant) {
@@ -99,7 +99,7 @@ struct PlacementChooser {
 // one has NO_DEFICIT, and so have those on ALT contigs beside others.
 KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                           i32 divergent_deficit, i32 bases_per_variant) {
+                           i32 divergent_deficit, i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
@@ -108,7 +108,7 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         i32 penalties[MAX_WINDOWS];
         PlacementChooser read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
-        i32 variant = read.variant(bases_per_variant), best = read.choose(variant), second = 0;
+        i32 variant = read.variant(bases_per_difference), best = read.choose(variant), second = 0;
         placements.variants[slot] = (u8)variant;
         placements.chosen[slot] = best;
         placements.seconds[slot] = placements.mapqs[slot] = placements.joint[slot] = 0;

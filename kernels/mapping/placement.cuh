@@ -57,8 +57,8 @@ HOST_DEVICE bool is_alignment(const Window& window, i32 length, bool reversed, c
 
 // Phred of a difference of the sample, as `bases` of a read that lose some points show it. A part's alignment may be longer
 // than what its segments cover, and then lose less than nothing.
-HOST_DEVICE i32 variant_phred_of_loss(i32 bases, i32 lost, i32 bases_per_variant, const Scoring& scoring) {
-    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_variant);
+HOST_DEVICE i32 variant_phred_of_loss(i32 bases, i32 lost, i32 bases_per_difference, const Scoring& scoring) {
+    return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_difference);
 }
 
 // What was not looked at counts as a place that shares this much: within a homopolymer all of the read.

@@ -17,7 +17,7 @@ const i32 MOST_ENTRIES = MAX_WINDOWS + 4;  // of a read: parts that are other pl
 
 struct Selection {
     const Window* windows;
-    i32 count, length, unexamined, bases_per_variant;
+    i32 count, length, unexamined, bases_per_difference;
     u64 hash;
     bool flipped;
     Entry entries[MOST_ENTRIES];
@@ -33,7 +33,7 @@ struct Selection {
     HOST_DEVICE Entry supplementary(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), second = 0;
-        i32 variant = variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_variant, scoring);
+        i32 variant = variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_difference, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || windows[i].alternate > window.alternate || !is_rival(windows[i], window, length)) continue;
@@ -187,7 +187,7 @@ struct Selection {
 };
 
 HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTable& windows,
-                             const PlacementTable& placements, const Reporting& reporting, i32 bases_per_variant,
+                             const PlacementTable& placements, const Reporting& reporting, i32 bases_per_difference,
                              const Scoring& scoring) {
     i64 slot = queries.slot_of[record];
     Selection selection;
@@ -195,7 +195,7 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     selection.count = windows.counts[slot], selection.unexamined = windows.unexamined[slot];
     selection.length = queries.lengths[slot], selection.flipped = queries.flags[slot] & READ_FLIPPED;
     selection.hash = queries.hashes[slot];
-    selection.bases_per_variant = bases_per_variant;
+    selection.bases_per_difference = bases_per_difference;
     Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot], placements.seconds[slot]};
     selection.select(primary, reporting, scoring);
     return selection;
@@ -203,11 +203,11 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
 
 // An item is a record: how many entries it has, none where it is absent.
 KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
-                          Reporting reporting, i64* counts OF(items), i32 bases_per_variant) {
+                          Reporting reporting, i64* counts OF(items), i32 bases_per_difference) {
     FOR_EACH(record, items) {
         counts[record] = 0;
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
-        Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
+        Selection selection = select(queries, record, windows, placements, reporting, bases_per_difference, scoring);
         i64 count = 0;
         for (i32 i = 0; i < selection.entry_count; ++i) count += selection.entries[i].role != NOT_REPORTED;
         counts[record] = count;
@@ -216,10 +216,10 @@ KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowT
 
 // plan.offsets: what count_entries counted is the least that a record has.
 KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
-                         Reporting reporting, RecordPlan plan, i32 bases_per_variant) {
+                         Reporting reporting, RecordPlan plan, i32 bases_per_difference) {
     FOR_EACH(record, items) {
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
-        Selection selection = select(queries, record, windows, placements, reporting, bases_per_variant, scoring);
+        Selection selection = select(queries, record, windows, placements, reporting, bases_per_difference, scoring);
         i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[MOST_ENTRIES], number = next;
         for (i32 i = 0; i < selection.entry_count; ++i)
             numbers[i] = selection.entries[i].role == NOT_REPORTED ? -1 : number++;

@@ -94,7 +94,7 @@ def learn(context: typer.Context, options: Options) -> None:
         output.write(write_sample_model(learnt, scoring, reference_checksum(index.reference.contigs)))
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
         record = {"index": printable(str(path)), "output": printable(output.name)}
-        report.finish(record | {"bases_a_difference": learnt.bases_per_variant, "insert_sizes": libraries}, [output])
+        report.finish(record | {"bases_per_difference": learnt.bases_per_difference, "insert_sizes": libraries}, [output])
         for line in [*_lines(learnt), report.cost()]:
             report.say(line)
 
@@ -125,10 +125,10 @@ def _learn_of(
 
 def _lines(learnt: SampleModel) -> Iterator[str]:
     """What was learnt, in words."""
-    if learnt.bases_per_variant is None:
+    if learnt.bases_per_difference is None:
         yield "no reads"
         return
-    yield f"the sample is expected to differ from the reference in one of {learnt.bases_per_variant:,} bases"
+    yield f"the sample is expected to differ from the reference in one of {learnt.bases_per_difference:,} bases"
     for name, sizes in learnt.libraries.items():
         of = f" of {name}" if name else ""
         yield f"insert size{of} {sizes_in_words(sizes)}" if sizes is not None else f"no pairs{of}"

@@ -129,7 +129,7 @@ class _Run:
             self._began = time.perf_counter()
             mapped = self._map(equal_parts(known, tasks) if tasks else sized_parts(known, size), learnt)
         self._job = replace(self._job, tasks=len(mapped))
-        self._summary.bases_per_variant = learnt.bases_per_variant
+        self._summary.bases_per_difference = learnt.bases_per_difference
         self._summary.libraries = {name: sizes for name, sizes in learnt.libraries.items() if sizes is not None}
         libraries = self._merge(mapped) if self._job.is_sorted else None
         return Found(self._outputs.all, self._summary, len(mapped), self._tasks.workers, libraries)

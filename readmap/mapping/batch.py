@@ -73,7 +73,7 @@ class Batch:
             "reference": context.index.reference,
             "scoring": context.scoring,
             "reporting": context.reporting,
-            "bases_per_variant": context.sample.bases_per_variant,
+            "bases_per_difference": context.sample.bases_per_difference,
         }
         taken = {name: shared[name] for name in kernel.signature.names if name in shared}
         context.backend.launch(kernel, items, **{**taken, **arguments})

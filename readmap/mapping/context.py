@@ -8,7 +8,7 @@ from readmap.backend import Backend
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.ledger import Rates
-from readmap.mapping.parameters import BASES_PER_VARIANT, Pairing, Reporting, Scoring
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, Pairing, Reporting, Scoring
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Sample:
     """What is expected of the reads: what the first of them showed, and before that what holds for most samples.
 
     Attributes:
-        bases_per_variant: bases in which one difference from the reference is expected.
+        bases_per_difference: bases in which one difference from the reference is expected.
         insert_sizes: of the library, one a direction; none where there are no pairs, or they did not show any.
     """
 
-    bases_per_variant: int = BASES_PER_VARIANT
+    bases_per_difference: int = DEFAULT_BASES_PER_DIFFERENCE
     insert_sizes: tuple[InsertSize, ...] = ()
 
 

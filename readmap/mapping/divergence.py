@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from readmap.backend import Kernel
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.parameters import BASES_PER_VARIANT
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")
 
@@ -40,5 +40,5 @@ def estimate_bases_per_difference(tallies: NDArray[Any]) -> int:
     """Return the estimated bases per difference: observed differences minus expected sequencing errors, with a prior."""
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)
-    believed = (bases + WEIGHT * BASES_PER_VARIANT) / (real + WEIGHT)
+    believed = (bases + WEIGHT * DEFAULT_BASES_PER_DIFFERENCE) / (real + WEIGHT)
     return int(min(max(believed, MIN_BASES_PER_DIFFERENCE), MAX_BASES_PER_DIFFERENCE))

@@ -11,7 +11,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
 #: Bases in which one difference of the sample from the reference is expected before any read.
-BASES_PER_VARIANT = 400
+DEFAULT_BASES_PER_DIFFERENCE = 400
 
 #: Phred of a point, as of a mismatch among four letters: 10 log10(4).
 PHRED_OF_POINT = 6

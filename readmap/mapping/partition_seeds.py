@@ -37,7 +37,7 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     """
     backend, table = context.backend, _find_pieces(batch, context)
     divergent_deficit = DIVERGENT_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
-    shared = {"divergent_deficit": divergent_deficit, "bases_per_variant": MIN_BASES_PER_DIFFERENCE}
+    shared = {"divergent_deficit": divergent_deficit, "bases_per_difference": MIN_BASES_PER_DIFFERENCE}
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
     few = batch.ledger.list_marked("few", verdicts, _FEW_PLACES)

@@ -31,13 +31,13 @@ class MappingSummary(RunSummary, Counters):
     """What a search counted, and what it learnt of the sample.
 
     Attributes:
-        bases_per_variant: in which the sample is expected to differ once from the reference; None where no reads came.
+        bases_per_difference: in which the sample is expected to differ once from the reference; None where no reads came.
         libraries: by name, the insert sizes of each that has pairs, one a direction.
         work: what was done for the reads.
         lost: of BAM and CRAM, reads that are single since their mates were not found; None of other files.
     """
 
-    bases_per_variant: int | None = None
+    bases_per_difference: int | None = None
     libraries: dict[str, tuple[InsertSize, ...]] = field(default_factory=dict)
     lost: int | None = None
     work: Work = field(default_factory=Work)
@@ -125,7 +125,7 @@ class ReadMapper:
         self._given = learnt or SampleModel()
         self._known = self._given.samples
         self._learning: _Learning | None = None
-        self.summary.bases_per_variant = self._given.bases_per_variant
+        self.summary.bases_per_difference = self._given.bases_per_difference
         sizes = {name: self._given.libraries.get(name) for name in self._libraries}
         self.summary.libraries = {name: own for name, own in sizes.items() if own is not None}
 
@@ -133,7 +133,7 @@ class ReadMapper:
     def learnt(self) -> SampleModel:
         """What the reads have shown, once no more is learnt."""
         own = {name: self.summary.libraries.get(name) for name in self._libraries}
-        return SampleModel(self.summary.bases_per_variant, {**self._given.libraries, **own})
+        return SampleModel(self.summary.bases_per_difference, {**self._given.libraries, **own})
 
     @property
     def is_learning(self) -> bool:
@@ -174,7 +174,7 @@ class ReadMapper:
 
     def _begin(self, library: str) -> None:
         """What comes next is of another library."""
-        variants = self.summary.bases_per_variant
+        variants = self.summary.bases_per_difference
         # Another thread that finds the library known is to find, too, that more is being learnt.
         self._learning = _Learning(library, is_for_pairs=variants is not None)
         self._known[library] = Sample() if variants is None else Sample(variants)
@@ -194,9 +194,9 @@ class ReadMapper:
         if not learning.held:
             return place
         sample, held = learn(learning.observed, self._pairing.insert_size), learning.held
-        if self.summary.bases_per_variant is None:
-            self.summary.bases_per_variant = sample.bases_per_variant
-        self._known[learning.library] = replace(sample, bases_per_variant=self.summary.bases_per_variant)
+        if self.summary.bases_per_difference is None:
+            self.summary.bases_per_difference = sample.bases_per_difference
+        self._known[learning.library] = replace(sample, bases_per_difference=self.summary.bases_per_difference)
         self._learning = None
         if have_pairs(learning.observed):
             self.summary.libraries[learning.library] = sample.insert_sizes

@@ -23,19 +23,19 @@ class SampleModel:
     """What is known of reads, library by library.
 
     Attributes:
-        bases_per_variant: of all of them, in which one difference from the reference is expected; None where no reads
+        bases_per_difference: of all of them, in which one difference from the reference is expected; None where no reads
             were seen.
         libraries: by name, the insert sizes of each that was seen; None of one without pairs.
     """
 
-    bases_per_variant: int | None = None
+    bases_per_difference: int | None = None
     libraries: Mapping[str, tuple[InsertSize, ...] | None] = field(default_factory=dict)
 
     @property
     def samples(self) -> dict[str, Sample]:
         """What is expected of the reads of each library."""
-        usual = Sample() if self.bases_per_variant is None else Sample(self.bases_per_variant)
-        return {name: Sample(usual.bases_per_variant, sizes or ()) for name, sizes in self.libraries.items()}
+        usual = Sample() if self.bases_per_difference is None else Sample(self.bases_per_difference)
+        return {name: Sample(usual.bases_per_difference, sizes or ()) for name, sizes in self.libraries.items()}
 
     def renamed(self, library: str) -> SampleModel:
         """The same under another name, where reads without a library are all that is known."""
@@ -55,7 +55,7 @@ def write_sample_model(learnt: SampleModel, scoring: Scoring, reference: str) ->
     """The bytes of a file; scoring, and reference, a checksum: those that it was learnt with."""
     libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
     record = {"format": FORMAT, "reference": reference, "scoring": asdict(scoring)}
-    record |= {"bases_a_difference": learnt.bases_per_variant, "libraries": libraries}
+    record |= {"bases_per_difference": learnt.bases_per_difference, "libraries": libraries}
     return (json.dumps(record, indent=2) + "\n").encode()
 
 
@@ -70,7 +70,7 @@ def read_sample_model(path: str, scoring: Scoring, reference: str) -> SampleMode
     try:
         record = json.loads(text)
         known = record["format"], record["reference"], record["scoring"]
-        variants, libraries = record["bases_a_difference"], record["libraries"]
+        variants, libraries = record["bases_per_difference"], record["libraries"]
         learnt = SampleModel(variants, {name: _sizes(own) for name, own in libraries.items()})
         if variants is not None and not MIN_BASES_PER_DIFFERENCE <= operator.index(variants) <= MAX_BASES_PER_DIFFERENCE:
             raise ValueError(variants)

@@ -99,7 +99,7 @@ def test_given_insert_size() -> None:
 def test_no_reads() -> None:
     Path("none.fq").write_bytes(b"")
     learn("none.fq")
-    assert json.loads(Path("learnt.json").read_text())["bases_a_difference"] is None
+    assert json.loads(Path("learnt.json").read_text())["bases_per_difference"] is None
     assert search("none.fq", "--learnt", "learnt.json") == []
 
 
@@ -118,9 +118,9 @@ def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[
     (size,) = record["libraries"][""]
     for number, changed in enumerate(
         [
-            {"bases_a_difference": 0},
-            {"bases_a_difference": 1e9},
-            {"bases_a_difference": "many"},
+            {"bases_per_difference": 0},
+            {"bases_per_difference": 1e9},
+            {"bases_per_difference": "many"},
             {"libraries": {"": [size | {"high": 1 << 40}]}},
             {"libraries": {"": [size | {"low": -5}]}},
             {"libraries": {"": [size | {"mean": float("nan")}]}},

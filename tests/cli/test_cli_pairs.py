@@ -143,7 +143,7 @@ def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.Ca
     )
     assert f"\n{supplementary} supplementary and 0 secondary alignments beside the primary ones\n" in messages
     expected_line = (
-        f"\nthe sample is expected to differ from the reference in one of {report['bases_a_difference']:,} bases\n"
+        f"\nthe sample is expected to differ from the reference in one of {report['bases_per_difference']:,} bases\n"
     )
     assert expected_line in messages
     assert "warning" not in messages

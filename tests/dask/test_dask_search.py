@@ -116,7 +116,7 @@ def test_sorted_and_marked(client: Any, words: list[str], monkeypatch: pytest.Mo
     search("one.bam", *lanes(), "--sort", *words, *(["--metrics", "one.txt"] if words else []), "--json", "one.json")
     assert contents("out.bam") == contents("one.bam")
     known = [json.loads(Path(name).read_text()) for name in ("out.json", "one.json")]
-    same = ("counts", "mapq_histogram", "insert_sizes", "bases_a_difference", *(["duplicates"] if words else []))
+    same = ("counts", "mapq_histogram", "insert_sizes", "bases_per_difference", *(["duplicates"] if words else []))
     assert {name: known[0][name] for name in same} == {name: known[1][name] for name in same}
     assert known[0]["cluster"]["tasks"] == TASKS
     for name in CONTIGS:  # the index finds what there is

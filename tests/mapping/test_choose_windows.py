@@ -170,7 +170,7 @@ def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) 
 
 
 def check_deficits(
-    bench: Bench, read: Read, mate: Mate, placed: Placed, bases_per_variant: int, scoring: Scoring
+    bench: Bench, read: Read, mate: Mate, placed: Placed, bases_per_difference: int, scoring: Scoring
 ) -> int:
     """Of whole reads the differences say it: each is the sequencer's error or the sample's. How many were compared."""
     best, per_difference = mate.windows[placed.chosen], scoring.match + scoring.mismatch
@@ -181,7 +181,7 @@ def check_deficits(
     clipped = mate.length - (best.end - best.begin)
     real = sum(quality >= RELIABLE for quality in qualities) + clipped * scoring.match // per_difference
     real = max(lost, 0) // per_difference if best.gapped else real
-    assert -1 <= placed.variant - PHRED_ONE_OF_THREE - phred((1 + real) / (bases_per_variant + mate.length)) <= 0
+    assert -1 <= placed.variant - PHRED_ONE_OF_THREE - phred((1 + real) / (bases_per_difference + mate.length)) <= 0
     if not is_whole(bench, mate, placed.chosen):
         return 0
 
@@ -200,14 +200,14 @@ def check_deficits(
 
 
 @pytest.mark.parametrize(
-    ("scoring", "bases_per_variant"),
+    ("scoring", "bases_per_difference"),
     [(Scoring(), 400), (Scoring(), 31), (Scoring(match=2, mismatch=3, min_score=20), 2_000)],
 )
 @pytest.mark.parametrize("with_qualities", [False, True])
-def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, bases_per_variant: int) -> None:
+def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, bases_per_difference: int) -> None:
     world, reads = draw_reads(bench, random.Random(132), 300, with_qualities, scoring)
     backend, placements = bench.backend, world.batch.placements
-    context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_variant))
+    context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_difference))
     choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, context)
     names = ("chosen", "seconds", "mapqs", "variants", "unsettled", "uncovered_starts", "uncovered_ends")
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
@@ -226,7 +226,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         check_choice(mate, placed, scoring)
         check_doubt(mate, placed, crowd, scoring)
         check_search(mate, placed, crowd, scoring)
-        compared += check_deficits(bench, shown, mate, placed, bases_per_variant, scoring)
+        compared += check_deficits(bench, shown, mate, placed, bases_per_difference, scoring)
     assert compared > 20
     assert sum(NO_DEFICIT in placed.deficits for placed in found) > 20
     assert {bit for placed in found for bit in (REPETITIVE, DIVERGENT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}

@@ -17,7 +17,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import Batch
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE, ONE_ERROR, estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import given_insert_size
-from readmap.mapping.parameters import BASES_PER_VARIANT
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 from readmap.mapping.pipeline import search_reads
 from readmap.run import sample as sample_of_reads
 from readmap.run.sample import PAIRS, READS, Observed, enough, have_pairs, learn, observe
@@ -109,7 +109,7 @@ def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("bases", "differences", "errors", "believed"),
     [
-        (0, 0, 0, BASES_PER_VARIANT),
+        (0, 0, 0, DEFAULT_BASES_PER_DIFFERENCE),
         (10_000_000, 10_000, 0, 985),  # (10,000,000 + 100,000) / (10,000 + 250)
         (10_000_000, 15_000, 5_000, 985),
         (10_000_000, 50_000, 0, 200),
@@ -149,7 +149,7 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
     generator = random.Random(apart)
     batches = [observed_of(draw_sample(generator, genome, apart, 5_000), bench) for _ in range(4)]
     sample = learn(batches, None)
-    assert abs(sample.bases_per_variant / apart - 1) < 0.1
+    assert abs(sample.bases_per_difference / apart - 1) < 0.1
     assert sample.insert_sizes == ()
 
 

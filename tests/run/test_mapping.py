@@ -42,7 +42,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.parameters import BASES_PER_VARIANT, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, search_passes
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, search_passes
 from readmap.mapping.pipeline import search_reads
 from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
@@ -225,8 +225,8 @@ def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) ->
         bases = "".join(substitute(generator, half[:52], 2) + half[52:] for half in halves)
         reads.append(Read("r", bases, random_quality(generator, 120)))
     found = []
-    for bases_per_variant in (20, BASES_PER_VARIANT, 2_000):
-        known = dataclasses.replace(context, sample=Sample(bases_per_variant))
+    for bases_per_difference in (20, DEFAULT_BASES_PER_DIFFERENCE, 2_000):
+        known = dataclasses.replace(context, sample=Sample(bases_per_difference))
         batch = search_reads(reads_of(fastq(reads), context.backend), known)
         counts, rows = context.backend.to_host(batch.windows.counts), context.backend.to_host(batch.windows.rows)
         found.append([own[:count].tolist() for count, own in zip(counts, rows.reshape(100, MAX_WINDOWS, -1), strict=True)])

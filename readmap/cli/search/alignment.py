@@ -109,9 +109,9 @@ class AlignmentMode:
         ]
         if summary.lost:
             lines.append(f"{pluralize(summary.lost, 'read')} mapped as single, since the mates were not found")
-        if summary.bases_per_variant:
+        if summary.bases_per_difference:
             lines.append(
-                f"the sample is expected to differ from the reference in one of {summary.bases_per_variant:,} bases"
+                f"the sample is expected to differ from the reference in one of {summary.bases_per_difference:,} bases"
             )
         if summary.supplementary or summary.secondary:
             others = f"{summary.supplementary:,} supplementary and {summary.secondary:,} secondary"
@@ -141,7 +141,7 @@ class AlignmentMode:
             },
             "work": asdict(summary.work),
             "mapq_histogram": summary.mapqs.tolist(),
-            "bases_a_difference": summary.bases_per_variant,
+            "bases_per_difference": summary.bases_per_difference,
             "insert_sizes": _sizes_for_programs(summary),
             **duplicates_for_programs(self._marked_libraries),
         }
