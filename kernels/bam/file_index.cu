@@ -39,7 +39,7 @@ struct MarkedPlace {
 
 // An item is a record; ends: where each ends, which all count from `origin` on. contigs: -1 where it has none; first and
 // last: its windows of 2^min_shift bases.
-KERNEL void find_places(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+KERNEL void find_places(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
                         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
                         i32* last_windows OF(items), i64* are_mapped OF(items), i32 min_shift, i32 levels) {
     FOR_EACH(item, items) {

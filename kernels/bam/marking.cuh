@@ -29,7 +29,7 @@ HOST_DEVICE void put_number(u8* tag, u32 number) {
 // tail: bytes of that number, or none where nothing is marked. marks: of fragments, enum Mark. is_removed: duplicates are left
 // out. has_type: they are told what they are duplicates of. is_kept: nothing is marked, and the number stays.
 struct Marking {
-    const u8* marks OF(some);
+    const u8* marks OF(any);
     i64 tail;
     bool is_removed;
     bool has_type;

@@ -14,7 +14,7 @@ HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
 
 // An item is an entry; is_record: whether it has a record. ends: the inclusive prefix sum of the lengths. What has none gets
 // a key behind those of all records.
-KERNEL void key_records(Items items, const u8* bytes OF(some), const i64* lengths OF(items), const i64* ends OF(items),
+KERNEL void key_records(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
                         i64 contigs, u64* keys OF(items), u32* numbers OF(items), u8* is_record OF(items)) {
     FOR_EACH(entry, items) {
         i64 length = lengths[entry];
@@ -32,9 +32,9 @@ KERNEL void order_lengths(Items items, const i64* lengths OF(records), const u32
 
 // An item is a record of the new order, which a group copies. ends: where the records end; new_ends: where the copies end,
 // with what stands behind them: the numbers of their fragments, if they have a tail.
-KERNEL void gather_records(WarpItems items, const u8* bytes OF(some), const i64* ends OF(records),
+KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* ends OF(records),
                            const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
-                           const i64* numbers OF(some), u8* sorted OF(some), i64 records, i64 tail) {
+                           const i64* numbers OF(any), u8* sorted OF(any), i64 records, i64 tail) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8* behind = sorted + new_ends[item] - tail;
@@ -44,7 +44,7 @@ KERNEL void gather_records(WarpItems items, const u8* bytes OF(some), const i64*
 }
 
 // An item is a record: the number behind it counts from the first fragment of all batches on.
-KERNEL void number_fragments(Items items, u8* bytes OF(some), const i64* ends OF(items), i64 first, i64 tail) {
+KERNEL void number_fragments(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 first, i64 tail) {
     FOR_EACH(record, items) {
         u8* tag = bytes + ends[record] - tail;
         put_number(tag, (u32)(first + number_of(tag)));
@@ -53,7 +53,7 @@ KERNEL void number_fragments(Items items, u8* bytes OF(some), const i64* ends OF
 
 // An item is a record of a sorted file in which fragments kept their numbers: from now on that stands behind it. fragments: of
 // the file. is_wrong: it has no such number, or does not belong behind the record in front of it.
-KERNEL void hold_records(Items items, u8* bytes OF(some), const i64* ends OF(items), i64 contigs, i64 fragments,
+KERNEL void hold_records(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
                          i64 tail, u64* keys OF(items), u8* is_wrong OF(items)) {
     FOR_EACH(item, items) {
         i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, held = ends[item] - start;
@@ -68,7 +68,7 @@ KERNEL void hold_records(Items items, u8* bytes OF(some), const i64* ends OF(ite
 // Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
 // run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
 // `first` on; what is left out gets a key behind all others.
-KERNEL void lay_run(Items items, const u8* bytes OF(some), const u64* keys OF(items), const i64* ends OF(items),
+KERNEL void lay_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
                     Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
                     u8* marks OF(items), u32* numbers OF(items), i64 first, i64 contigs) {
     FOR_EACH(record, items) {
@@ -96,7 +96,7 @@ KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(
 // numbers of the piece's; ends: where they end, which all count from `origin` on.
 KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
                          const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items),
-                         Marking marking, u8* piece OF(some), i64 records, i64 origin) {
+                         Marking marking, u8* piece OF(any), i64 records, i64 origin) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];

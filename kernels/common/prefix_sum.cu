@@ -36,6 +36,6 @@ KERNEL void fill_sums(WarpItems items, const i64* counts OF(size), const i64* su
 }
 
 // An item is a row of as many sums as the others have: the last one.
-KERNEL void last_sums(Items items, const i64* ends OF(some), i64* lasts OF(items), i64 row_size) {
+KERNEL void last_sums(Items items, const i64* ends OF(any), i64* lasts OF(items), i64 row_size) {
     FOR_EACH(row, items) lasts[row] = ends[(row + 1) * row_size - 1];
 }

@@ -69,7 +69,7 @@ template <class Sink> HOST_DEVICE void put_column(Sink& sink, i64 number) {
 
 // What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
 struct ReadTexts {
-    const u8* bytes OF(some);
+    const u8* bytes OF(any);
     const i64* name_starts OF(reads);
     const i32* name_lengths OF(reads);
     const i64* sequence_starts OF(reads);
@@ -83,7 +83,7 @@ struct ReadTexts {
 
 // One behind the other: contig c's is [offsets[c], offsets[c + 1]).
 struct ContigNames {
-    const u8* letters OF(some);
+    const u8* letters OF(any);
     const i64* offsets OF(contigs + 1);
 
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 contig) const {

@@ -4,8 +4,8 @@
 
 // An item is a group of subjects, those from item * Narrow::width on: their letters, interleaved. starts: where a subject
 // begins in `codes`. columns: where a group begins in `letters`.
-KERNEL void interleave(WarpItems items, const u8* codes OF(some), const i64* starts OF(subjects),
-                       const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(some),
+KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
+                       const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any),
                        i64 subjects) {
     FOR_EACH(item, items) {
         i64 first = item * Narrow::width;
@@ -49,8 +49,8 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
 // scores: of every subject, the best one so far, is raised. goes_on: whether a stretch continues what its borders were
 // left by.
 #define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,      \
-                                 u8* borders OF(some), i32* scores OF(some), i32 width, bool goes_on) {              \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,      \
+                                 u8* borders OF(any), i32* scores OF(any), i32 width, bool goes_on) {              \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
         FOR_EACH(item, items) {                                                                                      \
             OwnStretch own = OwnStretch::of(stretches, item, width);                                                 \
@@ -75,8 +75,8 @@ SCORE(score_broad, Broad, 8)
 
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                       \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(some), Stretches stretches,     \
-                                 const i64* origins OF(some), const i32* scores OF(subjects), u8* borders OF(some), \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,     \
+                                 const i64* origins OF(any), const i32* scores OF(subjects), u8* borders OF(any), \
                                  EndCells ends, i32 width, bool goes_on) {                                          \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                               \
         FOR_EACH(item, items) {                                                                                     \

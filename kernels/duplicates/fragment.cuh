@@ -54,8 +54,8 @@ enum Counter {
 
 // All fragments, and their barcodes, if those count: 0 for none.
 struct Fragments {
-    const Fragment* rows OF(some);
-    const u64* barcodes OF(some);
+    const Fragment* rows OF(any);
+    const u64* barcodes OF(any);
     bool has_barcodes;
 
     HOST_DEVICE u64 barcode(i64 fragment) const { return has_barcodes ? barcodes[fragment] : 0; }

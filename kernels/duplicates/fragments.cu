@@ -88,7 +88,7 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
 
 // An item is a record, of which mates stand behind each other; starts has the end of the last one behind the others. Marked
 // are those whose names are others than those before them.
-KERNEL void begin_fragments(Items items, const u8* bytes OF(some), const i64* starts OF(items + 1),
+KERNEL void begin_fragments(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1),
                             u8* begins OF(items)) {
     FOR_EACH(record, items) {
         begins[record] = 1;
@@ -109,10 +109,10 @@ HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 un
 
 // An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a
 // record has no length. numbers: the fragment of each entry, for what is to stand behind its record.
-KERNEL void describe_fragments(Items items, const u8* bytes OF(some), const i64* lengths OF(entries),
+KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
                                const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
-                               const u64* contig_places OF(some), ReadGroups read_groups, Fragment* rows OF(items),
-                               u64* barcodes OF(items), u64* counters OF(some), i64* numbers OF(entries), i64 entries,
+                               const u64* contig_places OF(any), ReadGroups read_groups, Fragment* rows OF(items),
+                               u64* barcodes OF(items), u64* counters OF(any), i64* numbers OF(entries), i64 entries,
                                i64 together) {
     FOR_EACH(fragment, items) {
         End found[2];
@@ -169,7 +169,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(some), const i64*
 }
 
 // An item is a block of fragments, which a group counts: reads by their libraries.
-KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* counters OF(some), i64 size) {
+KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* counters OF(any), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
         i64 paired = 0, unpaired = 0, lost = 0;

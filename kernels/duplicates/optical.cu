@@ -47,7 +47,7 @@ HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
 }
 
 // An item is a located member, in the order of sets, spots and places. parents: each its own at first.
-KERNEL void join_neighbours(Items items, const Fragment* rows OF(some), const u32* members OF(items),
+KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
                             const u32* order OF(items), const u64* sets OF(items), const u64* spots OF(items),
                             i32* parents OF(items), i64 count, i64 distance) {
     FOR_EACH(at, items) {
@@ -66,7 +66,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(some), const u3
 
 // An item is a located member: the one that stays is told to its cluster.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items),
-                         const u8* marks OF(some), i32* parents OF(items), u32* keepers OF(items)) {
+                         const u8* marks OF(any), i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
         if (!(marks[members[order[at]]] & DUPLICATE)) keepers[cluster(parents, (i32)at)] = (u32)at;
     }
@@ -74,10 +74,10 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
 
 // An item is a located member. Of a cluster the one that stays is no optical duplicate, else its first one. found: optical
 // duplicates of each set.
-KERNEL void mark_optical(Items items, const Fragment* rows OF(some), const u32* members OF(items),
+KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
                          const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
-                         const u32* keepers OF(items), u8* marks OF(some), u64* found OF(some),
-                         u64* counters OF(some)) {
+                         const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any),
+                         u64* counters OF(any)) {
     FOR_EACH(at, items) {
         i32 first = cluster(parents, (i32)at);
         i64 kept = keepers[first] == NOBODY ? (i64)first : (i64)keepers[first];

@@ -63,7 +63,7 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
 // sets; located: how many have a place on a flow cell. Of more than `most` of the same strands none counts as located.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                         const u8* none_stays OF(items), u8* marks OF(size), i64* sizes OF(items),
-                        i64* located OF(items), u64* counters OF(some), i64 size, i64 most) {
+                        i64* located OF(items), u64* counters OF(any), i64 size, i64 most) {
     FOR_EACH(set, items) {
         i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0}, with_place[4] = {0, 0, 0, 0};
         for (; last < size && (last == first || fragments.same(order[first], order[last])); ++last) {

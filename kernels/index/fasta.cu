@@ -103,7 +103,7 @@ HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error
 // what the blocks up to and with it give. error[0] becomes the first place of a byte in a sequence that is no nucleotide.
 KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF(kept_count),
                         const bool* in_header OF(items), const i64* text_ends OF(items),
-                        const i64* header_ends OF(items), u8* text OF(some), Header* headers OF(some), u64* error OF(1),
+                        const i64* header_ends OF(items), u8* text OF(any), Header* headers OF(any), u64* error OF(1),
                         i64 size, i64 kept_count) {
     FOR_EACH(block, items) {
         for (i64 i = 0; block == 0 && i < kept_count; ++i) text[i] = kept[i];

@@ -6,8 +6,8 @@
 const i64 GROUP = 32;
 
 struct Pyramid {
-    const u32* values OF(some);
-    const i64* offsets OF(some);  // where each level begins, and behind the last one its end
+    const u32* values OF(any);
+    const i64* offsets OF(any);  // where each level begins, and behind the last one its end
 
     HOST_DEVICE const u32* level(i32 number) const { return values + offsets[number]; }
     HOST_DEVICE i64 size(i32 number) const { return offsets[number + 1] - offsets[number]; }

@@ -6,8 +6,8 @@
 #include "common/packed.cuh"
 
 struct Reference {
-    const u64* words OF(some);
-    const u64* barrier_blocks OF(some);
+    const u64* words OF(any);
+    const u64* barrier_blocks OF(any);
     const i64* barrier_starts OF(barriers);  // sorted, disjoint intervals; the last one begins at the end
     const i64* barrier_ends OF(barriers);
     const i64* contig_starts OF(contigs + 1);  // contig c is [contig_starts[c], contig_starts[c + 1] - 1)

@@ -13,7 +13,7 @@ const u32 NO_NEIGHBOUR = ~0u;
 const i64 BLOCK = 64;
 
 // An item is a rank: before[p] is the place of the suffix in front of that at p.
-KERNEL void find_neighbours(Items items, const suffix_t* suffixes OF(items), u32* before OF(some)) {
+KERNEL void find_neighbours(Items items, const suffix_t* suffixes OF(items), u32* before OF(any)) {
     FOR_EACH(rank, items) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
 }
 
@@ -38,7 +38,7 @@ KERNEL void share_prefixes(Items items, Reference reference, u32* before OF(leng
 }
 
 // An item is a rank.
-KERNEL void order_prefixes(Items items, const suffix_t* suffixes OF(items), const u32* by_place OF(some),
+KERNEL void order_prefixes(Items items, const suffix_t* suffixes OF(items), const u32* by_place OF(any),
                            u32* prefixes OF(items)) {
     FOR_EACH(rank, items) prefixes[rank] = by_place[suffixes[rank]];
 }
@@ -77,7 +77,7 @@ struct Nodes {
 };
 
 // An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
-KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
+KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     FOR_EACH(rank, items) {
         bool root = rank == suffix_count;
         if (!root && !nodes.marked(rank)) continue;
@@ -101,7 +101,7 @@ HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, PackedW
 
 // An item is a rank: the edge of its leaf, and that of the node marked there.
 KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count), Pyramid prefixes,
-                        Nodes nodes, Edge* edges OF(some), i64 suffix_count) {
+                        Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     PackedWords text = reference.packed();
     FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank];
@@ -125,7 +125,7 @@ KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
 }
 
 // An item is the code of entry_bases bases: where walks that begin with them go on.
-KERNEL void enter_tree(Items items, const Edge* edges OF(some), Entry* entries OF(items), i32 entry_bases) {
+KERNEL void enter_tree(Items items, const Edge* edges OF(any), Entry* entries OF(items), i32 entry_bases) {
     FOR_EACH(code, items) {
         Entry entry = {-1, 0, 0};
         while ((i32)entry.depth < entry_bases) {

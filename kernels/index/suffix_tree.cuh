@@ -24,7 +24,7 @@ struct alignas(16) Entry {
 };
 
 struct SuffixTree {
-    const Edge* edges OF(some);
+    const Edge* edges OF(any);
     const Entry* entries OF(1 << 2 * entry_bases);  // by the code of the first bases
     i64 suffix_count;
     i32 entry_bases;

@@ -6,7 +6,7 @@
 
 // An item is an entry. One that scores below what it has to has no place.
 KERNEL void measure_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
-                               Extensions extensions, const Window* windows OF(some), Alignments alignments) {
+                               Extensions extensions, const Window* windows OF(any), Alignments alignments) {
     FOR_EACH(entry, items) {
         alignments.roles[entry] = plan.roles[entry];
         alignments.seconds[entry] = plan.seconds[entry];
@@ -141,7 +141,7 @@ HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
 // An item is an entry. Secondary ones are dropped where they have no place, or the read has none, and where a part or a
 // better place is their duplicate; they are ordered by their windows' diagonals. settled: the roles then, apart from those
 // that neighbours see.
-KERNEL void settle_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(some),
+KERNEL void settle_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
                                Alignments alignments, u8* settled OF(items)) {
     const u8* roles = alignments.roles;
     FOR_EACH(entry, items) {

@@ -28,7 +28,7 @@ struct Aligned {
 struct Extensions {
     const i64* ends OF(entries);  // an entry's room in `operations` is [ends - rooms, ends)
     const i64* rooms OF(entries);
-    u32* operations OF(some);  // length << 4 | CigarOperation, in the order of the reference
+    u32* operations OF(any);  // length << 4 | CigarOperation, in the order of the reference
     i32* counts OF(entries);   // operations of each, 0 for none
     i64* reference_starts OF(entries);
 

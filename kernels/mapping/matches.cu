@@ -59,7 +59,7 @@ KERNEL void find_matches(Items items, Queries queries, Reference reference, Suff
 }
 
 // An item is a read, beside whose mate it is: where one of both has more than `most` matches, both get none.
-KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(some), i64 most) {
+KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(any), i64 most) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 first = seed_offsets[item], middle = seed_offsets[item + 1], last = seed_offsets[item + 2];

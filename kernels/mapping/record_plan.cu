@@ -243,7 +243,7 @@ KERNEL void trace_several(Items items, Queries queries, RecordPlan plan) {
 
 // An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
 // that on which `shift` bases in front of the reference begin.
-KERNEL void key_reported(Items items, Queries queries, const SecondaryPlace* places OF(some),
+KERNEL void key_reported(Items items, Queries queries, const SecondaryPlace* places OF(any),
                          const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, items) {
         const SecondaryPlace& place = places[reported[item]];
@@ -254,7 +254,7 @@ KERNEL void key_reported(Items items, Queries queries, const SecondaryPlace* pla
 
 // The places that are reported, by record.
 struct Reported {
-    const SecondaryPlace* places OF(some);
+    const SecondaryPlace* places OF(any);
     const i32* numbers OF(count);  // of these places
     const u32* order OF(count);    // of the numbers
     i64 count;
@@ -279,8 +279,8 @@ KERNEL void move_entries(Items items, Queries queries, Reported reported, const 
 }
 
 // An item is a place of the order: an entry behind its read's own ones. own_offsets: where these begin without places.
-KERNEL void add_secondaries(Items items, Queries queries, Scoring scoring, const Window* windows OF(some),
-                            Reported reported, const i64* own_offsets OF(some), RecordPlan plan) {
+KERNEL void add_secondaries(Items items, Queries queries, Scoring scoring, const Window* windows OF(any),
+                            Reported reported, const i64* own_offsets OF(any), RecordPlan plan) {
     FOR_EACH(item, items) {
         const SecondaryPlace& place = reported[item];
         i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];

@@ -200,7 +200,7 @@ struct Records {
 // An item is an entry.
 KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                             const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
-                            Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
+                            Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
                             RecordStyle style, i64* lengths OF(items)) {
     Records records = {texts, queries,    reference,  barrier_letters, names,
                        plan,  extensions, alignments, quality_sums,    style};
@@ -214,8 +214,8 @@ KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Refer
 // record_ends: the inclusive prefix sum of what measure_records gave.
 KERNEL void write_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                           const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
-                          Extensions extensions, Alignments alignments, const i32* quality_sums OF(some),
-                          RecordStyle style, const i64* record_ends OF(items), u8* out OF(some)) {
+                          Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
+                          RecordStyle style, const i64* record_ends OF(items), u8* out OF(any)) {
     Records records = {texts, queries,    reference,  barrier_letters, names,
                        plan,  extensions, alignments, quality_sums,    style};
     FOR_EACH(entry, items) {

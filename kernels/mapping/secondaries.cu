@@ -111,7 +111,7 @@ HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scori
 
 // An item is a diagonal: 1 where it is the head of a window that is none of the read's parts, else 0.
 KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
-                          RecordPlan plan, const Window* windows OF(some), const i64* heads OF(items),
+                          RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items),
                           i64* counts OF(items)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, items) {
@@ -185,7 +185,7 @@ KERNEL void count_places(Items items, Queries queries, Scoring scoring, RecordPl
 
 // ends: the inclusive prefix sum of what count_places gave.
 KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowList windows, const i64* ends OF(items),
-                        SecondaryPlace* places OF(some)) {
+                        SecondaryPlace* places OF(any)) {
     FOR_EACH(row, items) {
         i64 place = row ? ends[row - 1] : 0;
         if (ends[row] == place) continue;

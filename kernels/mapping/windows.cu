@@ -195,7 +195,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
 }
 
 // An item is a row that is a task; slots: of all rows.
-KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(some), i64* tasks OF(items),
+KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(any), i64* tasks OF(items),
                        i32* task_slots OF(items)) {
     FOR_EACH(item, items) {
         tasks[item] = rows[item];

@@ -24,7 +24,7 @@ struct AlignmentEnds {
 struct AlignmentPaths {
     i64* query_starts OF(pairs);
     i64* target_starts OF(pairs);
-    u32* moves OF(some);  // of a pair from first_word on
+    u32* moves OF(any);  // of a pair from first_word on
     i32* move_counts OF(pairs);
     i64* run_counts OF(pairs);  // operations of a CIGAR
 };
@@ -101,7 +101,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
 
 // An item is a group of the blocks from first_block on. Who includes this says what Scheme is.
 #define SCORE_PAIRS(name, Lane)                                                                                        \
-    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(some), AlignmentEnds ends, \
+    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(any), AlignmentEnds ends, \
                      i64 first_block, i32 mode) {                                                                      \
         FOR_EACH(item, items) {                                                                                        \
             i64 number = first_block * WARP_WIDTH + item;                                                              \
@@ -113,7 +113,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
 // As SCORE_PAIRS, whose ends are known.
 #define TRACE_PAIRS(name, Lane)                                                                                \
     KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,               \
-                     const i32* shifts OF(pairs), u8* scratch OF(some), AlignmentPaths paths, i64 first_block, \
+                     const i32* shifts OF(pairs), u8* scratch OF(any), AlignmentPaths paths, i64 first_block, \
                      i32 mode) {                                                                               \
         FOR_EACH(item, items) {                                                                                \
             i64 number = first_block * WARP_WIDTH + item;                                                      \

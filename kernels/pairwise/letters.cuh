@@ -5,7 +5,7 @@
 const i32 PAD = 16;  // bytes behind the last letter that may be read
 
 struct Letters {
-    const u8* codes OF(some);
+    const u8* codes OF(any);
     const i64* offsets OF(pairs + 1);  // sequence i is [offsets[i], offsets[i + 1])
 
     HOST_DEVICE i32 length(i64 i) const { return (i32)(offsets[i + 1] - offsets[i]); }

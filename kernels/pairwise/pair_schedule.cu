@@ -105,7 +105,7 @@ FRAME_PATHS(frame_paths_32, Wide)
 
 // An item is a pair: its moves as operations, from its start.
 KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
-                            u32* operations OF(some)) {
+                            u32* operations OF(any)) {
     FOR_EACH(pair, items) {
         const u32* words = paths.moves + first_word(pairs, pair);
         u32* next = operations + operation_ends[pair] - paths.run_counts[pair];

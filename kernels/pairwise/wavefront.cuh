@@ -41,7 +41,7 @@ struct Region {
     u64* bus OF(columns);  // at the beginning of the row above
     Borders borders;
     SpecialLines lines;
-    u16* cells OF(some);  // where each cell's scores come from, if that is wanted
+    u16* cells OF(any);  // where each cell's scores come from, if that is wanted
     i32 rows, columns;
     i32 row_step;       // a multiple of a strip's rows, or no less than all rows
     i32 column_step;    // CHUNK + wavefront_width or more

@@ -103,8 +103,8 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
 
 // An item is a record; ends: where each ends, which all count from `origin` on. border: the place of the last one, in front of
 // which no later one begins. lost: of each sample, later mates without MC.
-KERNEL void count_events(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin, Layout layout,
-                         i64* events OF(items), i64* border OF(1), u64* lost OF(some), i64 records) {
+KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
+                         i64* events OF(items), i64* border OF(1), u64* lost OF(any), i64 records) {
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
@@ -118,7 +118,7 @@ KERNEL void count_events(Items items, const u8* bytes OF(some), const i64* ends 
 }
 
 // The same; event_ends: the inclusive prefix sum of their events.
-KERNEL void list_events(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin, Layout layout,
+KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
                         const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events), i64 events) {
     FOR_EACH(item, items) {
         i64 first = item ? event_ends[item - 1] : 0;

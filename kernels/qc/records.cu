@@ -17,7 +17,7 @@ HOST_DEVICE u64 adapter(i64 number) {
 
 // An item is a record; ends: where each ends, which all count from `origin` on. names: numbers of the read groups' names.
 // units: of each record, by which they come together; longest: the most letters of one.
-KERNEL void find_units(Items items, const u8* bytes OF(some), const i64* ends OF(items), i64 origin,
+KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
                        const u64* names OF(groups), u64* units OF(items), u32* numbers OF(items), i32* longest OF(1),
                        i64 groups) {
     FOR_EACH(item, items) {
@@ -179,7 +179,7 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
 }
 
 // An item is a section of the records in the order of their units, which a block counts.
-KERNEL void count_records(BlockItems items, const u8* bytes OF(some), const i64* ends OF(records), i64 origin,
+KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
                           const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, counted, COUNTED);
@@ -213,7 +213,7 @@ KERNEL void count_records(BlockItems items, const u8* bytes OF(some), const i64*
 const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
 
 // An item is a tile of cycles of a section of the records, which a block counts: qualities and bases of primary records.
-KERNEL void count_cycles(BlockItems items, const u8* bytes OF(some), const i64* ends OF(records), i64 origin,
+KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
                          const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records,
                          i64 tiles) {
     FOR_EACH(item, items) {

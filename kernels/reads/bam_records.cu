@@ -281,7 +281,7 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
 
 // An item is a record; starts has the end of the last one behind the others. lengths: of the text of primary records, 0 of
 // others. hashes: of the name and the read group, which mates have in common.
-KERNEL void examine_records(Items items, const u8* bytes OF(some), const i64* starts OF(items + 1), KeptTags kept,
+KERNEL void examine_records(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), KeptTags kept,
                             u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1),
                             i64 contigs, i64 longest_read) {
     FOR_EACH(item, items) {
@@ -302,8 +302,8 @@ KERNEL void examine_records(Items items, const u8* bytes OF(some), const i64* st
 }
 
 // An item is a primary record, selected[item]; text_ends: the inclusive prefix sum of their lengths.
-KERNEL void write_reads(Items items, const u8* bytes OF(some), const i64* starts OF(some),
-                        const i64* selected OF(items), const i64* text_ends OF(items), KeptTags kept, u8* text OF(some),
+KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any),
+                        const i64* selected OF(items), const i64* text_ends OF(items), KeptTags kept, u8* text OF(any),
                         Place* places OF(items)) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
@@ -315,8 +315,8 @@ KERNEL void write_reads(Items items, const u8* bytes OF(some), const i64* starts
 }
 
 // An item is a read, whose text is copied to its new place.
-KERNEL void copy_reads(Items items, const u8* bytes OF(some), const i64* starts OF(items), const i64* lengths OF(items),
-                       const i64* new_starts OF(items), u8* text OF(some)) {
+KERNEL void copy_reads(Items items, const u8* bytes OF(any), const i64* starts OF(items), const i64* lengths OF(items),
+                       const i64* new_starts OF(items), u8* text OF(any)) {
     FOR_EACH(item, items) {
         ByteSink sink = {text + new_starts[item]};
         sink.copy(bytes + starts[item], lengths[item]);
@@ -330,8 +330,8 @@ HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_lengt
 }
 
 // An item is a pair: whether the names and the read groups of its mates are the same.
-KERNEL void compare_mates(Items items, const u8* first_text OF(some), const Place* first_places OF(items),
-                          const u8* second_text OF(some), const Place* second_places OF(items), u8* same OF(items)) {
+KERNEL void compare_mates(Items items, const u8* first_text OF(any), const Place* first_places OF(items),
+                          const u8* second_text OF(any), const Place* second_places OF(items), u8* same OF(items)) {
     FOR_EACH(pair, items) {
         const Place &a = first_places[pair], &b = second_places[pair];
         same[pair] = are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&

@@ -44,7 +44,7 @@ HOST_DEVICE u64 newlines_of(u64 bytes) {
 }
 
 // line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
-KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(some),
+KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(any),
                           i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK_BYTES, size);
@@ -106,7 +106,7 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
 }
 
 // An item is a record. quality_starts holds -1 where a read has no qualities; records are those of all files.
-KERNEL void parse_records(Items items, const u8* bytes OF(some), const i64* line_ends OF(lines_a_record* records),
+KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_a_record* records),
                           i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
                           i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1),
                           i64 lines_a_record, i64 longest_read, i64 records, i64 files) {
@@ -149,7 +149,7 @@ HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const 
 }
 
 // An item is a read: whether it has the name of that before it.
-KERNEL void mark_same_names(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
+KERNEL void mark_same_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
                             const i32* name_lengths OF(items), u8* same OF(items)) {
     FOR_EACH(read, items) same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
 }
@@ -174,7 +174,7 @@ KERNEL void place_reads(Items items, const i64* slots OF(items), const i64* name
 }
 
 // An item is a pair, whose second record is reported where the names differ.
-KERNEL void compare_names(Items items, const u8* bytes OF(some), const i64* name_starts OF(2 * items),
+KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, items) {
         if (!have_same_names(bytes, name_starts, name_lengths, 2 * pair, 2 * pair + 1))
@@ -183,7 +183,7 @@ KERNEL void compare_names(Items items, const u8* bytes OF(some), const i64* name
 }
 
 // An item is a record; marks: of those of which the sequencer says so, that they failed.
-KERNEL void check_comments(Items items, const u8* bytes OF(some), const i64* name_starts OF(items), u8* marks OF(items),
+KERNEL void check_comments(Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items),
                            u64* error OF(1)) {
     FOR_EACH(record, items) {
         Characters comment = comment_of(bytes + name_starts[record]);

@@ -23,9 +23,9 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
 }
 
 // An item is a slot; order[slot] is its record, full_lengths its bases. replaced: ambiguous letters other than N.
-KERNEL void pack_patterns(Items items, const u8* bytes OF(some), const i32* order OF(items),
+KERNEL void pack_patterns(Items items, const u8* bytes OF(any), const i32* order OF(items),
                           const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
-                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
+                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(any),
                           i32* lengths OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, items) {

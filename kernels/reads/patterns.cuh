@@ -21,7 +21,7 @@ struct Pattern {
 };
 
 struct Patterns {
-    const u64* words OF(some);
+    const u64* words OF(any);
     const i64* block_offsets OF((patterns - 1 >> lane_bits) + 2);  // where each block's words begin
     const i32* lengths OF(patterns);                               // by slot, 0 where a base is ambiguous
     const i32* slot_of OF(patterns);                               // the slot of each record

@@ -66,9 +66,9 @@ HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& 
 }
 
 // An item is a slot; order[slot] is its record; marks: what is known of each record. replaced: ambiguous letters other than N.
-KERNEL void pack_queries(Items items, const u8* bytes OF(some), const i32* order OF(items),
+KERNEL void pack_queries(Items items, const u8* bytes OF(any), const i32* order OF(items),
                          const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
-                         const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(some),
+                         const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(any),
                          u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 lane_bits) {
     i64 lanes = (i64)1 << lane_bits;
     FOR_EACH(slot, items) {

@@ -12,7 +12,7 @@
 enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2, READ_ABSENT = 4, READ_FAILED = 8 };
 
 struct Queries {
-    const u64* words OF(some);
+    const u64* words OF(any);
     const i64* block_offsets OF((reads - 1 >> lane_bits) + 2);  // where each block's words begin
     const i32* lengths OF(reads);                               // by slot
     const u8* flags OF(reads);                                  // by slot: what is known of each, as below

@@ -107,7 +107,7 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
 
 // byte_ends: the inclusive prefix sum of what measure_lines gave.
 KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
-                        u8* out OF(some), i64 record_count, i64 first_line) {
+                        u8* out OF(any), i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, items) {
         record = record_of_item(line_ends, record_count, first_line + item, record);

@@ -8,7 +8,7 @@ struct UnmappedReads {
     ReadTexts texts;
     const i32* lengths OF(reads);
     const i64* line_offsets OF(reads + 1);  // where each record's lines begin, the primary one first
-    const u16* line_flags OF(some);
+    const u16* line_flags OF(any);
 
     HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
     HOST_DEVICE bool is_written(i64 record) const {
@@ -49,7 +49,7 @@ KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out 
 }
 
 // record_ends: the inclusive prefix sum of what measure_unmapped gave.
-KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(some)) {
+KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(any)) {
     FOR_EACH(record, items) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
         reads.put(sink, record);

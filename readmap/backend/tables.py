@@ -72,7 +72,7 @@ class Table:
             Initial values of new arrays by name; other new arrays are uninitialized.
         **given
             Each dimension in the extents of the new arrays, unless a given array has this size; integer members; Python
-            fields; existing arrays, or None for an array that is assigned later. For an array declared OF(some), its
+            fields; existing arrays, or None for an array that is assigned later. For an array declared OF(any), its
             number of elements. For a generic type such as suffix_t, its dtype, unless a given array has it.
 
         Raises

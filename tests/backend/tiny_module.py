@@ -66,7 +66,7 @@ KERNEL void add(Items items, const i32* numbers OF(items), i32* sums OF(items), 
     }
 }
 
-KERNEL void take(Items items, const suffix_t* suffixes OF(some), suffix_t* table OF(some), i64* sizes OF(some),
+KERNEL void take(Items items, const suffix_t* suffixes OF(any), suffix_t* table OF(any), i64* sizes OF(any),
                  u8 a, i32 b, u64 c) {
     FOR_EACH(item, items) sizes[item] = (i64)sizeof(suffix_t);
 }

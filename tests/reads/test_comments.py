@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = """
 #include "mapping/comment_tags.cuh"
 
-KERNEL void measure(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
+KERNEL void measure(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
                     i64* lengths OF(items), i32 form, bool has_read_group) {
     FOR_EACH(read, items) {
         Characters comment = comment_of(bytes + name_starts[read]);
@@ -39,8 +39,8 @@ KERNEL void measure(Items items, const u8* bytes OF(some), const i64* name_start
     }
 }
 
-KERNEL void write(Items items, const u8* bytes OF(some), const i64* name_starts OF(items),
-                  const i64* ends OF(items), u8* out OF(some), i32 form, bool has_read_group) {
+KERNEL void write(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
+                  const i64* ends OF(items), u8* out OF(any), i32 form, bool has_read_group) {
     FOR_EACH(read, items) {
         Characters comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
