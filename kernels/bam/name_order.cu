@@ -39,8 +39,8 @@ HOST_DEVICE u8 segment_key(i64 flag) {
 
 // An item is an entry; most: bytes of the longest key. ends: the inclusive
 // prefix sum of the lengths, which are 0 where an entry has no record.
-KERNEL void measure_names(Items items, const u8* bytes OF(any), const i64* lengths OF(items),
-                          const i64* ends OF(items), i32* most OF(1)) {
+KERNEL void measure_names(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
+                          i32* most OF(1)) {
     FOR_EACH(entry, items) {
         if (!lengths[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};

@@ -96,7 +96,7 @@ HOST_DEVICE u32 lower_lanes_mask() { return (1u << warp_lane()) - 1; }
 HOST_DEVICE i32 warp_broadcast(i32 mine) { return __shfl_sync(~0u, mine, 0); }
 HOST_DEVICE void warp_sync() { __syncwarp(); }
 // An array that the threads of a group share. Blocks have four groups.
-#define WARP_ARRAY(type, name, count)         \
+#define WARP_ARRAY(type, name, count)          \
     __shared__ type name##_of_block[4][count]; \
     type* name = name##_of_block[threadIdx.x / WARP_WIDTH]
 

@@ -49,8 +49,8 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
 // scores: of every subject, the best one so far, is raised. goes_on: whether a stretch continues what its borders were
 // left by.
 #define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,      \
-                                 u8* borders OF(any), i32* scores OF(any), i32 width, bool goes_on) {              \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,     \
+                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool goes_on) {              \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
         FOR_EACH(item, items) {                                                                                      \
             OwnStretch own = OwnStretch::of(stretches, item, width);                                                 \
@@ -58,7 +58,7 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
                 aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);      \
             const u8* own_letters = letters + stretches.starts[own.number] * Lane::width;                            \
             Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, goes_on, gaps, NoEnds{}); \
-            if (!own.exists || warp_lane() % width) continue;                                                       \
+            if (!own.exists || warp_lane() % width) continue;                                                        \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
                 atomic_max(scores + (i64)own.group * Lane::width + lane, best.get(lane));                            \
         }                                                                                                            \
@@ -74,22 +74,22 @@ SCORE(score_32, Narrow, 32)
 SCORE(score_broad, Broad, 8)
 
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
-#define FIND_ENDS(name, Lane)                                                                                       \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,     \
-                                 const i64* origins OF(any), const i32* scores OF(subjects), u8* borders OF(any), \
-                                 EndCells ends, i32 width, bool goes_on) {                                          \
-        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                               \
-        FOR_EACH(item, items) {                                                                                     \
-            OwnStretch own = OwnStretch::of(stretches, item, width);                                                \
-            Border<Lane>* border =                                                                                  \
-                aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);     \
-            i64 start = stretches.starts[own.number];                                                               \
-            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[own.group]),                                    \
-                                ends.from((i64)own.group * Lane::width)};                                           \
-            for (i32 lane = 0; lane < Lane::width; ++lane)                                                          \
-                found.scores.set(lane, scores[(i64)own.group * Lane::width + lane]);                                \
-            sweep<Lane, 8>(query, letters + start * Lane::width, own.columns, width, border, goes_on, gaps, found); \
-        }                                                                                                           \
+#define FIND_ENDS(name, Lane)                                                                                          \
+    KERNEL void MIN_BLOCKS(4)                                                                                          \
+        name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches, const i64* origins OF(any), \
+             const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, bool goes_on) {            \
+        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                  \
+        FOR_EACH(item, items) {                                                                                        \
+            OwnStretch own = OwnStretch::of(stretches, item, width);                                                   \
+            Border<Lane>* border =                                                                                     \
+                aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);        \
+            i64 start = stretches.starts[own.number];                                                                  \
+            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[own.group]),                                       \
+                                ends.from((i64)own.group * Lane::width)};                                              \
+            for (i32 lane = 0; lane < Lane::width; ++lane)                                                             \
+                found.scores.set(lane, scores[(i64)own.group * Lane::width + lane]);                                   \
+            sweep<Lane, 8>(query, letters + start * Lane::width, own.columns, width, border, goes_on, gaps, found);    \
+        }                                                                                                              \
     }
 
 FIND_ENDS(find_ends_8, Narrow)

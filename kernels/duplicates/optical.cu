@@ -65,8 +65,8 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
 }
 
 // An item is a located member: the one that stays is told to its cluster.
-KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items),
-                         const u8* marks OF(any), i32* parents OF(items), u32* keepers OF(items)) {
+KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
+                         i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
         if (!(marks[members[order[at]]] & DUPLICATE)) keepers[cluster(parents, (i32)at)] = (u32)at;
     }
@@ -76,8 +76,7 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
 // duplicates of each set.
 KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
                          const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
-                         const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any),
-                         u64* counters OF(any)) {
+                         const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {
     FOR_EACH(at, items) {
         i32 first = cluster(parents, (i32)at);
         i64 kept = keepers[first] == NOBODY ? (i64)first : (i64)keepers[first];

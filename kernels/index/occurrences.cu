@@ -23,7 +23,8 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
             Pattern pattern = pattern_of(patterns, found, first + i);
             ranges[i] = Ranks{0, 0};
             if (pattern.length)
-                ranges[i] = prefix_range(index.prefix_table, QuerySuffix{pattern, 0, pattern.length}, index.table_bases);
+                ranges[i] =
+                    prefix_range(index.prefix_table, QuerySuffix{pattern, 0, pattern.length}, index.table_bases);
             PREFETCH(&index.suffixes[(ranges[i].low + ranges[i].high) >> 1]);
         }
         for (i32 i = 0; i < size; ++i)

@@ -30,7 +30,8 @@ HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
 }
 
 // Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
-template <class Text> HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
+template <class Text>
+HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
     PackedWords text = reference.packed();
     i32 shared = 0;
     while (shared < query.length) {

@@ -29,7 +29,7 @@ struct Extensions {
     const i64* ends OF(entries);  // an entry's room in `operations` is [ends - rooms, ends)
     const i64* rooms OF(entries);
     u32* operations OF(any);  // length << 4 | CigarOperation, in the order of the reference
-    i32* counts OF(entries);   // operations of each, 0 for none
+    i32* counts OF(entries);  // operations of each, 0 for none
     i64* reference_starts OF(entries);
 
     HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - rooms[entry]; }
@@ -86,8 +86,7 @@ HOST_DEVICE Measure measure(const Aligned& aligned, const Scoring& scoring) {
         if (operation == MATCHED) {
             for (i64 at = 0; at < length; at += 32) {
                 u64 unclear, marks = aligned.differing(query + at, result.reference_end + at, length - at, unclear);
-                i32 columns = (i32)minimum(length - at, (i64)32), different = popcount(marks),
-                    open = popcount(unclear);
+                i32 columns = (i32)minimum(length - at, (i64)32), different = popcount(marks), open = popcount(unclear);
                 result.score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
                 result.score -= open * AMBIGUOUS_PENALTY;
                 result.edits += different;

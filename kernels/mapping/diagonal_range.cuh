@@ -73,12 +73,12 @@ struct MateSearch {
             bool reversed = mate.reversed != (direction == FR || direction == RF);
             i64 shift = mate.place - (reversed ? length : 0);
             DiagonalRange stretch = {reference,
-                               queries,
-                               slot,
-                               reference.contig_starts[contig],
-                               reference.contig_starts[contig + 1] - 1,
-                               reversed != flipped,
-                               length};
+                                     queries,
+                                     slot,
+                                     reference.contig_starts[contig],
+                                     reference.contig_starts[contig + 1] - 1,
+                                     reversed != flipped,
+                                     length};
             stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
         }
     }

@@ -26,7 +26,7 @@ struct SeedGrid {
     i64 slot;
     u64 hash;
     i32 seeds, stride, min_seed_bases, max_suffixes;  // seeds of one orientation
-    Span part;                                     // of the read that seeds are taken from
+    Span part;                                        // of the read that seeds are taken from
 
     HOST_DEVICE i32 orientation(i32 seed) const { return seed >= seeds; }
     HOST_DEVICE i32 position(i32 seed) const { return (seed - orientation(seed) * seeds) * stride; }
@@ -106,26 +106,26 @@ struct SeedGrid {
 };
 
 // An item is a read, selected[item], whose seeds between uncovered_starts and uncovered_ends of its slot are taken.
-KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
-                                       Scoring scoring, Seeds seeds, const i32* selected OF(selected),
-                                       const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
-                                       DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
+KERNEL void MIN_BLOCKS(8)
+    find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                   Seeds seeds, const i32* selected OF(selected), const i32* uncovered_starts OF(reads),
+                   const i32* uncovered_ends OF(reads), DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
         SeedGrid grid = {reference,
-                     queries,
-                     index,
-                     seeds.ranks + first,
-                     seeds.before + first,
-                     seeds.after + first,
-                     slot,
-                     queries.hashes[slot],
-                     count,
-                     seeds.stride,
-                     min_seed_bases,
-                     max_suffixes,
-                     Span{uncovered_starts[slot], uncovered_ends[slot]}};
+                         queries,
+                         index,
+                         seeds.ranks + first,
+                         seeds.before + first,
+                         seeds.after + first,
+                         slot,
+                         queries.hashes[slot],
+                         count,
+                         seeds.stride,
+                         min_seed_bases,
+                         max_suffixes,
+                         Span{uncovered_starts[slot], uncovered_ends[slot]}};
         BestDiagonals diagonals;
         i32 most_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {

@@ -20,8 +20,8 @@ struct Diagonal {
     }
 };
 
-HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& laid, const Segment& segment, i32 orientation,
-                                 u64 read_hash) {
+HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& laid, const Segment& segment,
+                                 i32 orientation, u64 read_hash) {
     i16 alternate = reference.is_alternate(laid.diagonal + segment.begin);
     return Diagonal{laid.diagonal, tie_break(read_hash, laid.diagonal), segment, (i16)orientation, alternate};
 }
@@ -29,8 +29,8 @@ HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlign
 // The diagonals of some reads.
 struct DiagonalTable {
     Diagonal* rows OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read
-    i32* counts OF(selected);           // of a read's rows the first ones are diagonals, the best first
-    i32* unexamined OF(selected);       // the most bases shared at a seed by a place that was not looked at; 0: none
+    i32* counts OF(selected);                    // of a read's rows the first ones are diagonals, the best first
+    i32* unexamined OF(selected);  // the most bases shared at a seed by a place that was not looked at; 0: none
 };
 
 HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
@@ -105,7 +105,8 @@ struct BestDiagonals {
         return last;
     }
     HOST_DEVICE bool has_room(const Diagonal& fresh) const {
-        return count < MAX_DIAGONALS || better(fresh, kept[MAX_DIAGONALS - 1]) || (!fresh.alternate && on_alternates > MAX_DIAGONALS / 2);
+        return count < MAX_DIAGONALS || better(fresh, kept[MAX_DIAGONALS - 1]) ||
+               (!fresh.alternate && on_alternates > MAX_DIAGONALS / 2);
     }
     HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
         if (!real || !has_room(fresh)) return;

@@ -19,7 +19,8 @@ KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Re
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         if (window.gapped()) continue;
         Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
-        UngappedAlignment laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+        UngappedAlignment laid =
+            place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
         Tally tally = {0, reliable_differences(laid, window, qualities), 0};
         for (i32 i = window.begin; i < window.end; ++i) {
             i32 phred = qualities.at(i);

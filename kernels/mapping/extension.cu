@@ -42,7 +42,7 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
 // An item is Lane::width tasks. Those of different bands do not meet in a launch.
 #define SCORE_WINDOWS(name, Lane, WIDTH, ITEMS)                                                                       \
     KERNEL void name(ITEMS items, Queries queries, Reference reference, Scoring scoring, const i64* tasks OF(tasks),  \
-                     const i32* task_slots OF(tasks), Window* windows OF(any)) {                                     \
+                     const i32* task_slots OF(tasks), Window* windows OF(any)) {                                      \
         FOR_EACH(item, items)                                                                                         \
             score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
                                      windows, scoring);                                                               \
@@ -144,7 +144,7 @@ template <i32 WIDTH> struct Tracing {
 // `steps`.
 #define TRACE_ALIGNMENTS(name, WIDTH)                                                                          \
     KERNEL void name(WarpItems items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
-                     Extensions extensions, const Window* windows OF(any), const i64* traced OF(any),        \
+                     Extensions extensions, const Window* windows OF(any), const i64* traced OF(any),          \
                      u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) { \
         FOR_EACH(item, items) {                                                                                \
             const i64* entries = traced + first + item * TRACED;                                               \

@@ -7,9 +7,9 @@
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 KEPT_FRAGMENTS = 4;     // that get windows; as many are left for mates with gaps, beside their partners
+const i32 KEPT_FRAGMENTS = 4;    // that get windows; as many are left for mates with gaps, beside their partners
 const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellites have one at nearly every place
-const i32 END_BITS = 36;          // of a place in a key
+const i32 END_BITS = 36;         // of a place in a key
 
 // An item is a pair: 1 for both mates where fragments that no windows show may matter beside the cheapest_choice choice. One of
 // them alone may cost much: there may be hundreds.
@@ -160,7 +160,7 @@ struct Fragments {
         i32 penalty = inserts.penalty(distance);
         if (penalty == IMPROPER || contig(first, one) != contig(second, other)) return;
         u64 tie = splitmix64(tie_break(queries.hashes[first.slot], first.diagonal(one)) +
-                      tie_break(queries.hashes[second.slot], second.diagonal(other)));
+                             tie_break(queries.hashes[second.slot], second.diagonal(other)));
         i32 loss = joint_loss(one_loss, other_loss, distance, first.length, second.length);
         best.add(Fragment{loss + penalty, tie, one, other});
     }
@@ -191,12 +191,12 @@ struct Fragments {
             FragmentEnd at = best.kept[i].*end;
             i64 home = contig(mate, at);
             DiagonalRange stretch = {reference,
-                               queries,
-                               mate.slot,
-                               reference.contig_starts[home],
-                               reference.contig_starts[home + 1] - 1,
-                               at.reversed != mate.flipped,
-                               mate.length};
+                                     queries,
+                                     mate.slot,
+                                     reference.contig_starts[home],
+                                     reference.contig_starts[home + 1] - 1,
+                                     at.reversed != mate.flipped,
+                                     mate.length};
             Diagonal found;
             if (!stretch.verify(mate.diagonal(at), found, scoring)) continue;
             i32 same = 0;

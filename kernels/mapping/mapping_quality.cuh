@@ -10,10 +10,11 @@
 
 const i32 NO_QUALITY = 25;  // phred of a base without a quality
 const i32 NEGLIGIBLE = 60;  // phred from which on a rival adds nothing
-const i32 GENE_CONVERSION_PHRED = 45;    // phred at which copies that exchanged a stretch outweigh what distinguishes them
-const i32 RELIABLE = 20;    // phred of a base whose difference is rather the sample's than the sequencer's
-const i32 COPIES_PER_MISSED = 64;    // for so many copies that were found one was not
-const i32 PHRED_ONE_OF_THREE = 5;        // phred of one of the three other bases
+const i32 GENE_CONVERSION_PHRED =
+    45;                            // phred at which copies that exchanged a stretch outweigh what distinguishes them
+const i32 RELIABLE = 20;           // phred of a base whose difference is rather the sample's than the sequencer's
+const i32 COPIES_PER_MISSED = 64;  // for so many copies that were found one was not
+const i32 PHRED_ONE_OF_THREE = 5;  // phred of one of the three other bases
 
 // 10^(-phred / 10) in units of 2^-24, phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
@@ -99,8 +100,8 @@ HOST_DEVICE i32 points_to_phred(i32 points, i32 variant, const Scoring& scoring)
 
 // The penalty of a window without gaps. Differences outside its segment count no more than clipping them costs in points.
 // There what is ambiguous counts as one, so that a run of N shows nothing in favour of a place.
-HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& laid, const Window& window, const Qualities& qualities, i32 variant,
-                                 const Scoring& scoring) {
+HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& laid, const Window& window, const Qualities& qualities,
+                                 i32 variant, const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
     for (i32 i = laid.begin; i < laid.end; i += 32) {
         u64 unclear, marks = laid.differing(i, unclear);

@@ -26,8 +26,8 @@ struct Mate {
     // Whether it may be an alignment, beside its partner at least: what is none says nothing of the partner's place. Which
     // ends one with gaps reaches for their bonuses is not known yet.
     HOST_DEVICE bool can_pair(i32 i, const Scoring& scoring) const {
-        i32 score =
-            windows[i].gapped() ? windows[i].score : score_without_bonuses(windows[i], length, reversed(windows[i]), scoring);
+        i32 score = windows[i].gapped() ? windows[i].score
+                                        : score_without_bonuses(windows[i], length, reversed(windows[i]), scoring);
         return score >= scoring.joint_score;
     }
 };
@@ -76,7 +76,8 @@ struct Pair {
         const Window &a = first.windows[i], &b = second.windows[j];
         Distance distance = distance_of(first.end(a), second.end(b));
         i32 penalty = inserts.penalty(distance);
-        if (penalty == IMPROPER || reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
+        if (penalty == IMPROPER ||
+            reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
             return Cost{IMPROPER, IMPROPER};
         i32 loss = joint_loss(first.deficits[i], second.deficits[j], distance, first.length, second.length);
         return Cost{loss + penalty, loss};
@@ -107,7 +108,7 @@ HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, cons
             Cost cost = pair.cost(i, j);
             if (cost.total == IMPROPER || cost.total > best.cost.total) continue;
             u64 tie = splitmix64(tie_break(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
-                          tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
+                                 tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
             if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = PairChoice{cost, tie, i, j};
         }
     }

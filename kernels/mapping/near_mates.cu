@@ -25,9 +25,9 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
 }
 
 // An item is a read, selected[item]; found: its diagonals where its mate's window expects it, each tried.
-KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
-                        WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
-                        DiagonalTable found) {
+KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
+                              Scoring scoring, WindowTable windows, PlacementTable placements,
+                              const i32* selected OF(selected), DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
@@ -65,17 +65,19 @@ struct Placed {
     }
 };
 
-HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts, const Queries& queries,
-                          const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
+HOST_DEVICE Placed placed(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts,
+                          const Queries& queries, const Reference& reference, const Scoring& scoring,
+                          i32 bases_per_difference) {
     return Placed{
         mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
         alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_difference)};
 }
 
 // An item is a read, selected[item], that has been placed beside its mate; settled: 1 where it need not be searched.
-KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference, InsertSizeTable inserts,
-                           Scoring scoring, PartitionSeedTable table, const i32* selected OF(items), WindowTable windows,
-                           PlacementTable placements, u8* settled OF(items), i32 bases_per_difference) {
+KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference,
+                               InsertSizeTable inserts, Scoring scoring, PartitionSeedTable table,
+                               const i32* selected OF(items), WindowTable windows, PlacementTable placements,
+                               u8* settled OF(items), i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);

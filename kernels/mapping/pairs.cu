@@ -7,7 +7,7 @@
 #include "mapping/mates.cuh"
 
 const i32 MIN_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
-const i32 MIN_INSERT_MAPQ = 20;                // MAPQ from which on a pair shows an insert size
+const i32 MIN_INSERT_MAPQ = 20;   // MAPQ from which on a pair shows an insert size
 
 // An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
 // else the direction is a NoDirection.

@@ -46,7 +46,7 @@ struct InsertSizeTable {
     const i64* lows OF(DIRECTIONS);     // above high where the library has no such pairs
     const i64* highs OF(DIRECTIONS);    // inclusive
     const i64* offsets OF(DIRECTIONS);  // where a direction's penalties begin
-    const u8* penalties OF(any);       // phred by which a size low, low + 1, ... is less likely than the likeliest one
+    const u8* penalties OF(any);        // phred by which a size low, low + 1, ... is less likely than the likeliest one
 
     // IMPROPER where no direction of the library has such a pair.
     HOST_DEVICE i32 penalty(Distance distance) const {

@@ -15,7 +15,7 @@ HOST_DEVICE QuerySuffix<PackedWords> query_of(const Queries& queries, i64 item, 
     Partition pieces = partition_of(queries, which.slot, min_bases);
     if (which.piece >= pieces.count) return QuerySuffix<PackedWords>{};
     return QuerySuffix{queries.bases(which.slot, which.orientation), pieces.begin(which.piece, which.orientation),
-                  pieces.bases};
+                       pieces.bases};
 }
 
 // Whether none of its bases is ambiguous.
@@ -56,8 +56,8 @@ struct SeedSearch {
 };
 
 // An item is a look-up. Those of a bunch go on step by step together: what each loads next is asked for ahead.
-KERNEL void find_partition_seeds(Items items, Queries queries, Reference reference, SuffixArray index, PartitionSeedTable table,
-                        i64 reads) {
+KERNEL void find_partition_seeds(Items items, Queries queries, Reference reference, SuffixArray index,
+                                 PartitionSeedTable table, i64 reads) {
     FOR_EACH_BUNCH(first, size, items) {
         SeedSearch searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
@@ -106,11 +106,13 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
 }
 
 // Whether a read belongs to its anchor's place beyond doubt; `window` becomes that.
-HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, const ReadTexts& texts, const Queries& queries,
-                            const Reference& reference, const Scoring& scoring, i32 bases_per_difference, Window& window) {
+HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, const ReadTexts& texts,
+                            const Queries& queries, const Reference& reference, const Scoring& scoring,
+                            i32 bases_per_difference, Window& window) {
     i64 slot = found.slot;
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
-    UngappedAlignment laid = place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
+    UngappedAlignment laid =
+        place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
     Segment segment = extend_segment(laid, anchor.begin, anchor.end, length, scoring);
     window = builder_of(diagonal_of(reference, laid, segment, anchor.orientation, 0), length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
@@ -125,8 +127,8 @@ HOST_DEVICE bool is_settled(const SeedHits& found, const SeedAnchor& anchor, con
 // later whether they are all that matter. One of which all places lose more than a search by few seeds may leave is searched
 // by many at once.
 KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
-                         PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* verdicts OF(items),
-                         i32 divergent_deficit, i32 bases_per_difference) {
+                          PartitionSeedTable table, WindowTable windows, PlacementTable placements,
+                          u8* verdicts OF(items), i32 divergent_deficit, i32 bases_per_difference) {
     FOR_EACH(slot, items) {
         SeedHits found = {table, slot, partition_of(queries, slot, table.min_bases)};
         SeedAnchor anchor = found.anchor();
@@ -153,8 +155,9 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
 }
 
 // An item is a read, selected[item]: the diagonals that the occurrences of its pieces name.
-KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                           PartitionSeedTable table, const i32* selected OF(selected), DiagonalTable found) {
+KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
+                                Scoring scoring, PartitionSeedTable table, const i32* selected OF(selected),
+                                DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 length = queries.lengths[slot];
@@ -170,8 +173,10 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                     bool real = number < count;
                     if (real) {
                         i64 at = own.place(orientation, piece);
-                        SeedAnchor one = own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
-                        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation, one.diagonal, one.begin);
+                        SeedAnchor one =
+                            own.named(count == 1 ? at : (i64)index.suffixes[at + number], orientation, piece);
+                        UngappedAlignment laid =
+                            place_ungapped(reference, queries, slot, orientation, one.diagonal, one.begin);
                         Segment segment = extend_segment(laid, one.begin, one.end, length, scoring);
                         fresh = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
                     }

@@ -8,7 +8,7 @@ const i32 MAX_PARTITION_SEEDS = 8;
 const i32 LOOKUPS_PER_READ = 2 * MAX_PARTITION_SEEDS;  // of a read: on both strands
 const i32 MIN_PARTITION_SEEDS = 3;
 const i32 MAX_OCCURRENCES = 16;  // of a piece whose places are looked at
-const i32 TILE = 32;         // reads whose pieces lie together, by piece
+const i32 TILE = 32;             // reads whose pieces lie together, by piece
 
 // `count` of so many bases each, all but few of the read's.
 struct Partition {
@@ -37,13 +37,14 @@ struct LookUp {
 // What was looked up. The look-ups of TILE reads lie together, one piece of all behind the other.
 struct PartitionSeedTable {
     suffix_t* places
-        OF(lookups);  // where it occurs if once; if more often, the rank of the first suffix that begins with it
+        OF(lookups);         // where it occurs if once; if more often, the rank of the first suffix that begins with it
     u8* counts OF(lookups);  // how often; more than MAX_OCCURRENCES are not counted
     i32 min_bases;
 
     HOST_DEVICE static LookUp look_up(i64 item) {
         i32 row = (i32)(item / TILE % LOOKUPS_PER_READ);
-        return LookUp{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS, row % MAX_PARTITION_SEEDS};
+        return LookUp{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS,
+                      row % MAX_PARTITION_SEEDS};
     }
     HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 piece) {
         return (slot / TILE * LOOKUPS_PER_READ + orientation * MAX_PARTITION_SEEDS + piece) * TILE + slot % TILE;
@@ -67,13 +68,14 @@ struct AlignmentCost {
 };
 
 HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
-                               const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
+                                         const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
     if (window.gapped()) {
         i32 variant = variant_phred_of_loss(length, lost, bases_per_difference, scoring);
         return AlignmentCost{variant, points_to_phred(lost, variant, scoring), lost};
     }
-    UngappedAlignment laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    UngappedAlignment laid =
+        place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
     i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_difference);
     return AlignmentCost{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
@@ -99,7 +101,8 @@ struct AlternativeBound {
         i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
         for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
         points += lost;
-        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant), 1), points_to_phred(lost, variant, scoring));
+        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant), 1),
+                         points_to_phred(lost, variant, scoring));
     }
     // By how much it is less likely, at least, than a place of such an expense.
     HOST_DEVICE i32 beyond(const AlignmentCost& expense) const {
@@ -141,7 +144,7 @@ struct SeedHits {
     }
     // What all places off a window's diagonal lose at least; a difference of the sample is of so many phred.
     HOST_DEVICE AlternativeBound elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
-                                     const Scoring& scoring, i32 variant) const {
+                                           const Scoring& scoring, i32 variant) const {
         SeedAnchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
         AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
         for (i32 piece = 0; piece < pieces.count; ++piece)
@@ -152,7 +155,7 @@ struct SeedHits {
     HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MAX_OCCURRENCES; }
     // What all places lose at least that no such piece names.
     HOST_DEVICE AlternativeBound unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
-                                    i32 variant) const {
+                                          i32 variant) const {
         AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
         for (i32 piece = 0; piece < pieces.count; ++piece)
             if (is_listed(piece)) others.add(piece);

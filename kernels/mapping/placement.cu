@@ -2,7 +2,7 @@
 #include "mapping/placement.cuh"
 
 const i32 REPETITIVE_SHARE = 5;  // an unexamined place that shares less than this part of the read is no loss
-const i32 NEAR = 25;        // points below the best within which a rival counts
+const i32 NEAR = 25;             // points below the best within which a rival counts
 const i32 NO_PENALTY = -1;
 
 // Phred by which window a explains the read better than b does. Where one of them has gaps, points decide.
@@ -132,7 +132,8 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.seconds[slot] = second;
         placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), mapq_cap(read.top + rest, perfect));
-        bool is_crowded = unexamined * REPETITIVE_SHARE >= length, is_shaded = is_crowded && (read.both || read.alternate);
+        bool is_crowded = unexamined * REPETITIVE_SHARE >= length,
+             is_shaded = is_crowded && (read.both || read.alternate);
         placements.unsettled[slot] = (is_crowded ? REPETITIVE : 0) | (is_shaded ? ALT_HIDDEN : 0) |
                                      (lost > divergent_deficit || read.alternate ? DIVERGENT : 0);
         Span part = larger_rest(span_of(own[best], length), length);

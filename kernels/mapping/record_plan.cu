@@ -33,7 +33,8 @@ struct Selection {
     HOST_DEVICE Entry supplementary(i32 rank, const Scoring& scoring) const {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), second = 0;
-        i32 variant = variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_difference, scoring);
+        i32 variant =
+            variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_difference, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || windows[i].alternate > window.alternate || !is_rival(windows[i], window, length)) continue;

@@ -32,9 +32,9 @@ struct RecordPlan {
                          i64 owner, i32 mapq, i32 second, i32 least, const Scoring& scoring) const {
         i32 length = queries.lengths[slot];
         // A segment that scores enough by bonuses alone may hold an alignment that does without.
-        bool traced =
-            window && (window->gapped() ||
-                       score_without_bonuses(*window, length, queries.reversed(slot, window->orientation), scoring) < least);
+        bool traced = window && (window->gapped() ||
+                                 score_without_bonuses(*window, length, queries.reversed(slot, window->orientation),
+                                                       scoring) < least);
         slots[entry] = (i32)slot;
         windows[entry] = window ? row : -1;
         roles[entry] = (u8)role;

@@ -2,14 +2,15 @@
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 MAX_ANCHORS = 8;  // windows of a mate around which its partner is looked for
-const i32 DOUBT_PHRED = 30;        // phred within which another choice makes the best one doubtful
-const i32 MIN_GAIN = 10;        // phred that the mates' places have to gain for another choice to be looked for
+const i32 MAX_ANCHORS = 8;   // windows of a mate around which its partner is looked for
+const i32 DOUBT_PHRED = 30;  // phred within which another choice makes the best one doubtful
+const i32 MIN_GAIN = 10;     // phred that the mates' places have to gain for another choice to be looked for
 
 // Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
 // where the mate has more places than windows, one that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
-    return partner.deficits[i] + MIN_GAIN < loss || (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
+    return partner.deficits[i] + MIN_GAIN < loss ||
+           (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
 }
 
 // An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
@@ -31,10 +32,10 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
 
 // An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
 // window_counts: the windows that it has without these.
-KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
-                         WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
-                         const i32* choice_deficits OF(reads / 2), DiagonalTable found,
-                         i32* window_counts OF(selected)) {
+KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
+                         Scoring scoring, WindowTable windows, PlacementTable placements,
+                         const i32* selected OF(selected), const i32* choice_deficits OF(reads / 2),
+                         DiagonalTable found, i32* window_counts OF(selected)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;

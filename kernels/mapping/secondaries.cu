@@ -149,7 +149,9 @@ struct WindowList {
     i64 kept_rows, found_count;
 
     HOST_DEVICE i64 slot(i64 row) const { return row < kept_rows ? row / MAX_WINDOWS : found_slots[row - kept_rows]; }
-    HOST_DEVICE bool exists(i64 row) const { return row >= kept_rows || row % MAX_WINDOWS < kept_counts[row / MAX_WINDOWS]; }
+    HOST_DEVICE bool exists(i64 row) const {
+        return row >= kept_rows || row % MAX_WINDOWS < kept_counts[row / MAX_WINDOWS];
+    }
     // Whether a window that scores as much as a kept one was found beside it.
     HOST_DEVICE bool is_found(const Window& kept, i64 slot) const {
         i64 low = 0, high = found_count;

@@ -18,7 +18,7 @@ KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(sel
 // A seed: the bases of an oriented read from a position on.
 struct Seed {
     QuerySuffix<PackedWords> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
-    i64 low;              // the first rank that its first bases may have
+    i64 low;                         // the first rank that its first bases may have
 };
 
 // An item is a seed: of the read that seeds.offsets tells, those of orientation 0 first, at position index * seeds.stride.
@@ -35,7 +35,8 @@ KERNEL void find_seeds(Items items, Queries queries, Reference reference, Suffix
             i64 count = (seeds.offsets[read + 1] - seeds.offsets[read]) / 2;
             i32 orientation = number >= count;
             i64 position = (number - orientation * count) * seeds.stride;
-            QuerySuffix<PackedWords> query = {queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
+            QuerySuffix<PackedWords> query = {queries.bases(slot, orientation), position,
+                                              queries.lengths[slot] - (i32)position};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(queries.mask(slot, orientation), position, query.length);
             PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);

@@ -35,18 +35,18 @@ struct UngappedAlignment {
 };
 
 // `anchor` is a query position that lies inside the contig.
-HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot, i32 orientation, i64 diagonal,
-                     i32 anchor) {
+HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot,
+                                             i32 orientation, i64 diagonal, i32 anchor) {
     i32 length = queries.lengths[slot];
     UngappedAlignment laid = {queries.bases(slot, orientation),
-                 queries.mask(slot, orientation),
-                 reference.packed(),
-                 &reference,
-                 diagonal,
-                 0,
-                 length,
-                 (queries.flags[slot] & READ_AMBIGUOUS) != 0,
-                 queries.reversed(slot, orientation)};
+                              queries.mask(slot, orientation),
+                              reference.packed(),
+                              &reference,
+                              diagonal,
+                              0,
+                              length,
+                              (queries.flags[slot] & READ_AMBIGUOUS) != 0,
+                              queries.reversed(slot, orientation)};
     if (diagonal < 0 || !reference.has_no_barrier(diagonal, diagonal + length)) {
         i64 contig = reference.contig_of(diagonal + anchor);
         laid.begin = (i32)maximum((i64)0, reference.contig_starts[contig] - diagonal);
@@ -106,7 +106,8 @@ HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& laid, i32 from, cons
 }
 
 // The segment that scores best among those around the equal bases [begin, end).
-HOST_DEVICE Segment extend_segment(const UngappedAlignment& laid, i32 begin, i32 end, i32 length, const Scoring& scoring) {
+HOST_DEVICE Segment extend_segment(const UngappedAlignment& laid, i32 begin, i32 end, i32 length,
+                                   const Scoring& scoring) {
     SegmentEnd left = extend_left(laid, begin, scoring), right = extend_right(laid, end, length, scoring);
     return Segment{left.score + (end - begin) * scoring.match + right.score, left.place, right.place};
 }

@@ -64,7 +64,7 @@ HOST_DEVICE i32 crowded(const Diagonal* kept, i32 count) {
 
 // An item is a read, selected[item]: its windows, the most promising first.
 KERNEL void replace_windows(Items items, Queries queries, Reference reference, Scoring scoring,
-                           const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
+                            const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         windows.counts[slot] = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, windows.of(slot),
@@ -93,12 +93,13 @@ HOST_DEVICE bool take(Window& own, const Window& fresh, i32 length, const Refere
 // An item is a read, selected[item], whose windows keep their ranks: those that its diagonals make are put behind them
 // where none of them takes them, as far as there is room for `most` in all.
 KERNEL void add_windows(Items items, Queries queries, Reference reference, Scoring scoring,
-                          const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 most) {
+                        const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 most) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         Window fresh[MAX_DIAGONALS], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
-        i32 more = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, fresh, MAX_DIAGONALS, length, scoring);
+        i32 more = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, fresh, MAX_DIAGONALS, length,
+                        scoring);
         WindowQuota room = {most - *count, 0, 0};
         for (i32 i = 0; i < more; ++i) room.others += !fresh[i].alternate;
         for (i32 i = 0; i < more; ++i) {

@@ -100,24 +100,24 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
 }
 
 // An item is a group of the blocks from first_block on. Who includes this says what Scheme is.
-#define SCORE_PAIRS(name, Lane)                                                                                        \
+#define SCORE_PAIRS(name, Lane)                                                                                       \
     KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(any), AlignmentEnds ends, \
-                     i64 first_block, i32 mode) {                                                                      \
-        FOR_EACH(item, items) {                                                                                        \
-            i64 number = first_block * WARP_WIDTH + item;                                                              \
-            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                                     \
-            score_pairs(pairs, scheme, blocks, memory, ends, number, (Mode)mode);                                      \
-        }                                                                                                              \
+                     i64 first_block, i32 mode) {                                                                     \
+        FOR_EACH(item, items) {                                                                                       \
+            i64 number = first_block * WARP_WIDTH + item;                                                             \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                                    \
+            score_pairs(pairs, scheme, blocks, memory, ends, number, (Mode)mode);                                     \
+        }                                                                                                             \
     }
 
 // As SCORE_PAIRS, whose ends are known.
-#define TRACE_PAIRS(name, Lane)                                                                                \
-    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,               \
+#define TRACE_PAIRS(name, Lane)                                                                               \
+    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,              \
                      const i32* shifts OF(pairs), u8* scratch OF(any), AlignmentPaths paths, i64 first_block, \
-                     i32 mode) {                                                                               \
-        FOR_EACH(item, items) {                                                                                \
-            i64 number = first_block * WARP_WIDTH + item;                                                      \
-            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                             \
-            trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);               \
-        }                                                                                                      \
+                     i32 mode) {                                                                              \
+        FOR_EACH(item, items) {                                                                               \
+            i64 number = first_block * WARP_WIDTH + item;                                                     \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                            \
+            trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);              \
+        }                                                                                                     \
     }

@@ -76,11 +76,11 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
 }
 
 // An item is the one way back. operations: from its end on.
-#define WALK(name, Lane)                                                                                      \
-    KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                 \
+#define WALK(name, Lane)                                                                                     \
+    KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                \
                      const u16* cells OF(any), Position* position OF(1), u32* operations OF(rows + columns), \
-                     i32 columns, i32 letters) {                                                              \
-        FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);       \
+                     i32 columns, i32 letters) {                                                             \
+        FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);      \
     }
 
 WALK(walk_16_bits, Narrow)

@@ -22,8 +22,8 @@ template <class Sweeping> struct Candidate {
 // What follows happens so seldom that its code had better not stand beside what happens always.
 
 template <class Sweeping> NOINLINE void remember(Candidate<Sweeping>* candidate, i32 score, i32 begin, i32 base,
-                                               const typename Sweeping::State* state,
-                                               const typename Sweeping::Chunk* chunk) {
+                                                 const typename Sweeping::State* state,
+                                                 const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->begin = begin, candidate->base = base, candidate->state = *state;
     for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) candidate->above[i] = chunk->above[i * WARP_WIDTH + warp_lane()];
     for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
@@ -41,7 +41,7 @@ template <class Sweeping> NOINLINE void restore(const Candidate<Sweeping>* candi
 // which the chunk began.
 template <class Sweeping, class Scheme>
 NOINLINE Found find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 begin, i32 goal,
-                        const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
+                          const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, Found best) {
     Sweeping wavefront(region, scheme, strip);
     wavefront.base = base, wavefront.goal = goal, wavefront.best = best, wavefront.chunk = chunk,
     wavefront.state = *state;
@@ -116,7 +116,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const M
 // An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
 // with a score of 0 if no other wavefront's is worse. ROWS: of a lane. Who includes this says what Scheme is.
 #define SWEEP(name, Lane, ROWS, LOCALLY, TRACES)                                                                 \
-    KERNEL void MIN_BLOCKS(1) name(OrderedWarpItems items, Region region, Scheme scheme, Meeting meeting,          \
-                                 Found* found OF(items), u64* skipped OF(items)) {                               \
+    KERNEL void MIN_BLOCKS(1) name(OrderedWarpItems items, Region region, Scheme scheme, Meeting meeting,        \
+                                   Found* found OF(items), u64* skipped OF(items)) {                             \
         FOR_EACH(item, items) sweep_strip<Lane, ROWS, LOCALLY, TRACES>(region, scheme, meeting, found, skipped); \
     }

@@ -87,7 +87,8 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
     }
     // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
     u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
-    if (known) block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
+    if (known)
+        block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
     if (record.has_qualities())
         block_atomic_add(counted + MEAN_QUALITY + minimum((2 * sum + letters) / (2 * letters), QUALITIES - 1), 1);
     for (i64 a = 0; a < ADAPTERS; ++a)

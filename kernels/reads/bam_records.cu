@@ -302,9 +302,8 @@ KERNEL void examine_records(Items items, const u8* bytes OF(any), const i64* sta
 }
 
 // An item is a primary record, selected[item]; text_ends: the inclusive prefix sum of their lengths.
-KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any),
-                        const i64* selected OF(items), const i64* text_ends OF(items), KeptTags kept, u8* text OF(any),
-                        Place* places OF(items)) {
+KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any), const i64* selected OF(items),
+                        const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), Place* places OF(items)) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
         i64 start = item ? text_ends[item - 1] : 0;
