@@ -82,7 +82,7 @@ def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
         ),
         (
             "Items items, const u8* a OF(rows), const u8* b OF(items)",
-            "broken: only one array has the extent rows, which checks nothing: say some",
+            "broken: only one array has the extent rows, which checks nothing: say any",
         ),
         (
             "Items items, Limits limits, const u8* a OF(high), i64 high",

@@ -90,7 +90,7 @@ def test_an_array_of_an_undeclared_size_is_given() -> None:
     class Texts(Table, struct="common/text.cuh:ReadTexts"):
         pass
 
-    with pytest.raises(TypeError, match=r"u8\* bytes OF\(some\): expected the array or its number of elements"):
+    with pytest.raises(TypeError, match=r"u8\* bytes OF\(any\): expected the array or its number of elements"):
         Texts.allocate(CPU, reads=2)
     assert Texts.allocate(CPU, reads=2, bytes=9).bytes.shape == (9,)
 

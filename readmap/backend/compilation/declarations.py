@@ -13,7 +13,7 @@ OF says how many elements an array has, by integers, + - * / << >> and parenthes
     an integer      of the same structure, of the kernel, or of one of its groups
     items           over which the kernel is launched
     a dimension     any other name: all arrays that have it agree on it, and one of them at least has it alone
-    some            what only the data decide: it is not checked
+    any             not checked: the number of elements depends on the data
 
 A structure may derive from another one, and `using A = B;` gives one a second name. Methods, static members and
 templates are left out. A constant is `const TYPE NAME = VALUE;` or an enumerator, at a line's start.

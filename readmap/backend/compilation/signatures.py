@@ -29,8 +29,8 @@ Types = tuple[tuple[str, str], ...]
 #: Bytes that an argument takes in the memory of a launch.
 NUMBER_BYTES = 8
 
-#: An extent that is not checked.
-SOME = "some"
+#: The extent of an array whose number of elements is not checked.
+UNCHECKED = "any"
 
 #: Prefix of the attributes in which objects cache what they were packed to.
 PACKED = "packed to "
@@ -185,7 +185,9 @@ class Signature:
             if name not in self._extents.alone:
                 raise ValueError(f"{kernel}: no array has the extent {name} alone, by which others go")
             if arrays == 1:
-                raise ValueError(f"{kernel}: only one array has the extent {name}, which checks nothing: say {SOME}")
+                raise ValueError(
+                    f"{kernel}: only one array has the extent {name}, which checks nothing: say {UNCHECKED}"
+                )
 
     def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Bound]]:
         """The generic types that the arguments decide, and the arguments in order: arrays by address, groups packed.
@@ -278,7 +280,7 @@ def _parameter(member: Member, declared: Declarations) -> Parameter:
 def _array(member: Member, extent: str, declared: Declarations) -> Array:
     dtype, words = (None, 1) if member.type in GENERIC else declared.words(member.type)
     expected = _NAME.sub(lambda name: str(declared.constants.get(name[0], name[0])), as_python(extent))
-    return Array(member.name, member.type, dtype, words, extent, "" if extent == SOME else expected)
+    return Array(member.name, member.type, dtype, words, extent, "" if extent == UNCHECKED else expected)
 
 
 _made, _making = functools.cache(Structure), threading.Lock()
