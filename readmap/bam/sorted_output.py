@@ -25,9 +25,9 @@ from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.marking import Marker, Marking, unmarked
 from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.sorted_runs import Keys, Piece, Places, Runs, nothing
+from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
-from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.samtools_output import INDEX_ENDINGS
 
 

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.bam.marking import MOST_FRAGMENTS
+from readmap.bam.marking import MAX_FRAGMENTS
 from readmap.bam.tags import hash_text
 from readmap.errors import UsageError
 from readmap.formats.sam_header import Group
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads")
-_LAY_ROWS, _LAY_BARCODES = (Kernel("duplicates/fragments", f"lay_{what}") for what in ("fragments", "barcodes"))
+_COPY_ROWS, _COPY_BARCODES = (Kernel("duplicates/fragments", f"copy_{what}") for what in ("fragments", "barcodes"))
 
 _HEADER = "duplicates/fragment.cuh"
 FRAGMENT = row_dtype(_HEADER, "Fragment")
 FRAGMENT_WORDS = FRAGMENT.itemsize // 8
 PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
-_LOST, _NOWHERE = constant(_HEADER, "LOST_MATES"), constant(_HEADER, "NOWHERE")
+_MISSING, _UNMAPPED_KEY = constant(_HEADER, "MISSING_MATES"), constant(_HEADER, "UNMAPPED_KEY")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
 #: What a library is called that a read group does not name, or of reads without one.
@@ -149,7 +149,7 @@ class FragmentTable:
         Raises ValueError where they are not those of such a table.
         """
         high = rows[:, 0].view(np.uint64)
-        of_others = (high >> np.uint64(PLACE_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_NOWHERE))
+        of_others = (high >> np.uint64(PLACE_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_UNMAPPED_KEY))
         if counters.shape != self.counters.shape or of_others.any():
             raise ValueError("fragments of other libraries")
         first = self._count(len(rows))
@@ -162,8 +162,8 @@ class FragmentTable:
     def _count(self, more: int) -> int:
         """Count so many; the number of the first one. Raises UsageError where they cannot be numbered."""
         first, self.count = self.count, self.count + more
-        if self.count > MOST_FRAGMENTS:
-            raise UsageError(f"--markdup: more than {MOST_FRAGMENTS:,} fragments")
+        if self.count > MAX_FRAGMENTS:
+            raise UsageError(f"--markdup: more than {MAX_FRAGMENTS:,} fragments")
         return first
 
     def take(self, backend: Backend) -> tuple[Array, Array]:
@@ -172,8 +172,8 @@ class FragmentTable:
         rows = backend.empty((self.count, FRAGMENT_WORDS), np.int64)
         barcodes = backend.empty(self.count if self.has_barcodes else 0, np.uint64)
         for kernel, name, whole, parts in (
-            (_LAY_ROWS, "rows", rows, self._rows),
-            (_LAY_BARCODES, "barcodes", barcodes, self._barcodes),
+            (_COPY_ROWS, "rows", rows, self._rows),
+            (_COPY_BARCODES, "barcodes", barcodes, self._barcodes),
         ):
             at = 0
             while parts:  # each is let go where it has been copied, so that all are not there twice
@@ -189,7 +189,7 @@ class FragmentTable:
     @property
     def lost(self) -> int:
         """Fragments with one read whose mate is mapped too, but has not come."""
-        return int(self.counters[:, _LOST].sum())
+        return int(self.counters[:, _MISSING].sum())
 
     def reported_libraries(self) -> list[tuple[str, NDArray[np.int64]]]:
         """The libraries that metrics tell of, and their counters: those of the header, and others that have reads."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import ReadmapError
 from readmap.formats.array_files import ArrayFiles, Checksum
-from readmap.formats.atomic_files import temporary_folder, replace_folder, restore_folder
+from readmap.formats.atomic_files import replace_folder, restore_folder, temporary_folder
 from readmap.formats.file_errors import NPY_HEADER_ERRORS, file_name_context
 from readmap.version import __version__
 

@@ -27,22 +27,21 @@ from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.byte_source import ByteSource, open_bytes
 from readmap.formats.fasta import Contig
-from readmap.formats.gzip_reader import LEAST_THREADS
-from readmap.formats.sam_header import header_lines, parse_header_lines
+from readmap.formats.gzip_reader import MIN_THREADS
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
+from readmap.formats.sam_header import header_lines, parse_header_lines
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
 from readmap.mapping.context import Context
-from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.parsing import READ_ABSENT, Reads, parse_reads
-from readmap.reads.sequences import read_sequences_guessing_alphabet, read_sequences
+from readmap.reads.sequences import read_sequences, read_sequences_guessing_alphabet
 from readmap.run import stream
 from readmap.run.read_mapper import ReadMapper
 
@@ -139,7 +138,7 @@ def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
     if draw.randrange(THREADED):
         return paths
     members.PART_BYTES = draw.choice((100, 1000))
-    return [open_bytes(path, LEAST_THREADS, HOST_INFLATERS) for path in paths]
+    return [open_bytes(path, MIN_THREADS, HOST_INFLATERS) for path in paths]
 
 
 def _judge_reads(layout: PairLayout) -> Callable[[Library, Case, list[str], Random], str]:

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from readmap.formats import atomic_files
-from readmap.formats.atomic_files import UNFINISHED, create_temporary_file, temporary_folder, replace_folder, restore_folder, restore_folders
+from readmap.formats.atomic_files import (
+    UNFINISHED,
+    create_temporary_file,
+    replace_folder,
+    restore_folder,
+    restore_folders,
+    temporary_folder,
+)
 from readmap.formats.output import open_output
 
 
