@@ -15,11 +15,11 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
     FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
         bool absent = (queries.flags[slots[0]] | queries.flags[slots[1]]) & READ_ABSENT;
-        bool differ = !placements.left[slots[0]] != !placements.left[slots[1]];
+        bool differ = !placements.unresolved_before_search[slots[0]] != !placements.unresolved_before_search[slots[1]];
         for (i64 slot : slots) {
-            u8 left = placements.left[slot];
+            u8 left = placements.unresolved_before_search[slot];
             roles[slot] = absent || !differ ? NO_ROLE : left ? TARGET : ANCHOR;
-            placements.unsettled[slot] = roles[slot] == TARGET || !searched ? left : 0;
+            placements.unresolved[slot] = roles[slot] == TARGET || !searched ? left : 0;
         }
     }
 }
@@ -82,7 +82,7 @@ KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Re
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate &own = record & 1 ? pair.second : pair.first, &guide = record & 1 ? pair.first : pair.second;
-        placements.unsettled[slot] = placements.left[slot], placements.unsettled[guide.slot] = settled[item] = 0;
+        placements.unresolved[slot] = placements.unresolved_before_search[slot], placements.unresolved[guide.slot] = settled[item] = 0;
         if (own.chosen < 0 || own.dropped_deficit < NEGLIGIBLE) continue;
         const Window& window = own.windows[own.chosen];
         if (!is_alignment(window, own.length, own.reversed(window), scoring)) continue;
@@ -95,6 +95,6 @@ KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Re
         if (alone + apart - cost.total < NEGLIGIBLE) continue;
         // On an ALT contig a read may have a better place than that, which is reported too.
         if (apart < 0 && reference.has_alternates()) continue;
-        placements.unsettled[slot] = 0, settled[item] = 1;
+        placements.unresolved[slot] = 0, settled[item] = 1;
     }
 }

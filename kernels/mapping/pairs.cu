@@ -52,7 +52,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
         const Mate mates[2] = {pair.first, pair.second};
         if (pair.first.chosen < 0 || pair.second.chosen < 0) continue;
         PairChoice best = cheapest_choice(pair, queries.hashes, scoring);
-        placements.joint[pair.first.slot] = placements.joint[pair.second.slot] = best.i >= 0;
+        placements.properly_paired[pair.first.slot] = placements.properly_paired[pair.second.slot] = best.i >= 0;
         if (best.i < 0) {
             best.i = pair.first.chosen, best.j = pair.second.chosen;
             if (!mates[0].can_pair(best.i, scoring) || !mates[1].can_pair(best.j, scoring)) continue;
@@ -65,7 +65,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
                 if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_deficit);
             i32 top = mate.windows[mate.chosen].score;
             unexamined_deficits[side] =
-                unexamined_deficit(windows.unexamined[mate.slot], top, placements.variants[mate.slot], scoring);
+                unexamined_deficit(windows.unexamined[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
         }
         i32 untested = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
@@ -93,9 +93,9 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);
             placements.chosen[mate.slot] = pair_mapq.chosen;
-            placements.seconds[mate.slot] = second;
+            placements.suboptimal_scores[mate.slot] = second;
             // A mate that stands alone is no surer than alone.
-            i32 most = placements.joint[mate.slot] ? 60 : placements.mapqs[mate.slot];
+            i32 most = placements.properly_paired[mate.slot] ? 60 : placements.mapqs[mate.slot];
             placements.mapqs[mate.slot] = (u8)minimum(pair_mapq.rivals.mapping_quality(), most);
         }
     }

@@ -141,7 +141,7 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
             verdicts[slot] = ONE_PLACE;
             windows.counts[slot] = 1;
             windows.of(slot)[0] = window;
-            placements.unsettled[slot] = 0;
+            placements.unresolved[slot] = 0;
             continue;
         }
         i32 several = has_gap, variant = phred_of_variant(0, queries.lengths[slot], bases_per_difference);
@@ -150,7 +150,7 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (several && others.beyond(AlignmentCost{variant, 0, 0}) >= NEGLIGIBLE) verdicts[slot] = FEW_PLACES;
         else if (found.absent() * min_seed_loss(found.pieces, scoring) > divergent_deficit)
-            placements.unsettled[slot] = DIVERGENT;
+            placements.unresolved[slot] = DIVERGENT;
     }
 }
 
@@ -206,6 +206,6 @@ KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring
         AlignmentCost expense = {variant, points_to_phred(lost, variant, scoring), lost};
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
         if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
-            placements.unsettled[slot] = lost > divergent_deficit ? DIVERGENT : UNSEARCHED;
+            placements.unresolved[slot] = lost > divergent_deficit ? DIVERGENT : UNSEARCHED;
     }
 }

@@ -109,10 +109,10 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         PlacementChooser read = {reference, queries, scoring, own, penalties, slot, count, length, qualities};
         read.find_top();
         i32 variant = read.variant(bases_per_difference), best = read.choose(variant), second = 0;
-        placements.variants[slot] = (u8)variant;
+        placements.variant_phreds[slot] = (u8)variant;
         placements.chosen[slot] = best;
-        placements.seconds[slot] = placements.mapqs[slot] = placements.joint[slot] = 0;
-        placements.unsettled[slot] = DIVERGENT;
+        placements.suboptimal_scores[slot] = placements.mapqs[slot] = placements.properly_paired[slot] = 0;
+        placements.unresolved[slot] = DIVERGENT;
         placements.uncovered_starts[slot] = 0, placements.uncovered_ends[slot] = length;
         if (best < 0) continue;
         Rivals rivals = {0};
@@ -130,15 +130,15 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         }
         i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
-        placements.seconds[slot] = second;
+        placements.suboptimal_scores[slot] = second;
         placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), mapq_cap(read.top + rest, perfect));
         bool is_crowded = unexamined * REPETITIVE_SHARE >= length,
              is_shaded = is_crowded && (read.both || read.alternate);
-        placements.unsettled[slot] = (is_crowded ? REPETITIVE : 0) | (is_shaded ? ALT_HIDDEN : 0) |
+        placements.unresolved[slot] = (is_crowded ? REPETITIVE : 0) | (is_shaded ? ALT_HIDDEN : 0) |
                                      (lost > divergent_deficit || read.alternate ? DIVERGENT : 0);
         Span part = larger_rest(span_of(own[best], length), length);
         if (minimum(part.length() * scoring.match, lost) < scoring.min_score) continue;
-        placements.unsettled[slot] |= SPLIT;
+        placements.unresolved[slot] |= SPLIT;
         placements.uncovered_starts[slot] = part.begin, placements.uncovered_ends[slot] = part.end;
     }
 }

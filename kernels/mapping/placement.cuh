@@ -12,13 +12,13 @@ const i32 NO_DEFICIT = 32767;  // more than any place that is still thought of
 // The choice of every read of a batch, by slot.
 struct PlacementTable {
     i32* chosen OF(reads);                 // the rank of the chosen window, -1 for none
-    i32* seconds OF(reads);                // the score of the best rival, 0 for none
+    i32* suboptimal_scores OF(reads);                // the score of the best rival, 0 for none
     u8* mapqs OF(reads);                   // phred of the probability that the read belongs elsewhere, 0 to 60
     i16* deficits OF(reads* MAX_WINDOWS);  // of each window: phred by which the chosen one explains the read better
-    u8* variants OF(reads);                // phred of a difference of the sample, as the read shows it
-    u8* unsettled OF(reads);               // why a search may find more: an Unresolved's bits
-    u8* left OF(reads);                    // the same before any search by seeds: 0 where look-ups settle the read
-    u8* joint OF(reads);                   // 1 where the place and that of the mate make a fragment
+    u8* variant_phreds OF(reads);                // phred of a difference of the sample, as the read shows it
+    u8* unresolved OF(reads);               // why a search may find more: an Unresolved's bits
+    u8* unresolved_before_search OF(reads);                    // the same before any search by seeds: 0 where look-ups settle the read
+    u8* properly_paired OF(reads);                   // 1 where the place and that of the mate make a fragment
     i32* uncovered_starts OF(reads);  // the part that the place leaves over of the read, in orientation 0, or all of it
     i32* uncovered_ends OF(reads);
 };

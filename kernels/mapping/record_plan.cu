@@ -197,7 +197,7 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     selection.length = queries.lengths[slot], selection.flipped = queries.flags[slot] & READ_FLIPPED;
     selection.hash = queries.hashes[slot];
     selection.bases_per_difference = bases_per_difference;
-    Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot], placements.seconds[slot]};
+    Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot], placements.suboptimal_scores[slot]};
     selection.select(primary, reporting, scoring);
     return selection;
 }
@@ -229,7 +229,7 @@ KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTa
             if (entry.role == NOT_REPORTED) continue;
             const Window* window = entry.rank < 0 ? nullptr : selection.windows + entry.rank;
             i64 owner = numbers[entry.owner];
-            bool joint = entry.role == PRIMARY_ALIGNMENT && placements.joint[slot];
+            bool joint = entry.role == PRIMARY_ALIGNMENT && placements.properly_paired[slot];
             plan.put(next++, queries, slot, window, slot * MAX_WINDOWS + entry.rank, entry.role, owner, entry.mapq,
                      entry.second, joint ? scoring.joint_score : scoring.min_score, scoring);
         }

@@ -61,6 +61,6 @@ KERNEL void mark_rescued(Items items, PlacementTable placements, const i32* sele
                          const i32* window_counts OF(items), u8* rescued OF(items)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
-        rescued[item] = placements.joint[slot] && placements.chosen[slot] >= window_counts[item];
+        rescued[item] = placements.properly_paired[slot] && placements.chosen[slot] >= window_counts[item];
     }
 }

@@ -24,8 +24,8 @@ MAX_WINDOWS = constant("mapping/windows.cuh", "MAX_WINDOWS")
 
 _COPY = Kernel("mapping/windows", "copy_windows")
 
-_NO_PLACEMENT = {"chosen": -1, "unsettled": UNSEARCHED, "left": UNSEARCHED} | dict.fromkeys(
-    ("seconds", "mapqs", "variants", "joint"), 0
+_NO_PLACEMENT = {"chosen": -1, "unresolved": UNSEARCHED, "unresolved_before_search": UNSEARCHED} | dict.fromkeys(
+    ("suboptimal_scores", "mapqs", "variant_phreds", "properly_paired"), 0
 )
 
 

@@ -196,7 +196,7 @@ class SearchPass:
     """How densely a read is searched.
 
     Attributes:
-        takes: the reads that are searched so, by why they are unsettled.
+        takes: the reads that are searched so, by why they are unresolved.
         stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
         min_stride: and never more densely than this.
         min_seed_bases: a common prefix shorter than this is no seed.
@@ -226,7 +226,7 @@ def dense_seed_bases(suffixes: int) -> int:
 
 @functools.cache
 def search_passes(suffixes: int, alternates: bool = False) -> tuple[SearchPass, ...]:
-    """The passes over the reads of a batch; each takes what those before left unsettled.
+    """The passes over the reads of a batch; each takes what those before left unresolved.
 
     alternates: whether the reference has ALT contigs. A gene may have hundreds of them, which are all looked at.
     Seeds are as short as chance allows: two or three bases more than one place in the reference needs.

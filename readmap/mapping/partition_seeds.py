@@ -52,9 +52,9 @@ def resolve_reads(batch: Batch, context: Context) -> None:
         choose_windows(few, batch, context, ANY_DIFFERENCES)
         batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
     batch.pieces = table
-    backend.put(batch.placements.left, batch.placements.unsettled)
+    backend.put(batch.placements.unresolved_before_search, batch.placements.unresolved)
     batch.work.settled = batch.reads.count  # minus the total "left", once the device counters are read
-    add_marked(batch.placements.left, ANY_MARK, batch.ledger.total("left"), backend)
+    add_marked(batch.placements.unresolved_before_search, ANY_MARK, batch.ledger.total("left"), backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PartitionSeedTable:

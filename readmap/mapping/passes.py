@@ -34,8 +34,8 @@ def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
         length = steps.length_of(begin)
         stride = search_pass.stride_of(length)
         end = steps.first_of(_next_length(length, stride, search_pass, steps.longest))
-        unsettled = batch.placements.unsettled[begin:end]
-        slots = batch.ledger.list_marked(PASS_COUNTERS[search_pass.takes], unsettled, search_pass.takes, begin, apart=f" every {stride}")
+        unresolved = batch.placements.unresolved[begin:end]
+        slots = batch.ledger.list_marked(PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}")
         if slots.count:
             yield Selection(slots, stride, search_pass)
         begin = end

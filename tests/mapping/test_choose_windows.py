@@ -42,7 +42,7 @@ class Placed:
     second: int
     mapq: int
     variant: int
-    unsettled: int
+    unresolved: int
     part: tuple[int, int]
     deficits: list[int]
 
@@ -165,7 +165,7 @@ def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) 
     split = min((part[1] - part[0]) * scoring.match, lost) >= scoring.min_score
     crowded = unexamined * REPETITIVE_SHARE >= mate.length
     distant = lost > DIVERGENT_DIFFERENCES * (scoring.match + scoring.mismatch)
-    assert placed.unsettled == REPETITIVE * crowded + DIVERGENT * distant + SPLIT * split
+    assert placed.unresolved == REPETITIVE * crowded + DIVERGENT * distant + SPLIT * split
     assert placed.part == (part if split else (0, mate.length))
 
 
@@ -209,7 +209,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     backend, placements = bench.backend, world.batch.placements
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_difference))
     choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, context)
-    names = ("chosen", "seconds", "mapqs", "variants", "unsettled", "uncovered_starts", "uncovered_ends")
+    names = ("chosen", "suboptimal_scores", "mapqs", "variant_phreds", "unresolved", "uncovered_starts", "uncovered_ends")
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
     by_slot = backend.to_host(placements.deficits).reshape(-1, MAX_WINDOWS)
     deficits = by_slot[backend.to_host(world.batch.queries.slot_of)].tolist()
@@ -220,7 +220,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     unexamined, compared = bench.by_read(world, world.batch.windows.unexamined), 0
     for read, mate, placed, crowd in zip(reads, world.mates, found, unexamined, strict=True):
         if not mate.windows:
-            assert (placed.chosen, placed.mapq, placed.unsettled, placed.part) == (-1, 0, DIVERGENT, (0, mate.length))
+            assert (placed.chosen, placed.mapq, placed.unresolved, placed.part) == (-1, 0, DIVERGENT, (0, mate.length))
             continue
         shown = read if with_qualities else dataclasses.replace(read, quality=None)
         check_choice(mate, placed, scoring)
@@ -229,7 +229,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         compared += check_deficits(bench, shown, mate, placed, bases_per_difference, scoring)
     assert compared > 20
     assert sum(NO_DEFICIT in placed.deficits for placed in found) > 20
-    assert {bit for placed in found for bit in (REPETITIVE, DIVERGENT, SPLIT) if placed.unsettled & bit} == {1, 2, 4}
+    assert {bit for placed in found for bit in (REPETITIVE, DIVERGENT, SPLIT) if placed.unresolved & bit} == {1, 2, 4}
     assert len({placed.variant for placed in found}) > 5
     assert sum(placed.chosen > 0 for placed in found) > 50
     chosen = [
@@ -257,7 +257,7 @@ def seen(bench: Bench, chosen: Window, other: Window) -> bool:
     world = bench.world([read], [[chosen, other]], [0])
     choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, bench.context)
     assert bench.by_read(world, world.batch.placements.chosen) == [0]
-    return bench.by_read(world, world.batch.placements.seconds) == [other.score]
+    return bench.by_read(world, world.batch.placements.suboptimal_scores) == [other.score]
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     chosen, mapqs = host(batch.placements.chosen)[slots], host(batch.placements.mapqs)[slots]
     placed = rows[slots, chosen]["diagonal"].reshape(-1, 2)
-    assert host(batch.placements.joint).all()
+    assert host(batch.placements.properly_paired).all()
     for pair, start in enumerate(starts):
         at = int(placed[pair].min()) - start
         assert at in truth

@@ -136,7 +136,7 @@ def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:
     found = host(part.windows.rows).reshape(-1, MAX_WINDOWS, WINDOW_WORDS)
     assert np.array_equal(found[filled[slots]], rows[slots][filled[slots]])
     assert not (found == mark).any()
-    for name in ("chosen", "mapqs", "seconds", "joint", "uncovered_starts", "uncovered_ends"):
+    for name in ("chosen", "mapqs", "suboptimal_scores", "properly_paired", "uncovered_starts", "uncovered_ends"):
         both = (host(getattr(part.placements, name)), host(getattr(batch.placements, name))[slots])
         assert np.array_equal(*both)
 

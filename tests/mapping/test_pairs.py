@@ -131,7 +131,7 @@ def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: S
     context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
     apart = bench.backend.full(len(world.mates) // 2, APART, np.int32)
     pair_mates(to_device(library, bench.backend), apart, world.batch, context)
-    arrays = (placements.chosen, placements.mapqs, placements.seconds, placements.joint)
+    arrays = (placements.chosen, placements.mapqs, placements.suboptimal_scores, placements.properly_paired)
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
 
@@ -474,4 +474,4 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     pair_mates(inserts, backend.full(len(reads) // 2, APART, np.int32), batch, bench.context)
     assert host(batch.placements.chosen).min() >= 0
     assert host(batch.placements.mapqs).min() >= 30
-    assert host(batch.placements.joint).all()
+    assert host(batch.placements.properly_paired).all()

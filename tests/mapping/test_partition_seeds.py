@@ -63,12 +63,12 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     batch = Batch.of(reads_of(fastq(reads), context.backend), context)
     resolve_reads(batch, context)
     host = context.backend.to_host
-    unsettled = host(batch.placements.unsettled).copy()
+    unresolved = host(batch.placements.unresolved).copy()
     choose_windows(Listed.of(batch.queries.slot_of), batch, context)
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     found = {}
     for number, slot in enumerate(slots):
-        if unsettled[slot]:
+        if unresolved[slot]:
             continue
         flipped = bool(host(batch.queries.flags)[slot] & FLIPPED)
         windows = rows[slot, : host(batch.windows.counts)[slot]]
@@ -268,4 +268,4 @@ def test_what_is_far_from_everywhere(backends: str, differing: int, expected: in
     read = Read("r", changed(unit, spread_over_pieces(differing)), "I" * LENGTH)
     batch = Batch.of(reads_of(fastq([read]), context.backend), context)
     resolve_reads(batch, context)
-    assert context.backend.to_host(batch.placements.unsettled).tolist() == [expected]
+    assert context.backend.to_host(batch.placements.unresolved).tolist() == [expected]

@@ -131,7 +131,7 @@ class Bench:
         batch.placements.chosen = by_slot(chosen, np.int32)
         batch.placements.mapqs = by_slot(mapqs or [60] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
-        batch.placements.variants = by_slot(variants or [PHRED_ONE_OF_THREE] * count, np.uint8)
+        batch.placements.variant_phreds = by_slot(variants or [PHRED_ONE_OF_THREE] * count, np.uint8)
         return World(batch, mates)
 
     def by_read(self, world: World, array: Array) -> list[int]:
