@@ -146,7 +146,7 @@ KERNEL void MIN_BLOCKS(8)
         diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (warp_lane() == 0) {
             found.counts[item] = diagonals.count;
-            found.unexamined[item] = most_unexamined;
+            found.unexamined_prefixes[item] = most_unexamined;
         }
     }
 }

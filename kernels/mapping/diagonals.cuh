@@ -30,7 +30,7 @@ HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlign
 struct DiagonalTable {
     Diagonal* rows OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read
     i32* counts OF(selected);                    // of a read's rows the first ones are diagonals, the best first
-    i32* unexamined OF(selected);  // the most bases shared at a seed by a place that was not looked at; 0: none
+    i32* unexamined_prefixes OF(selected);  // the most bases shared at a seed by a place that was not looked at; 0: none
 };
 
 HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {

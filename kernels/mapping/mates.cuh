@@ -45,7 +45,7 @@ HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& 
                  (queries.flags[slot] & READ_FLIPPED) != 0,
                  NO_DEFICIT};
     // BestDiagonals make room for better ones, and windows for those that promise more; both go by scores without gaps.
-    i32 bound = windows.crowded[slot], least = 0;
+    i32 bound = windows.dropped_scores[slot], least = 0;
     i32 eligible = 0, found = minimum(count, MAX_SEED_WINDOWS);
     for (i32 i = 0; i < found; ++i) eligible += mate.is_eligible(i);
     if (count >= MAX_SEED_WINDOWS && 2 * eligible >= MAX_SEED_WINDOWS)

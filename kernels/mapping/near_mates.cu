@@ -38,7 +38,7 @@ KERNEL void search_near_mates(WarpItems items, Queries queries, Reference refere
         if (guide.chosen >= 0)
             beside.search(guide.end(guide.windows[guide.chosen]), guide.windows[guide.chosen], diagonals, scoring);
         diagonals.write(found.rows + item * MAX_DIAGONALS);
-        if (warp_lane() == 0) found.counts[item] = diagonals.count, found.unexamined[item] = 0;
+        if (warp_lane() == 0) found.counts[item] = diagonals.count, found.unexamined_prefixes[item] = 0;
     }
 }
 

@@ -65,7 +65,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
                 if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_deficit);
             i32 top = mate.windows[mate.chosen].score;
             unexamined_deficits[side] =
-                unexamined_deficit(windows.unexamined[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
+                unexamined_deficit(windows.unexamined_prefixes[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
         }
         i32 untested = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {

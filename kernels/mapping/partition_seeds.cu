@@ -186,7 +186,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
         diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (warp_lane() == 0) {
             found.counts[item] = diagonals.count;
-            found.unexamined[item] = 0;
+            found.unexamined_prefixes[item] = 0;
         }
     }
 }
@@ -205,7 +205,7 @@ KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring
         i32 variant = variant_phred_of_loss(length, lost, bases_per_difference, scoring);
         AlignmentCost expense = {variant, points_to_phred(lost, variant, scoring), lost};
         AlternativeBound others = found.unlisted(texts, queries, scoring, variant);
-        if (window.alternate || windows.crowded[slot] || others.beyond(expense) < NEGLIGIBLE)
+        if (window.alternate || windows.dropped_scores[slot] || others.beyond(expense) < NEGLIGIBLE)
             placements.unresolved[slot] = lost > divergent_deficit ? DIVERGENT : UNSEARCHED;
     }
 }

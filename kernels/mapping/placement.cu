@@ -128,7 +128,7 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
             second = maximum(second, own[i].score);
             rivals.add(deficit);
         }
-        i32 unexamined = windows.unexamined[slot], lost = perfect - read.top;
+        i32 unexamined = windows.unexamined_prefixes[slot], lost = perfect - read.top;
         rivals.add(unexamined_deficit(unexamined, read.top, variant, scoring));
         placements.suboptimal_scores[slot] = second;
         placements.mapqs[slot] = (u8)minimum(rivals.mapping_quality(), mapq_cap(read.top + rest, perfect));

@@ -193,7 +193,7 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     i64 slot = queries.slot_of[record];
     Selection selection;
     selection.windows = windows.of(slot);
-    selection.count = windows.counts[slot], selection.unexamined = windows.unexamined[slot];
+    selection.count = windows.counts[slot], selection.unexamined = windows.unexamined_prefixes[slot];
     selection.length = queries.lengths[slot], selection.flipped = queries.flags[slot] & READ_FLIPPED;
     selection.hash = queries.hashes[slot];
     selection.bases_per_difference = bases_per_difference;

@@ -55,7 +55,7 @@ HOST_DEVICE i32 join(const Diagonal* kept, i32 kept_count, const Reference& refe
 
 // The best score that a diagonal may have which had no room, 0 where all had. Where more than half are of ALT contigs,
 // none of another one was left out.
-HOST_DEVICE i32 crowded(const Diagonal* kept, i32 count) {
+HOST_DEVICE i32 dropped_score(const Diagonal* kept, i32 count) {
     i32 alternates = 0;
     for (i32 i = 0; i < count; ++i) alternates += kept[i].alternate;
     if (count < MAX_DIAGONALS || (alternates > MAX_DIAGONALS / 2 && alternates < MAX_DIAGONALS)) return 0;
@@ -69,8 +69,8 @@ KERNEL void replace_windows(Items items, Queries queries, Reference reference, S
         i64 slot = selected[item];
         windows.counts[slot] = join(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, windows.of(slot),
                                     MAX_SEED_WINDOWS, queries.lengths[slot], scoring);
-        windows.unexamined[slot] = found.unexamined[item];
-        windows.crowded[slot] = crowded(found.rows + item * MAX_DIAGONALS, found.counts[item]);
+        windows.unexamined_prefixes[slot] = found.unexamined_prefixes[item];
+        windows.dropped_scores[slot] = dropped_score(found.rows + item * MAX_DIAGONALS, found.counts[item]);
     }
 }
 

@@ -54,8 +54,8 @@ struct Window {
 struct WindowTable {
     Window* rows OF(reads* MAX_WINDOWS);  // MAX_WINDOWS of each slot
     i32* counts OF(reads);                // of a slot's rows the first ones are windows
-    i32* unexamined OF(reads);            // the most bases shared at a seed by a place that was not looked at; 0: none
-    i32* crowded OF(reads);               // the best score that a diagonal may have which had no room; 0: all had
+    i32* unexamined_prefixes OF(reads);            // the most bases shared at a seed by a place that was not looked at; 0: none
+    i32* dropped_scores OF(reads);               // the best score that a diagonal may have which had no room; 0: all had
 
     HOST_DEVICE Window* of(i64 slot) const { return rows + slot * MAX_WINDOWS; }
 };

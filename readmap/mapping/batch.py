@@ -83,7 +83,7 @@ class Batch:
         """At least one read, not searched yet."""
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
-        windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined": 0, "crowded": 0})
+        windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0})
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
         ledger = Ledger(count, backend, context.rates)
         backend.put(ledger.total("replaced"), queries.replaced)

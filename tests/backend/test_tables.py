@@ -35,14 +35,14 @@ def layout(table: Table) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def test_arrays_have_the_declared_dtypes_and_sizes() -> None:
-    windows = Windows.allocate(CPU, reads=3, fill={"counts": 7, "unexamined": 0})
-    assert list(windows.arrays()) == ["rows", "counts", "unexamined", "crowded"]
+    windows = Windows.allocate(CPU, reads=3, fill={"counts": 7, "unexamined_prefixes": 0})
+    assert list(windows.arrays()) == ["rows", "counts", "unexamined_prefixes", "dropped_scores"]
     assert layout(windows) == {
         "rows": ("int64", (3 * WINDOWS, WINDOW_WORDS)),
-        **dict.fromkeys(["counts", "unexamined", "crowded"], ("int32", (3,))),
+        **dict.fromkeys(["counts", "unexamined_prefixes", "dropped_scores"], ("int32", (3,))),
     }
     assert windows.counts.tolist() == [7, 7, 7]
-    assert windows.unexamined.tolist() == [0, 0, 0]
+    assert windows.unexamined_prefixes.tolist() == [0, 0, 0]
 
 
 def test_given_arrays_are_kept_and_decide_dimensions_and_generic_types() -> None:

@@ -217,7 +217,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
         Placed(*row[:5], row[5:], own[: len(mate.windows)])
         for row, own, mate in zip(choices, deficits, world.mates, strict=True)
     ]
-    unexamined, compared = bench.by_read(world, world.batch.windows.unexamined), 0
+    unexamined, compared = bench.by_read(world, world.batch.windows.unexamined_prefixes), 0
     for read, mate, placed, crowd in zip(reads, world.mates, found, unexamined, strict=True):
         if not mate.windows:
             assert (placed.chosen, placed.mapq, placed.unresolved, placed.part) == (-1, 0, DIVERGENT, (0, mate.length))
@@ -296,13 +296,13 @@ def test_strands_are_equal(bench: Bench, with_qualities: bool) -> None:
         [reverse_complement(read.bases) for read in reads],
         windows,
         chosen,
-        unexamined=bench.by_read(world, world.batch.windows.unexamined),
+        unexamined=bench.by_read(world, world.batch.windows.unexamined_prefixes),
         qualities=[(read.quality or "")[::-1] for read in reads] if with_qualities else None,
     )
     found = []
     for one in (world, turned):
         choose_windows(Listed.of(one.batch.queries.slot_of), one.batch, bench.context)
         found.append(
-            [bench.by_read(one, getattr(one.batch.placements, name)) for name in ("chosen", "mapqs", "variants")]
+            [bench.by_read(one, getattr(one.batch.placements, name)) for name in ("chosen", "mapqs", "variant_phreds")]
         )
     assert found[0] == found[1]

@@ -150,7 +150,7 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     assert later.work.beside == at_once.work.beside > later.work.settled_beside == at_once.work.settled_beside > 20
     host = backend.to_host
     for table in ("windows", "placements"):
-        for name in ("counts", "unexamined", "crowded", "chosen", "left"):
+        for name in ("counts", "unexamined_prefixes", "dropped_scores", "chosen", "unresolved_before_search"):
             one, other = (getattr(getattr(batch, table), name, None) for batch in (at_once, later))
             assert one is None or (host(one) == host(other)).all()
     counts = host(at_once.windows.counts)

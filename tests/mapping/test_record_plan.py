@@ -127,7 +127,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(10 * min_score))
     found = planned(bench, world, reporting, context)
     by_score = planned(bench, world, dataclasses.replace(reporting, leftmost_primary=False), context)
-    unexamined = bench.by_read(world, world.batch.windows.unexamined)
+    unexamined = bench.by_read(world, world.batch.windows.unexamined_prefixes)
     for mate, slot, unseen, entries, plain in zip(world.mates, slots, unexamined, found, by_score, strict=True):
         assert plain[0] == (mate.chosen, PRIMARY, 0, mapqs[slot], seconds[slot])
         if not mate.windows:

@@ -83,8 +83,8 @@ def find(
         Found(
             kept[read, : host(diagonals.counts)[read]].copy(),
             rows[slot, : host(batch.windows.counts)[slot]].copy(),
-            int(host(diagonals.unexamined)[read]),
-            int(host(batch.windows.crowded)[slot]),
+            int(host(diagonals.unexamined_prefixes)[read]),
+            int(host(batch.windows.dropped_scores)[slot]),
             bool(host(batch.queries.flags)[slot] & FLIPPED),
         )
         for read, slot in enumerate(host(batch.queries.slot_of))

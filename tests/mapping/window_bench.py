@@ -126,8 +126,8 @@ class Bench:
 
         batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
         batch.windows.counts = by_slot([len(own) for own in windows], np.int32)
-        batch.windows.unexamined = by_slot(unexamined or [0] * count, np.int32)
-        batch.windows.crowded = by_slot(crowded or [0] * count, np.int32)
+        batch.windows.unexamined_prefixes = by_slot(unexamined or [0] * count, np.int32)
+        batch.windows.dropped_scores = by_slot(crowded or [0] * count, np.int32)
         batch.placements.chosen = by_slot(chosen, np.int32)
         batch.placements.mapqs = by_slot(mapqs or [60] * count, np.uint8)
         batch.placements.deficits = self.backend.to_device(deficits.reshape(-1))
