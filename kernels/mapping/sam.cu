@@ -188,7 +188,7 @@ struct Records {
         }
         sink.copy(style.common_tags, style.common_tags_length);
         const u8* name = texts.bytes + texts.name_starts[record];
-        Characters barcode = {name, name};
+        TextSpan barcode = {name, name};
         if (style.barcodes) barcode = barcode_of({name, name + texts.name_lengths[record]});
         if (barcode.length()) put_barcode_tag(sink, style.form, barcode);
         if (style.comments)

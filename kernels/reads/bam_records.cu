@@ -67,7 +67,7 @@ HOST_DEVICE i64 value_bytes(u8 type, const u8* value, const u8* end) {
 struct Tag {
     const u8* name;
     u8 type;
-    Characters value;  // without the NUL of a text
+    TextSpan value;  // without the NUL of a text
 };
 
 // The tags of a record, one after the other.
@@ -106,7 +106,7 @@ struct KeptTags {
 // Whether a tag may stand in a line.
 HOST_DEVICE bool is_writable(const Tag& tag) {
     if (!is_letter(tag.name[0]) || !(is_letter(tag.name[1]) || is_digit(tag.name[1]))) return false;
-    if (tag.type == 'A') return *tag.value.begin != ' ' && is_printable(*tag.value.begin);
+    if (tag.type == 'A') return *tag.value.start != ' ' && is_printable(*tag.value.start);
     if (tag.type == 'Z') return tag.value.all(is_printable);
     if (tag.type == 'H') return tag.value.length() % 2 == 0 && tag.value.all(is_hexadecimal);
     return tag.type != 'd';
@@ -132,14 +132,14 @@ template <class Sink> HOST_DEVICE void put_tag(Sink& sink, const Tag& tag) {
     sink.put(is_integer ? (u8)'i' : tag.type);
     sink.put(':');
     if (tag.type == 'B') {
-        u8 type = *tag.value.begin;
+        u8 type = *tag.value.start;
         sink.put(type);
-        for (const u8* at = tag.value.begin + 5; at < tag.value.end; at += element_bytes(type)) {
+        for (const u8* at = tag.value.start + 5; at < tag.value.end; at += element_bytes(type)) {
             sink.put(',');
             put_value(sink, type, at);
         }
-    } else if (is_integer || tag.type == 'f') put_value(sink, tag.type, tag.value.begin);
-    else sink.copy(tag.value.begin, tag.value.length());
+    } else if (is_integer || tag.type == 'f') put_value(sink, tag.type, tag.value.start);
+    else sink.copy(tag.value.start, tag.value.length());
 }
 
 // Where the parts of a read lie in the text: its name, kept tags, a newline, its bases and qualities as it was sequenced, and
@@ -153,7 +153,7 @@ struct Place {
 };
 
 struct BamRecord {
-    const u8 *begin, *end;
+    const u8 *start, *end;
 
     HOST_DEVICE i32 name_bytes() const { return begin[12]; }
     HOST_DEVICE i64 operations() const { return u16_at(begin + 16); }
@@ -167,11 +167,11 @@ struct BamRecord {
     HOST_DEVICE bool is_primary() const { return !(flag() & (SECONDARY | SUPPLEMENTARY)); }
     HOST_DEVICE i64 short_name() const { return without_mate_number(name(), name_bytes() - 1); }
     // The value of the tag RG; empty, and null, where there is none.
-    HOST_DEVICE Characters group() const {
+    HOST_DEVICE TextSpan group() const {
         Tags all = tags();
         for (Tag tag; all.next(tag);)
             if (tag.name[0] == 'R' && tag.name[1] == 'G' && tag.type == 'Z') return tag.value;
-        return Characters{nullptr, nullptr};
+        return TextSpan{nullptr, nullptr};
     }
     // As SAM has names of reads: [!-?A-~]{1,254}.
     HOST_DEVICE bool is_named() const {
@@ -225,13 +225,13 @@ struct BamRecord {
     HOST_DEVICE Place place(i64 start, const KeptTags& kept) const {
         CountingSink header = {0};
         put_header(header, kept);
-        Characters group_name = group();
+        TextSpan group_name = group();
         i32 marks = (flag() & FAILED_CHECKS ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
         return Place{start,
                      (i32)short_name(),
                      (i32)header.count,
                      (i32)length(),
-                     group_name.begin ? (i32)group_name.length() : -1,
+                     group_name.start ? (i32)group_name.length() : -1,
                      marks,
                      0};
     }
@@ -265,8 +265,8 @@ struct BamRecord {
             put_qualities(sink.next);
             sink.next += length();
         }
-        Characters name = group();
-        sink.copy(name.begin, name.length());
+        TextSpan name = group();
+        sink.copy(name.start, name.length());
     }
 };
 
@@ -293,9 +293,9 @@ KERNEL void examine_records(Items items, const u8* bytes OF(any), const i64* sta
         }
         flags[item] = (u16)record.flag();
         if (!record.is_primary()) continue;
-        Characters group = record.group();
+        TextSpan group = record.group();
         hashes[item] =
-            hash_of(hash_of(group.begin ? 1 : 0, record.name(), record.short_name()), group.begin, group.length());
+            hash_of(hash_of(group.start ? 1 : 0, record.name(), record.short_name()), group.start, group.length());
         Place place = record.place(0, kept);
         lengths[item] = place.group() + maximum(place.group_length, 0);
     }

@@ -2,19 +2,19 @@
 #pragma once
 #include "common/text.cuh"
 
-struct Characters {
-    const u8 *begin, *end;
+struct TextSpan {
+    const u8 *start, *end;
 
     HOST_DEVICE i64 length() const { return end - begin; }
-    HOST_DEVICE Characters behind(i64 count) const { return Characters{begin + count, end}; }
+    HOST_DEVICE TextSpan after(i64 count) const { return TextSpan{begin + count, end}; }
     template <class Test> HOST_DEVICE bool all(Test test) const {
         for (const u8* at = begin; at < end; ++at)
             if (!test(*at)) return false;
         return true;
     }
     // Up to the next such byte, or all; what is behind that byte stays here, and begins behind the end of the part.
-    HOST_DEVICE Characters cut(u8 separator) {
-        Characters part = {begin, begin};
+    HOST_DEVICE TextSpan take_until(u8 separator) {
+        TextSpan part = {begin, begin};
         while (part.end < end && *part.end != separator) ++part.end;
         begin = part.end < end ? part.end + 1 : end;
         return part;
@@ -22,12 +22,12 @@ struct Characters {
 };
 
 // What the line has behind its first blank; name: where the read's name begins.
-HOST_DEVICE Characters comment_of(const u8* name) {
+HOST_DEVICE TextSpan comment_of(const u8* name) {
     while (*name != ' ' && *name != '\t' && *name != '\n') ++name;
-    Characters comment = {name, name};
+    TextSpan comment = {name, name};
     while (*comment.end != '\n') ++comment.end;
-    if (comment.begin < comment.end) ++comment.begin;
-    if (comment.begin < comment.end && comment.end[-1] == '\r') --comment.end;
+    if (comment.start < comment.end) ++comment.start;
+    if (comment.start < comment.end && comment.end[-1] == '\r') --comment.end;
     return comment;
 }
 
@@ -40,12 +40,12 @@ struct Integer {
 
 HOST_DEVICE bool is_digit(u8 c) { return '0' <= c && c <= '9'; }
 
-HOST_DEVICE Integer parse_integer(Characters text) {
-    bool negative = text.length() && *text.begin == '-';
-    if (negative || (text.length() && *text.begin == '+')) ++text.begin;
+HOST_DEVICE Integer parse_integer(TextSpan text) {
+    bool negative = text.length() && *text.start == '-';
+    if (negative || (text.length() && *text.start == '+')) ++text.start;
     Integer result = {0, text.length() > 0 && text.all(is_digit)};
-    for (; result.is_valid && text.begin < text.end; ++text.begin)
-        result.value = minimum(10 * result.value + (*text.begin - '0'), (i64)1 << 40);  // beyond all that a tag holds
+    for (; result.is_valid && text.start < text.end; ++text.start)
+        result.value = minimum(10 * result.value + (*text.start - '0'), (i64)1 << 40);  // beyond all that a tag holds
     if (negative) result.value = -result.value;
     return result;
 }
@@ -59,25 +59,25 @@ struct Decimal {
 // then exact, and so is, but for its one rounding, the product or the quotient, on every machine. What has more digits
 // loses them, and beyond that power the power is rounded too; as a float, the value is still the nearest one or its
 // neighbour.
-HOST_DEVICE Decimal parse_decimal(Characters text) {
+HOST_DEVICE Decimal parse_decimal(TextSpan text) {
     const i64 most_digits = 900719925474098;  // one more digit, and it is still below 2^53
-    bool negative = text.length() && *text.begin == '-', in_fraction = false, any = false;
-    if (negative || (text.length() && *text.begin == '+')) ++text.begin;
+    bool negative = text.length() && *text.start == '-', in_fraction = false, any = false;
+    if (negative || (text.length() && *text.start == '+')) ++text.start;
     i64 digits = 0, exponent = 0;
-    for (; text.begin < text.end && (is_digit(*text.begin) || (*text.begin == '.' && !in_fraction)); ++text.begin) {
-        if (*text.begin == '.') {
+    for (; text.start < text.end && (is_digit(*text.start) || (*text.start == '.' && !in_fraction)); ++text.start) {
+        if (*text.start == '.') {
             in_fraction = true;
             continue;
         }
         any = true;
-        if (digits <= most_digits) digits = 10 * digits + (*text.begin - '0'), exponent -= in_fraction;
+        if (digits <= most_digits) digits = 10 * digits + (*text.start - '0'), exponent -= in_fraction;
         else exponent += !in_fraction;
     }
-    if (text.length() && any && (*text.begin | 32) == 'e') {
-        Integer power = parse_integer(text.behind(1));
+    if (text.length() && any && (*text.start | 32) == 'e') {
+        Integer power = parse_integer(text.after(1));
         any = power.is_valid;
         exponent += clamp<i64>(power.value, -100000, 100000);
-        text.begin = text.end;
+        text.start = text.end;
     }
     double power = 1, value = (double)digits;
     for (i64 i = 0; i < minimum(exponent < 0 ? -exponent : exponent, (i64)100); ++i) power *= 10;
@@ -91,7 +91,7 @@ struct IntegerType {
     i32 bytes;
     i64 least, most;
 
-    HOST_DEVICE bool holds(Characters text) const { return parse_integer(text).within(least, most); }
+    HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(least, most); }
 };
 
 HOST_DEVICE IntegerType integer_type(u8 letter) {
@@ -106,25 +106,25 @@ HOST_DEVICE bool is_hexadecimal(u8 c) { return is_digit(c) || ('A' <= c && c <= 
 HOST_DEVICE bool is_printable(u8 c) { return ' ' <= c && c <= '~'; }
 
 // The letter of the elements' type, and behind each comma an element.
-HOST_DEVICE bool is_array(Characters value) {
-    Characters type = value.cut(',');
-    if (type.length() != 1 || (*type.begin != 'f' && !integer_type(*type.begin).bytes)) return false;
-    for (bool more = value.begin > type.end; more;) {
-        Characters element = value.cut(',');
-        if (*type.begin == 'f' ? !parse_decimal(element).is_valid : !integer_type(*type.begin).holds(element))
+HOST_DEVICE bool is_array(TextSpan value) {
+    TextSpan type = value.take_until(',');
+    if (type.length() != 1 || (*type.start != 'f' && !integer_type(*type.start).bytes)) return false;
+    for (bool more = value.start > type.end; more;) {
+        TextSpan element = value.take_until(',');
+        if (*type.start == 'f' ? !parse_decimal(element).is_valid : !integer_type(*type.start).holds(element))
             return false;
-        more = value.begin > element.end;
+        more = value.start > element.end;
     }
     return true;
 }
 
-HOST_DEVICE bool is_tag(Characters tag) {
-    const u8* at = tag.begin;
+HOST_DEVICE bool is_tag(TextSpan tag) {
+    const u8* at = tag.start;
     if (tag.length() < 5 || at[2] != ':' || at[4] != ':' || !is_letter(at[0]) || !(is_letter(at[1]) || is_digit(at[1])))
         return false;
-    Characters value = tag.behind(5);
+    TextSpan value = tag.after(5);
     u8 type = at[3];
-    if (type == 'A') return value.length() == 1 && *value.begin != ' ' && is_printable(*value.begin);
+    if (type == 'A') return value.length() == 1 && *value.start != ' ' && is_printable(*value.start);
     if (type == 'i') return parse_integer(value).within(integer_type('i').least, integer_type('I').most);
     if (type == 'f') return parse_decimal(value).is_valid;
     if (type == 'Z') return value.all(is_printable);
@@ -132,11 +132,11 @@ HOST_DEVICE bool is_tag(Characters tag) {
     return type == 'B' && is_array(value);
 }
 
-HOST_DEVICE bool are_tags(Characters comment) {
+HOST_DEVICE bool are_tags(TextSpan comment) {
     for (bool more = comment.length(); more;) {
-        Characters tag = comment.cut('\t');
+        TextSpan tag = comment.take_until('\t');
         if (!is_tag(tag)) return false;
-        more = comment.begin > tag.end;
+        more = comment.start > tag.end;
     }
     return true;
 }
@@ -144,17 +144,17 @@ HOST_DEVICE bool are_tags(Characters comment) {
 // What Illumina's software writes behind a name: the mate, whether it failed the sequencer's checks, other flags, and the
 // sample's index, 1:N:0:ACGT+TTGA, or its number.
 struct IlluminaComment {
-    Characters index;
+    TextSpan index;
     bool is_valid, has_failed;
 };
 
-HOST_DEVICE bool is_of_index(u8 c) { return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+'; }
+HOST_DEVICE bool is_index_character(u8 c) { return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+'; }
 
-HOST_DEVICE IlluminaComment illumina_comment(Characters comment) {
-    Characters mate = comment.cut(':'), failed = comment.cut(':'), flags = comment.cut(':');
-    bool are_fields = mate.length() == 1 && (*mate.begin == '1' || *mate.begin == '2') && failed.length() == 1 &&
-                      (*failed.begin == 'Y' || *failed.begin == 'N') && flags.length() && flags.all(is_digit);
+HOST_DEVICE IlluminaComment illumina_comment(TextSpan comment) {
+    TextSpan mate = comment.take_until(':'), failed = comment.take_until(':'), flags = comment.take_until(':');
+    bool are_fields = mate.length() == 1 && (*mate.start == '1' || *mate.start == '2') && failed.length() == 1 &&
+                      (*failed.start == 'Y' || *failed.start == 'N') && flags.length() && flags.all(is_digit);
     bool is_number = comment.all(is_digit);
-    if (!are_fields || !(is_number || comment.all(is_of_index))) return {comment, false, false};
-    return {is_number ? comment.behind(comment.length()) : comment, true, *failed.begin == 'Y'};
+    if (!are_fields || !(is_number || comment.all(is_index_character))) return {comment, false, false};
+    return {is_number ? comment.after(comment.length()) : comment, true, *failed.start == 'Y'};
 }

@@ -68,40 +68,40 @@ HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
 
 // What stands in front of the first blank.
 HOST_DEVICE Line first_word(const u8* bytes, Line text) {
-    i64 end = text.begin;
+    i64 end = text.start;
     while (end < text.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
-    return Line{text.begin, end};
+    return Line{text.start, end};
 }
 
 HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
-    return Line{name.begin, name.begin + without_mate_number(bytes + name.begin, name.end - name.begin)};
+    return Line{name.start, name.start + without_mate_number(bytes + name.start, name.end - name.start)};
 }
 
 // As SAM has names of reads: [!-?A-~]{1,254}.
 HOST_DEVICE bool is_name(const u8* bytes, Line name) {
     i32 bad = 0;
-    for (i64 i = name.begin; i < name.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~' || bytes[i] == '@';
-    return !bad && name.begin < name.end && name.end - name.begin <= LONGEST_NAME;
+    for (i64 i = name.start; i < name.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~' || bytes[i] == '@';
+    return !bad && name.start < name.end && name.end - name.start <= LONGEST_NAME;
 }
 
 // What stands behind a '+': nothing, or the name again.
 HOST_DEVICE bool repeats(const u8* bytes, Line again, Line name) {
-    again = first_word(bytes, Line{again.begin + 1, again.end});
-    if (again.begin == again.end) return true;
-    bool same = again.end - again.begin == name.end - name.begin;
-    for (i64 i = 0; same && i < name.end - name.begin; ++i) same = bytes[again.begin + i] == bytes[name.begin + i];
+    again = first_word(bytes, Line{again.start + 1, again.end});
+    if (again.start == again.end) return true;
+    bool same = again.end - again.start == name.end - name.start;
+    for (i64 i = 0; same && i < name.end - name.start; ++i) same = bytes[again.start + i] == bytes[name.start + i];
     return same;
 }
 
 HOST_DEVICE bool all_bases(const u8* bytes, Line sequence) {
     i32 bad = 0;
-    for (i64 i = sequence.begin; i < sequence.end; ++i) bad |= base_code(bytes[i]) == 5;
+    for (i64 i = sequence.start; i < sequence.end; ++i) bad |= base_code(bytes[i]) == 5;
     return !bad;
 }
 
 HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
     i32 bad = 0;
-    for (i64 i = quality.begin; i < quality.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~';
+    for (i64 i = quality.start; i < quality.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~';
     return !bad;
 }
 
@@ -115,10 +115,10 @@ KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_
         i64 place = record % records_a_file * files + record / records_a_file;
         i64 first = record * lines_a_record;
         Line header = line(bytes, line_ends, first), sequence = line(bytes, line_ends, first + 1);
-        i64 length = sequence.end - sequence.begin;
-        if (header.begin == header.end || bytes[header.begin] != (lines_a_record == 4 ? '@' : '>'))
+        i64 length = sequence.end - sequence.start;
+        if (header.start == header.end || bytes[header.start] != (lines_a_record == 4 ? '@' : '>'))
             report(error, place, NO_HEADER);
-        ++header.begin;
+        ++header.start;
         Line word = first_word(bytes, header), name = without_mate(bytes, word);
         if (!is_name(bytes, name)) report(error, place, NOT_A_NAME);
         if (!all_bases(bytes, sequence)) report(error, place, NOT_A_BASE);
@@ -126,15 +126,15 @@ KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_
         i64 quality_start = -1;
         if (lines_a_record == 4) {
             Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
-            if (separator.begin == separator.end || bytes[separator.begin] != '+') report(error, place, NO_SEPARATOR);
+            if (separator.start == separator.end || bytes[separator.start] != '+') report(error, place, NO_SEPARATOR);
             else if (!repeats(bytes, separator, word)) report(error, place, OTHER_NAME);
-            if (quality.end - quality.begin != length) report(error, place, QUALITY_LENGTH);
+            if (quality.end - quality.start != length) report(error, place, QUALITY_LENGTH);
             if (!all_printable(bytes, quality)) report(error, place, QUALITY_RANGE);
-            quality_start = quality.begin;
+            quality_start = quality.start;
         }
-        name_starts[place] = name.begin;
-        name_lengths[place] = (i32)(name.end - name.begin);
-        sequence_starts[place] = sequence.begin;
+        name_starts[place] = name.start;
+        name_lengths[place] = (i32)(name.end - name.start);
+        sequence_starts[place] = sequence.start;
         lengths[place] = (i32)length;
         quality_starts[place] = quality_start;
     }
@@ -186,7 +186,7 @@ KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_
 KERNEL void check_comments(Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items),
                            u64* error OF(1)) {
     FOR_EACH(record, items) {
-        Characters comment = comment_of(bytes + name_starts[record]);
+        TextSpan comment = comment_of(bytes + name_starts[record]);
         IlluminaComment illumina = illumina_comment(comment);
         if (illumina.has_failed) marks[record] |= READ_FAILED;
         if (!illumina.is_valid && !are_tags(comment)) report(error, record, NOT_TAGS);

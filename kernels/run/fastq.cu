@@ -21,8 +21,8 @@ struct UnmappedReads {
         const u8* name = texts.bytes + texts.name_starts[record];
         sink.copy(name, texts.name_lengths[record]);
         if (flags(record) & PAIRED) sink.copy((const u8*)(record & 1 ? "/2" : "/1"), 2);
-        Characters comment = comment_of(name);
-        if (comment.length()) sink.copy(comment.begin - 1, comment.length() + 1);
+        TextSpan comment = comment_of(name);
+        if (comment.length()) sink.copy(comment.start - 1, comment.length() + 1);
         sink.put('\n');
     }
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 record) const {
