@@ -67,5 +67,5 @@ def markdup(context: typer.Context, options: Options) -> None:
 
 def _share(reads: AlignmentReads) -> float | None:
     """The part of the file that has been read."""
-    taken = reads.taken()
+    taken = reads.read_progress()
     return taken[0] / taken[1] if taken and taken[1] else None

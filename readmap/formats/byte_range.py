@@ -26,9 +26,9 @@ class ByteRange(ByteSource):
         self._source, self._skipped = source, skipped
         self._end, self._is_last = size, is_last
 
-    def taken(self) -> tuple[int, int] | None:
+    def read_progress(self) -> tuple[int, int] | None:
         """Bytes of the text where its size is known, else as of the source."""
-        return self._source.taken() if self._end is None else (self.delivered, self._end)
+        return self._source.read_progress() if self._end is None else (self.delivered, self._end)
 
     def position(self) -> FilePosition | None:
         """As of a PlainSource; None of other sources, and behind the last byte."""
@@ -37,7 +37,7 @@ class ByteRange(ByteSource):
         if place is None or self._end is None:
             return place
         left = self._end - self.delivered
-        return place._replace(most=left) if left else None
+        return place._replace(max_bytes=left) if left else None
 
     def skip(self, count: int) -> None:
         """As of a PlainSource."""

@@ -37,7 +37,7 @@ class FilePosition(NamedTuple):
 
     file: int
     offset: int
-    most: int | None = None
+    max_bytes: int | None = None
 
 
 class ByteSource(ABC):
@@ -52,7 +52,7 @@ class ByteSource(ABC):
     _file: io.RawIOBase | None = None
     _size: int = 0
 
-    def taken(self) -> tuple[int, int] | None:
+    def read_progress(self) -> tuple[int, int] | None:
         """How many bytes of the file have been read, as they lie there, and of how many; None of other inputs."""
         return (self._file.delivered, self._size) if isinstance(self._file, NamedFile) and self._size else None
 

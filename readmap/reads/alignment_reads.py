@@ -91,9 +91,9 @@ class AlignmentReads:
         self._tags, self._seen = KeptTags.of(()), 0
         self._texts: MateCollator | None = None
 
-    def taken(self) -> tuple[int, int] | None:
+    def read_progress(self) -> tuple[int, int] | None:
         """As of every ByteSource; None where samtools reads the file."""
-        return self._source.taken()
+        return self._source.read_progress()
 
     @property
     def reads(self) -> int:

@@ -145,7 +145,7 @@ class _Survey:
                 try:
                     for starts in record_starts(source, threads=min(threads, FILE_THREADS)):
                         self._add(starts)
-                        self.read = (source.taken() or (0, 0))[0]
+                        self.read = (source.read_progress() or (0, 0))[0]
                         if stop.is_set():
                             raise _Stopped
                 except MissingEofBlock as error:

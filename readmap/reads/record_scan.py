@@ -86,7 +86,7 @@ def read_records(
     backend = host_backend(_READ.module, threads)
     if not backend or not isinstance(source, PlainSource | ByteRange) or (place := source.position()) is None:
         return None
-    room = data if place.most is None else data[: filled + place.most]
+    room = data if place.max_bytes is None else data[: filled + place.max_bytes]
     found = _find(room, _Format(lines, checks), backend, filled, place)
     source.skip(found.filled - filled)
     return found

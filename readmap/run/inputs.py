@@ -48,7 +48,7 @@ class OpenReads:
 
     def share(self) -> float | None:
         """The part of the files' bytes that has been read; None where not all of them have a size."""
-        taken = [source.taken() for source in ([self.alignments] if self.alignments else self._sources)]
+        taken = [source.read_progress() for source in ([self.alignments] if self.alignments else self._sources)]
         known = [one for one in taken if one]
         whole = sum(size for _, size in known)
         return sum(read for read, _ in known) / whole if whole and all(taken) else None

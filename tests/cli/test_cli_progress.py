@@ -53,11 +53,11 @@ def test_what_has_been_taken_of_a_file(tmp_path: Path, threads: int, compressed:
     target, places = bytearray(9 << 20), []
     with open_bytes(str(tmp_path / "file"), threads) as source:
         while source.readinto(memoryview(target)):
-            places.append(source.taken())
+            places.append(source.read_progress())
     assert all(place and 0 < place[0] <= place[1] == size for place in places)
     assert places == sorted(places, key=lambda place: place or (0, 0))
-    assert source.taken() == (size, size)
+    assert source.read_progress() == (size, size)
 
 
 def test_nothing_is_known_of_a_pipe() -> None:
-    assert open_bytes("/dev/zero").taken() is None
+    assert open_bytes("/dev/zero").read_progress() is None
