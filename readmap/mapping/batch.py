@@ -99,7 +99,7 @@ class Batch:
         if any(tallies):
             self.counters.take(tallies)
         self.counters.replaced += counted["replaced"]
-        self.work.settled -= counted["left"]
+        self.work.resolved -= counted["unresolved"]
         self.work.take(counted)
         return totals
 

@@ -21,7 +21,7 @@ PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
 )
 
 #: What the reads of a pass are counted by, after why it takes them.
-PASS_COUNTERS = {UNSEARCHED: "searched", REPETITIVE: "crowded", DIVERGENT: "distant", ALT_HIDDEN: "shaded", SPLIT: "split"}
+PASS_COUNTERS = {UNSEARCHED: "searched", REPETITIVE: "repetitive", DIVERGENT: "divergent", ALT_HIDDEN: "alt_hidden", SPLIT: "split"}
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Work:
         repeated: reads of batches that were searched again, since there was no room for what was found of them.
     """
 
-    settled: int = 0
-    beside: int = 0
-    settled_beside: int = 0
+    resolved: int = 0
+    near_mates: int = 0
+    resolved_near_mates: int = 0
     searched: int = 0
-    crowded: int = 0
-    distant: int = 0
-    shaded: int = 0
+    repetitive: int = 0
+    divergent: int = 0
+    alt_hidden: int = 0
     split: int = 0
     windows: int = 0
     scored: int = 0

@@ -20,7 +20,7 @@ from readmap.backend.sizes import Bounded, Count, Listed
 from readmap.mapping.counters import TALLIES
 
 #: What kernels add up, and of how many kinds; the other numbers are sizes.
-TOTALS = {"left": 1, "settled_beside": 1, "windows": 1, "rescued": 1, "replaced": 1, "tallies": TALLIES}
+TOTALS = {"unresolved": 1, "resolved_near_mates": 1, "windows": 1, "rescued": 1, "replaced": 1, "tallies": TALLIES}
 
 #: Numbers of sizes for which the device has room, of further ones the host hears at once; and of totals asked for.
 NUMBERS, ASKED = 1024, 16

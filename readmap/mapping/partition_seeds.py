@@ -40,12 +40,12 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     shared = {"divergent_deficit": divergent_deficit, "bases_per_difference": MIN_BASES_PER_DIFFERENCE}
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
-    few = batch.ledger.list_marked("few", verdicts, _FEW_PLACES)
+    few = batch.ledger.list_marked("few placements", verdicts, _FEW_PLACES)
     if few.count:
         diagonals = Diagonals.empty(len(few.numbers), backend)
         batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
         replace_windows(few, diagonals, batch, context)
-    slots = batch.ledger.list_marked("one or few", verdicts, _ONE_PLACE | _FEW_PLACES)
+    slots = batch.ledger.list_marked("placed by partition seeds", verdicts, _ONE_PLACE | _FEW_PLACES)
     if slots.count:
         score_windows(slots, batch, context, long_gaps=True)
     if few.count:
@@ -53,8 +53,8 @@ def resolve_reads(batch: Batch, context: Context) -> None:
         batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
     batch.pieces = table
     backend.put(batch.placements.unresolved_before_search, batch.placements.unresolved)
-    batch.work.settled = batch.reads.count  # minus the total "left", once the device counters are read
-    add_marked(batch.placements.unresolved_before_search, ANY_MARK, batch.ledger.total("left"), backend)
+    batch.work.resolved = batch.reads.count  # minus the total "unresolved", once the device counters are read
+    add_marked(batch.placements.unresolved_before_search, ANY_MARK, batch.ledger.total("unresolved"), backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PartitionSeedTable:

@@ -74,7 +74,7 @@ def row_of(options: Options, reads: Sequence[Path], output: str, *more: str) -> 
         file.unlink()
     medians = {key: median(row[key] for row in taken[1:]) for key in taken[0]}
     count = told["counts"]["reads"]
-    easy = round(told["work"]["settled"] / count, 4)
+    easy = round(told["work"]["resolved"] / count, 4)
     layout = {"layout": "pairs" if len(reads) > 1 else "single", "output": " ".join([output[4:], *more])}
     return layout | {"reads": count, "easy_share": easy} | medians, told
 

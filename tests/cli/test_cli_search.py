@@ -146,7 +146,7 @@ def test_record_for_programs(demo_index: Path, few_reads: str, capfd: pytest.Cap
     assert report["total_seconds"] >= report["seconds"]["search"] > 0
     assert report["peak_memory_bytes"] > 1 << 20
     work, reads = report["work"], report["counts"]["reads"]
-    assert 0 < work["settled"] + work["searched"] <= reads <= work["settled"] + work["searched"] + work["distant"]
+    assert 0 < work["resolved"] + work["searched"] <= reads <= work["resolved"] + work["searched"] + work["divergent"]
     assert run("info", demo_index, "--json", "-") == 0
     assert json.loads(capfd.readouterr().out)["reference_checksum"] == report["reference"]["checksum"]
 

@@ -165,7 +165,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     monkeypatch.setattr(backend, "tells_at_once", False)
     one, host = Ledger(10, backend, rates), backend.to_host
     marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
-    listed = one.list_marked("beside", marks, 1)
+    listed = one.list_marked("near_mates", marks, 1)
     assert isinstance(listed.count, int) == (rate is None)
     ends, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20])), listed, 100)
     assert host(ends).tolist() == [0, 40, 70, 90]
@@ -184,7 +184,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
             one.settle()
     else:
         counted, _, totals = one.settle((backend.to_device(np.array([1, 5])), 1))
-        assert (counted["beside"], counted["seeds"], totals) == (3, 90, [5])
+        assert (counted["near_mates"], counted["seeds"], totals) == (3, 90, [5])
     assert rates.known["beside 1 0"] == (0.3 if found else 0.2)
 
 
@@ -198,7 +198,7 @@ def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch
     backend = open_backend(backends)
     monkeypatch.setattr(backend, "tells_at_once", False)
     one = Ledger(10, backend, Rates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
-    listed = one.list_marked("beside", backend.full(4, 1, np.uint8), 1)
+    listed = one.list_marked("near_mates", backend.full(4, 1, np.uint8), 1)
     assert _told(listed.count, backend) == 4
     _, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
     assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
@@ -215,8 +215,8 @@ def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
     rates = Rates()
     rates.learn("searched", 2, 2)
     rates.learn("scored", 1000, 3 * ledger.SOME)
-    rates.learn("beside", ledger.FEW_READS, 400)
+    rates.learn("near_mates", ledger.FEW_READS, 400)
     assert rates.room("searched", 1_000_000) == ledger.SOME
     assert rates.room("scored", 1000) == int(1.25 * 2 * ledger.SOME) + ledger.SOME
-    assert rates.room("beside", 100 * ledger.FEW_READS) == int(1.25 * 100 * 400) + ledger.SOME
+    assert rates.room("near_mates", 100 * ledger.FEW_READS) == int(1.25 * 100 * 400) + ledger.SOME
     assert rates.room("others", 100_000) is None

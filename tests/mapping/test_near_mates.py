@@ -81,10 +81,10 @@ def test_a_read_in_a_repeat(backends: str, differing: list[int], own: list[int],
     begin += 400 - (INSERT - LENGTH)  # the second mate begins with the copy
     context = replace(context_of([contig], backends), sample=LIBRARY)
     batch = searched(pair_at(contig, begin, own), context)
-    assert (batch.work.settled, batch.work.beside, batch.work.settled_beside) == (1, 1, settled)
-    assert batch.work.searched + batch.work.distant >= 1 - settled
+    assert (batch.work.resolved, batch.work.near_mates, batch.work.resolved_near_mates) == (1, 1, settled)
+    assert batch.work.searched + batch.work.divergent >= 1 - settled
     if settled:
-        assert batch.work.searched == batch.work.distant == 0
+        assert batch.work.searched == batch.work.divergent == 0
         assert place_of(batch, 1, context) == begin + INSERT - LENGTH
 
 
@@ -94,12 +94,12 @@ def test_what_is_not_looked_for(backends: str) -> None:
     contig, begin = repeats(generator)
     context = replace(context_of([contig], backends), sample=LIBRARY)
     mates = pair_at(contig, begin + 400 - (INSERT - LENGTH))
-    assert searched(mates, context).work.beside == 1
-    assert searched([mates[1], mates[1]], context).work.beside == 0
-    assert searched([mates[0], mates[0]], context).work.beside == 0
+    assert searched(mates, context).work.near_mates == 1
+    assert searched([mates[1], mates[1]], context).work.near_mates == 0
+    assert searched([mates[0], mates[0]], context).work.near_mates == 0
     alone = search_reads(reads_of(fastq(mates), context.backend), context)
     alone.settle()
-    assert alone.work.beside == 0
+    assert alone.work.near_mates == 0
     wide = Sample(insert_sizes=given_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
     for other in (
         replace(context, sample=Sample()),
@@ -108,7 +108,7 @@ def test_what_is_not_looked_for(backends: str) -> None:
         replace(context, pairing=Pairing(joint=False)),
         replace(context, reporting=Reporting(most_xa_hits=5)),
     ):
-        assert searched(mates, other).work.beside == 0
+        assert searched(mates, other).work.near_mates == 0
 
 
 @pytest.mark.parametrize("insert", [INSERT - 100, INSERT + 200])
@@ -116,7 +116,7 @@ def test_a_mate_that_lies_elsewhere(backends: str, insert: int) -> None:
     contig, begin = repeats(random.Random(503))
     context = replace(context_of([contig], backends), sample=LIBRARY)
     work = searched(pair_at(contig, begin + 430 - (insert - LENGTH), insert=insert), context).work
-    assert (work.beside, work.settled_beside, work.searched) == (1, 0, 1)
+    assert (work.near_mates, work.resolved_near_mates, work.searched) == (1, 0, 1)
 
 
 @pytest.mark.parametrize(("differences", "settled"), [(0, 0), (2, 0), (6, 1)])
@@ -130,7 +130,7 @@ def test_a_mate_with_another_place(backends: str, differences: int, settled: int
     contig = contig[:other] + twin + contig[other + LENGTH :]
     context = replace(context_of([contig], backends), sample=LIBRARY)
     work = searched(pair_at(contig, begin), context).work
-    assert (work.beside, work.settled_beside) == (1, settled)
+    assert (work.near_mates, work.resolved_near_mates) == (1, settled)
 
 
 def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
@@ -147,7 +147,7 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     later = search_again(later, known)
     for batch in (at_once, later):
         batch.settle()
-    assert later.work.beside == at_once.work.beside > later.work.settled_beside == at_once.work.settled_beside > 20
+    assert later.work.near_mates == at_once.work.near_mates > later.work.resolved_near_mates == at_once.work.resolved_near_mates > 20
     host = backend.to_host
     for table in ("windows", "placements"):
         for name in ("counts", "unexamined_prefixes", "dropped_scores", "chosen", "unresolved_before_search"):

@@ -236,12 +236,12 @@ def test_work_is_counted(world: World, tmp_path: Path) -> None:
     lengths = [len(read.bases) for pair in PAIRS for read in pair]
     shortest = search_passes(world.index.suffix_count)[0].min_seed_bases
     assert everywhere.searched == sum(length >= shortest for length in lengths)
-    assert work.settled + work.searched < everywhere.searched <= work.settled + work.searched + work.distant
-    assert work.settled > 0 == everywhere.settled
+    assert work.resolved + work.searched < everywhere.searched <= work.resolved + work.searched + work.divergent
+    assert work.resolved > 0 == everywhere.resolved
     alone = without.summary.work
-    assert (alone.distant, alone.split) == (everywhere.distant, everywhere.split)
-    assert min(work.crowded, work.distant, work.split) > 0
-    assert work.beside > work.settled_beside > 0 == alone.beside == everywhere.beside
+    assert (alone.divergent, alone.split) == (everywhere.divergent, everywhere.split)
+    assert min(work.repetitive, work.divergent, work.split) > 0
+    assert work.near_mates > work.resolved_near_mates > 0 == alone.near_mates == everywhere.near_mates
     gapped = sum(bool(re.search("[ID]", fields_of(line)[0][5])) for line in slow.lines)
     assert everywhere.scored >= everywhere.traced >= gapped > 0
     assert work.windows >= quick.summary.mapped

@@ -45,7 +45,7 @@ class Found:
     diagonals: Any
     windows: Any
     unexamined: int
-    crowded: int
+    repetitive: int
     flipped: bool
 
 
