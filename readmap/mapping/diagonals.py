@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.sorting import order_by
+from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import SPLIT
@@ -23,26 +22,13 @@ DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 _FIND = Kernel("mapping/diagonals", "find_diagonals")
 
 
-@dataclass(frozen=True)
-class Diagonals:
-    """The best diagonals of the selected reads: MAX_DIAGONALS rows a read, of which the first `counts` are valid, best first.
+class Diagonals(Table, struct="mapping/diagonals.cuh:DiagonalTable"):
+    """The best diagonals of the selected reads; on the host `rows.view(DIAGONAL)` names the fields."""
 
-    Attributes:
-        rows: int64 [selected * MAX_DIAGONALS, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
-        counts: int32 [selected].
-        unexamined: int32 [selected], longest prefix that an unexamined suffix shares with a seed, 0 if all were
-            examined.
-    """
 
-    rows: Array
-    counts: Array
-    unexamined: Array
-
-    @classmethod
-    def empty(cls, reads: int, backend: Backend) -> Diagonals:
-        """Allocate the diagonals of `reads` reads, with no unexamined suffixes."""
-        rows, counts = backend.empty((reads * MAX_DIAGONALS, DIAGONAL_WORDS), np.int64), backend.empty(reads, np.int32)
-        return cls(rows, counts, backend.full(reads, 0, np.int32))
+def new_diagonals(reads: int, backend: Backend) -> Diagonals:
+    """Allocate the diagonals of `reads` reads, with no unexamined suffixes."""
+    return Diagonals.allocate(backend, selected=reads, fill={"unexamined_prefixes": 0})
 
 
 def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Context) -> Diagonals:
@@ -55,7 +41,7 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         begins, ends = placements.uncovered_starts, placements.uncovered_ends
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
-    found = Diagonals.empty(len(selection.slots.numbers), backend)
+    found = new_diagonals(len(selection.slots.numbers), backend)
     batch.launch(
         _FIND,
         selection.slots.count,

@@ -8,7 +8,7 @@ placements of both mates are listed and combined, and the best fragments become 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed, known, most_of
 from readmap.backend.sorting import sort_pairs
+from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.matches import SeedMatches, by_read, find_matches
@@ -47,20 +48,8 @@ APART = -1
 NO_KEY = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Places:
-    """Placements of reads, sorted by key.
-
-    Attributes:
-        keys: uint64 [places], read, strand and fragment end as packed in kernels/mapping/fragments.cu; NO_KEY in unused
-            rows.
-        losses: uint32 [places], phred by which the read's best placement explains the read better.
-        place_count: rows of the arrays.
-    """
-
-    keys: Array
-    losses: Array
-    place_count: int
+class Places(Table, struct="mapping/fragments.cu:Places"):
+    """Placements of reads, sorted by key; unused rows have the key NO_KEY."""
 
 
 def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Array:
@@ -116,7 +105,7 @@ def _join(
     context: Context,
 ) -> None:
     """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
-    slots, found = replace(mates, numbers=matches.selected), Diagonals.empty(matches.read_count, context.backend)
+    slots, found = replace(mates, numbers=matches.selected), new_diagonals(matches.read_count, context.backend)
     places = _list_places(matches, slots, batch, context)
     given = {"inserts": inserts, "places": places, "mates": mates.numbers, "found": found, "rests": rests}
     batch.launch(_JOIN, mates.count, context, **given)
@@ -137,4 +126,5 @@ def _list_places(matches: SeedMatches, slots: Listed, batch: Batch, context: Con
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))
     batch.launch(_LIST, matches.total, context, matches=matches, ends=ends, keys=keys, losses=losses)
     bits = _END_BITS + 1 + matches.read_count.bit_length()
-    return Places(*sort_pairs(keys, losses, other_keys, other_losses, bits, backend), total)
+    keys, losses = sort_pairs(keys, losses, other_keys, other_losses, bits, backend)
+    return Places(keys=keys, losses=losses, place_count=total)

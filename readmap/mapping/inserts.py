@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
 from readmap.backend.compilation.declarations import constant
+from readmap.backend.tables import Table
 from readmap.errors import UsageError
 
 #: Relative directions of mates, by their index in kernels/mapping/pairs.cuh.
@@ -62,20 +63,10 @@ class InsertSize:
     high: int
 
 
-@dataclass(frozen=True)
-class InsertSizeTable:
-    """Insert-size distributions of a library on a device, as struct InsertSizeTable of kernels/mapping/pairs.cuh reads them.
-
-    Attributes:
-        sizes: the distributions; directions that the library lacks are missing.
-        lows, highs, offsets: int64 [directions]; penalties: uint8, in phred.
-    """
+class InsertSizeTable(Table, struct="mapping/pairs.cuh:InsertSizeTable"):
+    """Insert-size distributions of a library on a device; `sizes` has no directions that the library lacks."""
 
     sizes: tuple[InsertSize, ...]
-    lows: Array
-    highs: Array
-    offsets: Array
-    penalties: Array
 
 
 def to_device(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
@@ -87,8 +78,13 @@ def to_device(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
         direction = DIRECTIONS.index(size.direction)
         lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
         penalties += _penalties(size)
-    arrays = (lows, highs, offsets, np.array(penalties or [0], np.uint8))
-    return InsertSizeTable(tuple(sizes), *(backend.to_device(array) for array in arrays))
+    arrays: dict[str, NDArray[Any]] = {
+        "lows": lows,
+        "highs": highs,
+        "offsets": offsets,
+        "penalties": np.array(penalties or [0], np.uint8),
+    }
+    return InsertSizeTable(sizes=tuple(sizes), **{name: backend.to_device(array) for name, array in arrays.items()})
 
 
 @functools.cache

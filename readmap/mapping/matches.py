@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Kernel
 from readmap.backend.marks import ANY_MARK, list_marked
 from readmap.backend.sizes import Count, Listed, most_of
+from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL_WORDS, order_by_position
@@ -30,28 +31,10 @@ STRIDE = 2
 MATCH_BYTES = 16
 
 
-@dataclass(frozen=True)
-class SeedMatches:
-    """All suffixes that start with a seed of a read, ordered by read, orientation and seed.
+class SeedMatches(Table, struct="mapping/matches.cuh:SeedMatches"):
+    """All suffixes that start with a seed of a read, ordered by read, orientation and seed; `total` is their number."""
 
-    Attributes:
-        selected: int32 [selected], slots of the reads.
-        offsets: int64 [selected + 1], index of each read's first seed.
-        ranks: suffix type [seeds], rank of the first suffix that starts with the seed.
-        ends: int64 [seeds], inclusive prefix sum of the match counts of the seeds.
-        total: number of matches.
-        read_count: capacity; reads after the selected ones have no seeds.
-        seed_bases, stride: length of a seed, and bases between seeds.
-    """
-
-    selected: Array
-    offsets: Array
-    ranks: Array
-    ends: Array
     total: Count
-    read_count: int
-    seed_bases: int
-    stride: int
 
 
 @dataclass(frozen=True)
@@ -97,7 +80,8 @@ def find_matches(
     if most is not None:
         batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, most=most)
     ends, total = batch.ledger.ends("matches", counts, slots, fitting, may_be_more=True)
-    return SeedMatches(numbers, offsets, ranks, ends, total, len(numbers), seed_bases, stride)
+    arrays = {"selected": numbers, "offsets": offsets, "ranks": ranks, "ends": ends}
+    return SeedMatches(**arrays, total=total, read_count=len(numbers), seed_bases=seed_bases, stride=stride)
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:

@@ -18,7 +18,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import to_device
@@ -55,7 +55,7 @@ def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> Non
     if not sought.count:
         return
     choose_windows(guides, batch, context)
-    diagonals = Diagonals.empty(len(sought.numbers), backend)
+    diagonals = new_diagonals(len(sought.numbers), backend)
     selected = {"inserts": inserts, "selected": sought.numbers}
     batch.launch(_LOOK, sought.count, context, **selected, found=diagonals)
     replace_windows(sought, diagonals, batch, context)

@@ -14,7 +14,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.mapping.batch import Batch, PartitionSeedTable
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
 from readmap.mapping.parameters import DIVERGENT_DIFFERENCES, dense_seed_bases
@@ -24,10 +24,22 @@ from readmap.mapping.windows import replace_windows
 #: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14
 
-_FIND, _SETTLE = Kernel("mapping/partition_seeds", "find_partition_seeds"), Kernel("mapping/partition_seeds", "resolve_reads")
-_NAME, _CONFIRM = Kernel("mapping/partition_seeds", "list_seed_diagonals"), Kernel("mapping/partition_seeds", "confirm_reads")
-_TILE, _LOOK_UPS = constant("mapping/partition_seeds.cuh", "TILE"), constant("mapping/partition_seeds.cuh", "LOOKUPS_PER_READ")
-_ONE_PLACE, _FEW_PLACES = constant("mapping/partition_seeds.cu", "ONE_PLACE"), constant("mapping/partition_seeds.cu", "FEW_PLACES")
+_FIND, _SETTLE = (
+    Kernel("mapping/partition_seeds", "find_partition_seeds"),
+    Kernel("mapping/partition_seeds", "resolve_reads"),
+)
+_NAME, _CONFIRM = (
+    Kernel("mapping/partition_seeds", "list_seed_diagonals"),
+    Kernel("mapping/partition_seeds", "confirm_reads"),
+)
+_TILE, _LOOK_UPS = (
+    constant("mapping/partition_seeds.cuh", "TILE"),
+    constant("mapping/partition_seeds.cuh", "LOOKUPS_PER_READ"),
+)
+_ONE_PLACE, _FEW_PLACES = (
+    constant("mapping/partition_seeds.cu", "ONE_PLACE"),
+    constant("mapping/partition_seeds.cu", "FEW_PLACES"),
+)
 
 
 def resolve_reads(batch: Batch, context: Context) -> None:
@@ -42,7 +54,7 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
     few = batch.ledger.list_marked("few placements", verdicts, _FEW_PLACES)
     if few.count:
-        diagonals = Diagonals.empty(len(few.numbers), backend)
+        diagonals = new_diagonals(len(few.numbers), backend)
         batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
         replace_windows(few, diagonals, batch, context)
     slots = batch.ledger.list_marked("placed by partition seeds", verdicts, _ONE_PLACE | _FEW_PLACES)

@@ -11,7 +11,7 @@ from readmap.backend.marks import ANY_MARK, add_marked
 from readmap.backend.sizes import Listed
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.placement import choose_windows
@@ -46,7 +46,7 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
     if not slots.count:
         return None
     rescues = Rescues(slots, backend.empty(len(slots.numbers), np.int32))
-    diagonals = Diagonals.empty(len(slots.numbers), backend)
+    diagonals = new_diagonals(len(slots.numbers), backend)
     batch.launch(
         _RESCUE,
         slots.count,

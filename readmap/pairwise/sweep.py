@@ -9,6 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import row_dtype
+from readmap.backend.tables import Table
 from readmap.pairwise.matrix import CHUNK, TRACED_ROWS, BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.parameters import NO_SCORE, Mode
 
@@ -71,32 +72,12 @@ class SweepResult:
     lines: SpecialLines
 
 
-@dataclass(frozen=True)
-class _Region:
+class _Region(Table, struct="pairwise/wavefront.cuh:Region"):
     """A region of the matrix, as kernels take it."""
 
-    query: Array
-    target: Array
-    bus: Array
-    borders: Borders
-    lines: SpecialLines
-    cells: Array
-    rows: int
-    columns: int
-    row_step: int
-    column_step: int
-    rows_below: int
-    columns_right: int
-    blank_left: bool
 
-
-@dataclass(frozen=True)
-class _Meeting:
+class _Meeting(Table, struct="pairwise/sweep.cuh:Meeting"):
     """What wavefronts share: strips begun, the highest score, and whether they skip what cannot reach it."""
-
-    counter: Array
-    best: Array
-    prunes: bool
 
 
 def matrix_borders(matrix: DPMatrix, first: int = 0, end: int | None = None) -> Borders:
@@ -195,19 +176,19 @@ def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_
         empty((kept_columns, rows), np.int32),
     )
     return _Region(
-        matrix.query[origin.row : origin.row + rows],
-        matrix.target[origin.column : origin.column + columns],
-        empty(columns, np.uint64),
-        borders,
-        lines,
-        cells,
-        rows,
-        columns,
-        row_step,
-        column_step,
-        matrix.rows - origin.row - rows,
-        matrix.columns - origin.column - columns,
-        matrix.mode is Mode.LOCAL and origin.column == 0,
+        query=matrix.query[origin.row : origin.row + rows],
+        target=matrix.target[origin.column : origin.column + columns],
+        bus=empty(columns, np.uint64),
+        borders=borders,
+        lines=lines,
+        cells=cells,
+        rows=rows,
+        columns=columns,
+        row_step=row_step,
+        column_step=column_step,
+        rows_below=matrix.rows - origin.row - rows,
+        columns_right=matrix.columns - origin.column - columns,
+        blank_left=matrix.mode is Mode.LOCAL and origin.column == 0,
     )
 
 
@@ -224,7 +205,7 @@ def _launch(
         strips,
         region=region,
         scheme=matrix.scheme,
-        meeting=_Meeting(backend.full(1, 0, np.int32), highest, prunes),
+        meeting=_Meeting.allocate(backend, best=highest, prunes=prunes, fill={"counter": 0}),
         found=found,
         skipped=skipped,
     )

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.tables import Table
 from readmap.reads.length_order import slots_of
 
 _PACK = Kernel("reads/patterns", "pack_patterns")
 
 
-@dataclass(frozen=True)
-class Patterns:
-    """Patterns in slots ordered by length, packed; the layout is that of kernels/reads/patterns.cuh.
+class Patterns(Table, struct="reads/patterns.cuh:Patterns"):
+    """Patterns in slots ordered by length, packed; `replaced`: ambiguous letters other than N."""
 
-    Attributes:
-        slot_of: int32 [patterns], the slot of each record.
-        words: uint64; block_offsets: int64 [blocks + 1].
-        lengths: int32 [patterns] by slot, 0 where a base is ambiguous.
-        lane_bits: a block has 2^lane_bits slots.
-        replaced: ambiguous letters other than N.
-    """
-
-    slot_of: Array
-    words: Array
-    block_offsets: Array
-    lengths: Array
-    lane_bits: int
     replaced: int
 
     def __len__(self) -> int:
@@ -57,4 +42,11 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
         lane_bits=backend.lane_bits,
     )
     letters_replaced = int(backend.to_host(replaced)[0])
-    return Patterns(slots.slot_of, words, slots.block_offsets, packed_lengths, backend.lane_bits, letters_replaced)
+    return Patterns(
+        words=words,
+        block_offsets=slots.block_offsets,
+        lengths=packed_lengths,
+        slot_of=slots.slot_of,
+        lane_bits=backend.lane_bits,
+        replaced=letters_replaced,
+    )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.tables import Table
 from readmap.mapping.alignments import Alignments
 from readmap.reads.parsing import Reads
 
 _MEASURE, _WRITE = Kernel("run/fastq", "measure_unmapped"), Kernel("run/fastq", "write_unmapped")
 
 
-@dataclass(frozen=True)
-class _UnmappedReads:
-    """Reads, and where their lines and the lines' flags are: struct UnmappedReads of kernels/search/fastq.cu."""
-
-    texts: Reads
-    lengths: Array
-    line_offsets: Array
-    line_flags: Array
+class _UnmappedReads(Table, struct="run/fastq.cu:UnmappedReads"):
+    """Reads, and where their lines and the lines' flags are."""
 
 
 def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
@@ -28,7 +21,9 @@ def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> A
 
     They are in the order of the input: mates alternate, and their names end in /1 and /2.
     """
-    unmapped = _UnmappedReads(reads, reads.lengths, alignments.plan.offsets, alignments.flags)
+    unmapped = _UnmappedReads(
+        texts=reads, lengths=reads.lengths, line_offsets=alignments.plan.offsets, line_flags=alignments.flags
+    )
     lengths = backend.empty(reads.count, np.int64)
     backend.launch(_MEASURE, reads.count, reads=unmapped, lengths_out=lengths)
     ends, total = backend.ends(lengths)

@@ -7,7 +7,7 @@ import pytest
 
 from readmap.backend import Array, open_backend
 from readmap.backend.tables import Table
-from readmap.mapping.batch import WINDOW_WORDS, WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW_WORDS
 
 CPU = open_backend("cpu")
 
@@ -38,7 +38,7 @@ def test_arrays_have_the_declared_dtypes_and_sizes() -> None:
     windows = Windows.allocate(CPU, reads=3, fill={"counts": 7, "unexamined_prefixes": 0})
     assert list(windows.arrays()) == ["rows", "counts", "unexamined_prefixes", "dropped_scores"]
     assert layout(windows) == {
-        "rows": ("int64", (3 * WINDOWS, WINDOW_WORDS)),
+        "rows": ("int64", (3 * MAX_WINDOWS, WINDOW_WORDS)),
         **dict.fromkeys(["counts", "unexamined_prefixes", "dropped_scores"], ("int32", (3,))),
     }
     assert windows.counts.tolist() == [7, 7, 7]
@@ -70,7 +70,7 @@ def test_members_of_a_base_structure_are_the_tables_own() -> None:
 @pytest.mark.parametrize(
     ("table", "arguments", "message"),
     [
-        (Windows, {}, r"Windows.allocate: Window\* rows OF\(reads ?\* WINDOWS\): expected reads"),
+        (Windows, {}, r"Windows.allocate: Window\* rows OF\(reads ?\* MAX_WINDOWS\): expected reads"),
         (Windows, {"reads": 1, "writes": 2}, "Windows has no writes"),
         (Windows, {"reads": 1, "fill": {"count": 0}}, "Windows.allocate: fill names count, expected new arrays"),
         (

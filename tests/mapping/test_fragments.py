@@ -115,7 +115,8 @@ def joined(
     """The rests of all pairs, and of each read the strands and diagonals that get windows."""
     keys, losses = (np.array(column, np.int64) for column in zip(*sorted(places), strict=True))
     on_device, given = bench.backend.to_device, list[Any]()
-    held = Places(on_device(keys.astype(np.uint64)), on_device(losses.astype(np.uint32)), len(keys))
+    arrays = {"keys": on_device(keys.astype(np.uint64)), "losses": on_device(losses.astype(np.uint32))}
+    held = Places(**arrays, place_count=len(keys))
     patch.setattr(fragments, "_list_places", lambda *_: held)
     patch.setattr(fragments, "add_windows", lambda *arguments: given.append(arguments))
     patch.setattr(fragments, "score_windows", lambda *_: None)
