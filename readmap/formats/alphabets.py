@@ -1,4 +1,4 @@
-"""The letters of nucleotides and of proteins, and how a file's alphabet is guessed."""
+"""The letters of nucleotides and proteins; guess the alphabet of a file."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import numpy as np
 
 from readmap.formats.newlines import LINE_BREAKS
 
-#: The fraction of nucleotides' commonest letters from which on a file is taken for one of nucleotides.
+#: Minimum fraction of A, C, G, T, U and N among the letters of a nucleotide file.
 NUCLEOTIDE_FRACTION = 0.9
 
 
 class Alphabet(StrEnum):
-    """What sequences are made of; the names are those that a user gives."""
+    """The alphabet of sequences, by the name used in options."""
 
     NUCLEOTIDES = "nucleotide"
     PROTEINS = "protein"
 
     @property
     def table(self) -> bytes:
-        """For bytes.translate, [256]: each letter as sequences keep it, upper-case; 0 for all that is no letter."""
+        """The table for bytes.translate, [256]: letters in upper case, 0 for any other character."""
         return _TABLES[self]
 
     @property
     def letter(self) -> str:
-        """The name of a letter in messages."""
+        """What messages call a letter."""
         return _LETTERS[self]
 
 
@@ -49,10 +49,10 @@ _LETTERS = {
 
 
 def guess_alphabet(start: bytes) -> Alphabet:
-    """The alphabet of a file that begins so: nucleotides if of its letters at least 90 % are A, C, G, T, U or N.
+    """Return NUCLEOTIDES if at least 90 % of the letters are A, C, G, T, U or N, else PROTEINS.
 
-    start: FASTA or FASTQ, which may break off anywhere; a megabyte of it is enough. Headers are not looked at, and case
-    does not matter. FASTQ is of nucleotides, and so is what has no letters.
+    start: the start of a FASTA or FASTQ file, cut anywhere; a megabyte is enough. FASTA headers and case are ignored.
+    FASTQ, and text without letters, is taken for nucleotides.
     """
     if start.lstrip(LINE_BREAKS).startswith(b"@"):
         return Alphabet.NUCLEOTIDES

@@ -1,7 +1,7 @@
-"""Files and folders that take a name only when they are whole: at any moment the old one or the new one has it.
+"""Files and folders that replace their target atomically: under its name is the old or the new one, complete.
 
-Until then they are beside it, under a name of their own and locked. What a killed run left there is not locked any
-more, and the next run removes it.
+Until then they are next to the target under a temporary name, and locked. What a killed run left is not locked, and the
+next run removes it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-#: A file's name may have 255 bytes; the temporary one adds some, and a character may take four.
+#: Characters of the target's name in a temporary name: names have at most 255 bytes, a character at most four.
 NAME_CHARACTERS = 48
 
 UNFINISHED = ".unfinished"
 
-#: Of renameat2 of Linux.
+#: Constants of renameat2(2).
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
-#: Where a folder is that is being replaced, on a file system that cannot exchange two.
-ASIDE = ".replaced"
+#: Suffix of a folder while it is replaced on a file system that cannot exchange two names.
+REPLACED = ".replaced"
 
 
 def _prefix(target: str | Path) -> str:
-    """How the temporary names of a file or folder begin; they end in .tmp."""
+    """Return the prefix of the temporary names of a target."""
     return f".{os.path.basename(target)[:NAME_CHARACTERS]}."
 
 
 def _remove_abandoned(target: str | Path) -> None:
-    """Remove what killed runs left beside a file or folder."""
+    """Remove temporary files and folders that killed runs left next to the target."""
     folder = os.path.dirname(target) or "."
     ours = re.compile(re.escape(_prefix(target)) + r"\w+" + re.escape(UNFINISHED))
     with contextlib.suppress(OSError):
@@ -58,14 +58,14 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 def _claim(descriptor: int, path: str) -> bool:
-    """Lock what has just been made at `path`, as long as it is open; False where another run removed it meanwhile."""
+    """Lock a file or folder just created at `path`; return False if another run has removed it."""
     with contextlib.suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return os.path.exists(path)
 
 
 def create_temporary_file(target: str) -> tuple[int, str]:
-    """A new file beside `target`, locked as long as it is open: its descriptor and its path; or OSError."""
+    """Create a temporary file next to `target`, locked while open; return its descriptor and path. Raises OSError."""
     _remove_abandoned(target)
     while True:
         path = f"{_prefix(target)}{secrets.token_hex(4)}{UNFINISHED}"
@@ -85,7 +85,7 @@ def create_temporary_file(target: str) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def temporary_folder(target: str | Path, parent: str | Path | None = None) -> Iterator[Path]:
-    """A new folder beside `target`, or in another folder, that is removed in the end, with all that is in it then."""
+    """Create a temporary folder next to `target`, or in `parent`; what is left of it at the end is removed."""
     home = parent or os.path.dirname(target) or "."
     _remove_abandoned(os.path.join(home, os.path.basename(target)))
     folder, descriptor = "", None
@@ -105,7 +105,7 @@ def temporary_folder(target: str | Path, parent: str | Path | None = None) -> It
 
 
 def _remove_whole(folder: str) -> None:
-    """Remove a folder that may be there; an interrupt waits for that."""
+    """Remove a folder if it exists, completely even if interrupted."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except BaseException:
@@ -114,7 +114,7 @@ def _remove_whole(folder: str) -> None:
 
 
 def replace_folder(new: Path, target: Path) -> None:
-    """Give a folder its name. What had it is at the new one's former place then, or is removed. Raises OSError."""
+    """Rename a folder to `target`. A folder that was there is at `new` then, or removed. Raises OSError."""
     if not target.exists():
         os.rename(new, target)
     elif not _exchange(new, target):
@@ -122,43 +122,43 @@ def replace_folder(new: Path, target: Path) -> None:
 
 
 def _exchange(new: Path, target: Path) -> bool:
-    """Whether the two could change their names at once."""
+    """Exchange two names atomically; return False if the file system cannot."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
         return False
     if rename(AT_FDCWD, os.fsencode(new), AT_FDCWD, os.fsencode(target), RENAME_EXCHANGE) == 0:
         return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+    error = ctypes.get_errno()
+    if error in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
         return False
-    raise OSError(number, os.strerror(number), str(target))
+    raise OSError(error, os.strerror(error), str(target))
 
 
 def _replace_in_turn(new: Path, target: Path) -> None:
-    aside = _aside(target)
-    shutil.rmtree(aside, ignore_errors=True)
+    replaced = _replaced_path(target)
+    shutil.rmtree(replaced, ignore_errors=True)
     try:
-        os.rename(target, aside)
+        os.rename(target, replaced)
         os.rename(new, target)
-    except BaseException:  # a signal too may come between the two
+    except BaseException:  # also a signal between the two
         restore_folder(target)
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def restore_folder(target: Path) -> None:
-    """Bring back the folder that a killed run was about to replace."""
-    if not target.exists() and (aside := _aside(target)).is_dir():
+    """Restore a folder that a killed run had moved away to replace it."""
+    if not target.exists() and (replaced := _replaced_path(target)).is_dir():
         with contextlib.suppress(OSError):
-            os.rename(aside, target)
+            os.rename(replaced, target)
 
 
 def restore_folders(ending: str) -> None:
-    """The same of all folders in the current one whose names end so."""
-    for aside in Path().glob(f".*{ending}{ASIDE}"):
-        restore_folder(Path(aside.name[1 : -len(ASIDE)]))
+    """Restore all such folders in the current folder whose names end with `ending`."""
+    for replaced in Path().glob(f".*{ending}{REPLACED}"):
+        restore_folder(Path(replaced.name[1 : -len(REPLACED)]))
 
 
-def _aside(target: Path) -> Path:
-    return target.with_name(f".{target.name}{ASIDE}")
+def _replaced_path(target: Path) -> Path:
+    return target.with_name(f".{target.name}{REPLACED}")

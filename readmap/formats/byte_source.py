@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, inflated where they are gzip, delivered into the caller's buffer."""
+"""A file or standard input -> its bytes, decompressed if they are gzip, read into buffers of the caller."""
 
 import errno
 import io
@@ -17,10 +17,9 @@ from readmap.formats.file_errors import NamedFile, file_name_context
 from readmap.formats.gzip_access_points import AccessPoints
 from readmap.formats.gzip_reader import BLOCK_HEADER, GZIP_MAGIC, NO_INFLATERS, Inflaters, Piece, inflate, read_fully
 
-# Below this, handing slices of a read to threads costs more than it saves, and so do more threads: each waits for
-# Python's lock, which others want.
+# For smaller reads, or with more threads, splitting a read costs more than it saves: each slice waits for the GIL.
 PARALLEL_READ_BYTES, MAX_THREADS = 8 << 20, 4
-# What people take for FASTA and FASTQ.
+# Formats that are often passed instead of FASTA or FASTQ, by their first bytes.
 OTHER_FORMATS = {
     b"BAM\1": "BAM",
     b"CRAM": "CRAM",
@@ -28,12 +27,12 @@ OTHER_FORMATS = {
     b"\xfd7zXZ": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\3\4": "zip",
-    b"\xef\xbb\xbf": "text behind a byte order mark",
+    b"\xef\xbb\xbf": "text with a byte order mark",
 }
 
 
 class FilePosition(NamedTuple):
-    """Where bytes lie: in an open file, by its descriptor, from an offset on; so many at most, or all to its end."""
+    """A position in an open file, given as a descriptor; max_bytes: bytes that may be read from there, None for all."""
 
     file: int
     offset: int
@@ -43,8 +42,8 @@ class FilePosition(NamedTuple):
 class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
-    name: what messages call it, the path or "standard input".
-    first_record: how many records lie in front of its bytes, where they are a part of a file of reads.
+    name: for messages, the path or "standard input".
+    first_record: if the source is a part of a file of reads, the number of records before it.
     """
 
     name: str
@@ -53,21 +52,21 @@ class ByteSource(ABC):
     _size: int = 0
 
     def read_progress(self) -> tuple[int, int] | None:
-        """How many bytes of the file have been read, as they lie there, and of how many; None of other inputs."""
+        """Return the bytes read from the file, before decompression, and its size; None if it is not a regular file."""
         return (self._file.delivered, self._size) if isinstance(self._file, NamedFile) and self._size else None
 
     @abstractmethod
     def readinto(self, target: memoryview) -> int:
-        """The number of bytes written to the front of `target`: its length, or less at the end or before a fault.
+        """Fill `target`, one writable byte an item, and return the number of bytes written.
 
-        target: writable, one byte an item. 0 says that the input is at its end. Raises DataError for broken gzip
-        and OSError from reading, once the bytes before the fault are delivered (of a corrupt piece, a megabyte at
-        most, none is).
+        Fewer bytes than len(target) mean the end of the input or an error after them. Raises DataError for corrupt gzip
+        and OSError from reading once the bytes before the error have been returned, except those of a corrupt piece of
+        up to 1 MB.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Closes the file and ends the threads; standard input stays open."""
+        """Close the file, except standard input, and end the threads."""
 
     def __enter__(self) -> Self:
         return self
@@ -77,11 +76,10 @@ class ByteSource(ABC):
 
 
 def open_bytes(path: str | ByteSource, threads: int = 1, inflaters: Inflaters = NO_INFLATERS) -> ByteSource:
-    """The bytes of the file at `path`, or of standard input where it is "-". gzip is known by its magic, and inflated.
+    """Open a file, or standard input if path is "-", and decompress it if it starts with the magic bytes of gzip.
 
-    path: a source that is already open is returned as it is. threads: how many read a plain file or inflate
-    gzip. inflaters: as `inflate` takes it. Raises OSError
-    where the file cannot be opened or read.
+    path: an open source is returned unchanged. threads: to read a plain file or to decompress gzip. inflaters: as for
+    `inflate`. Raises OSError if the file cannot be opened or read.
     """
     if isinstance(path, ByteSource):
         return path
@@ -94,7 +92,7 @@ def open_bytes(path: str | ByteSource, threads: int = 1, inflaters: Inflaters = 
 
 
 def open_file(path: str) -> tuple[io.FileIO, str]:
-    """The file at `path`, or standard input where it is "-", and what messages call it."""
+    """Open a file, or standard input if path is "-", and return it with its name for messages."""
     if path == "-":
         if sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
@@ -110,9 +108,9 @@ def source_of_file(
     inflaters: Inflaters = NO_INFLATERS,
     points: AccessPoints | None = None,
 ) -> ByteSource:
-    """The bytes of an open file, as `open_bytes` gives them. head: the first 18 or more, or all, already read.
+    """Return the source of an open file, as `open_bytes` does.
 
-    points: to be kept of gzip, as `inflate` does it.
+    head: the first 18 or more bytes, or all, which have been read already. points: filled while gzip is decompressed.
     """
     if head.startswith(GZIP_MAGIC):
         return GeneratorSource(name, inflate(file, name, head, threads, inflaters, points), file)
@@ -120,7 +118,7 @@ def source_of_file(
 
 
 def describe_start(data: bytes) -> str:
-    """The first of the bytes in words for a message, with the format that it points to."""
+    """Describe the first byte for a message, with the format that `data` looks like."""
     if data[:1] in (b"\r", b"\n"):
         return "a blank line"
     found = f"'{chr(data[0])}'" if 32 <= data[0] < 127 else f"byte 0x{data[0]:02x}"
@@ -129,13 +127,13 @@ def describe_start(data: bytes) -> str:
 
 
 def _size_of(file: io.RawIOBase | None) -> int:
-    """The bytes of a regular file; 0 of others."""
-    facts = os.fstat(file.fileno()) if isinstance(file, io.FileIO) else None
-    return facts.st_size if facts and stat.S_ISREG(facts.st_mode) else 0
+    """Return the size of a regular file, else 0."""
+    status = os.fstat(file.fileno()) if isinstance(file, io.FileIO) else None
+    return status.st_size if status and stat.S_ISREG(status.st_mode) else 0
 
 
 class PlainSource(ByteSource):
-    """A file's own bytes; `head` is what has been read of them."""
+    """The bytes of an uncompressed file; `head` has been read already."""
 
     _file: io.FileIO
 
@@ -149,11 +147,11 @@ class PlainSource(ByteSource):
         self._size = _size_of(file)
 
     def position(self) -> FilePosition | None:
-        """Where the next bytes lie, for whoever reads them there; None in a pipe, or where some have been read."""
+        """Return the position of the next byte; None for a pipe, or if bytes of `head` are left."""
         return FilePosition(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
 
     def skip(self, count: int) -> None:
-        """Go on behind so many bytes, which were read at their place."""
+        """Skip bytes that the caller has read through `position`."""
         self._file.seek(count, os.SEEK_CUR)
         if isinstance(self._file, NamedFile):
             self._file.delivered += count
@@ -177,8 +175,7 @@ class PlainSource(ByteSource):
         start = self._file.tell()
         cuts = [len(target) * i // self._threads for i in range(self._threads + 1)]
 
-        def read_slice(begin: int, end: int) -> int:
-            at = begin
+        def read_slice(at: int, end: int) -> int:
             with file_name_context(self.name):
                 while at < end and (count := os.preadv(self._file.fileno(), [target[at:end]], start + at)):
                     at += count
@@ -194,9 +191,9 @@ class PlainSource(ByteSource):
 
 
 class GeneratorSource(ByteSource):
-    """The bytes that a generator yields in pieces. An error is held back until all before it is delivered.
+    """The bytes that a generator yields; an error it raises is delayed until all bytes before it have been returned.
 
-    pieces: not one of them empty; its threads, if any, end when it is closed. file: what it reads, closed with it.
+    pieces: not empty; closing the generator ends its threads. file: the generator's input, closed with the source.
     """
 
     def __init__(self, name: str, pieces: Generator[Piece, None, None], file: io.RawIOBase | None = None) -> None:
@@ -204,22 +201,21 @@ class GeneratorSource(ByteSource):
         self._file = file
         self._pieces = pieces
         self._piece: Piece = b""
-        self._at = 0
-        self._fault: DataError | OSError | None = None
+        self._offset = 0
+        self._error: DataError | OSError | None = None
         self._size = _size_of(file)
 
     def readinto(self, target: memoryview) -> int:
         filled = 0
-        while filled < len(target) and (self._at < len(self._piece) or self._next_piece()):
-            count = min(len(target) - filled, len(self._piece) - self._at)
-            # By numpy, as it lets the inflating threads run meanwhile.
-            np.copyto(
-                np.frombuffer(target, np.uint8, count, filled), np.frombuffer(self._piece, np.uint8, count, self._at)
-            )
+        while filled < len(target) and (self._offset < len(self._piece) or self._next_piece()):
+            count = min(len(target) - filled, len(self._piece) - self._offset)
+            # NumPy releases the GIL, so that inflating threads go on.
+            source = np.frombuffer(self._piece, np.uint8, count, self._offset)
+            np.copyto(np.frombuffer(target, np.uint8, count, filled), source)
             filled += count
-            self._at += count
-        if self._fault and not filled and len(target):
-            raise self._fault
+            self._offset += count
+        if self._error and not filled and len(target):
+            raise self._error
         return filled
 
     def close(self) -> None:
@@ -228,10 +224,10 @@ class GeneratorSource(ByteSource):
             self._file.close()
 
     def _next_piece(self) -> bool:
-        self._at, self._piece = 0, b""
-        if not self._fault:
+        self._offset, self._piece = 0, b""
+        if not self._error:
             try:
                 self._piece = next(self._pieces, b"")
-            except (DataError, OSError) as fault:
-                self._fault = fault
+            except (DataError, OSError) as error:
+                self._error = error
         return bool(self._piece)

@@ -1,7 +1,4 @@
-"""What the pictures have in common: their colours, their style, and how names and counts are written.
-
-Needs matplotlib, which readmap[plot] brings.
-"""
+"""Matplotlib figures -> files: the colours and style of all plots. matplotlib comes with readmap[plot]."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from matplotlib.figure import Figure
 
 from readmap.formats.wording import decode_name
 
-# Okabe and Ito's colours, which the colour-blind tell apart too.
+# The palette of Okabe and Ito, distinguishable with colour blindness.
 BLUE, GREEN, YELLOW, RED = "#0072B2", "#009E73", "#E69F00", "#D55E00"
 BLACK, GREY, SILVER = "#222222", "#666666", "#DDDDDD"
 STYLE: dict[Any, Any] = {
@@ -34,28 +31,27 @@ STYLE: dict[Any, Any] = {
     "lines.solid_joinstyle": "round",
     "legend.frameon": False,
     "legend.labelcolor": GREY,
-    # Text stays text, and the same alignments give the same bytes.
+    # Keep text as text, and make the same alignments give the same bytes.
     "svg.fonttype": "none",
     "svg.hashsalt": "readmap",
 }
-FORM: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "pad_inches": 0.3}
+SAVE_OPTIONS: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "pad_inches": 0.3}
 METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-#: Characters of a name.
-LONGEST_NAME = 40
+#: Characters of a name in a label.
+MAX_LABEL_LENGTH = 40
 
 
 def render_figure(figure: Callable[[], Figure], form: str) -> bytes:
-    """A figure as a file; it is made in the style. form: png, svg or pdf."""
+    """Call `figure` with readmap's style and return the file; form: png, svg or pdf."""
     written = io.BytesIO()
     with mpl.rc_context(STYLE):
-        figure().savefig(written, format=form, metadata=METADATA.get(form), **FORM)
+        figure().savefig(written, format=form, metadata=METADATA.get(form), **SAVE_OPTIONS)
     return written.getvalue()
 
 
 def label_text(name: bytes) -> str:
-    """A name as matplotlib takes it, which is cut where it is too long."""
+    """Return a name as the text of a label: truncated, and without mathematical mode."""
     text = decode_name(name)
-    # A dollar would begin a formula.
-    short = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}\u2026"
+    short = text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}\u2026"
     return short.replace("$", r"\$")

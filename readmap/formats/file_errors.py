@@ -1,4 +1,4 @@
-"""Errors of the system, which name the file that they are about."""
+"""OSErrors that name the file they are about."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-#: What NumPy's parser of an array's header lets through where it is none.
+#: What NumPy raises for an invalid .npy header, besides OSError and EOFError.
 NPY_HEADER_ERRORS = (ValueError, SyntaxError, OverflowError, RecursionError, tokenize.TokenError)
 
 
 def with_file_name(error: OSError, name: str, hint: str = "") -> OSError:
-    """The same error, of the same class, about `name`."""
+    """Return an OSError of the same subclass that names a file; hint: appended to the message."""
     return OSError(error.errno, f"{error.strerror}{hint}", name)
 
 
 @contextlib.contextmanager
 def file_name_context(name: str) -> Iterator[None]:
-    """Meanwhile an error that names no file, as those of reading one that is open, is about `name`."""
+    """Add `name` to an OSError raised in the context without a file name, such as one from reading an open file."""
     try:
         yield
     except OSError as error:
@@ -28,27 +28,25 @@ def file_name_context(name: str) -> Iterator[None]:
 
 
 class NamedFile(io.FileIO):
-    """A file whose errors of reading name it.
+    """A file whose read errors name it.
 
-    delivered: bytes that have been read of it, to be seen by any thread, closed or not.
+    delivered: bytes read so far; any thread may look at it, also after the file was closed.
     """
 
-    def __init__(self, file: str | int, called: str = "") -> None:
-        """file: a path, or a descriptor that stays open. called: by errors; the path where it is not given."""
-        self._called = called or str(file)
+    def __init__(self, file: str | int, name: str = "") -> None:
+        """file: a path, or a descriptor, which is not closed. name: for errors; default: the path."""
+        self._name = name or str(file)
         self.delivered = 0
         super().__init__(file, closefd=isinstance(file, str))
 
     def read(self, size: int | None = -1) -> bytes:
-        """As of every file."""
-        with file_name_context(self._called):
+        with file_name_context(self._name):
             data = super().read(size)
         self.delivered += len(data or b"")
         return data
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """As of every file."""
-        with file_name_context(self._called):
+        with file_name_context(self._name):
             count = super().readinto(buffer)
         self.delivered += count or 0
         return count

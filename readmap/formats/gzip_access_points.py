@@ -1,8 +1,8 @@
-"""Places from which gzip data can be inflated, kept while all of it is inflated once.
+"""Access points: positions in gzip data where decompression can start, collected during one full decompression.
 
 text      |             member 1             |   member 2
 points    ^          ^           ^           ^
-          a member   a block, with the text in front of it that it may copy from
+          a member   a deflate block, with the window of text that it may refer to
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-#: How far back a block copies from (RFC 1951).
+#: The largest distance of a deflate back-reference (RFC 1951).
 WINDOW_BYTES = 1 << 15
 
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """Where inflating can begin: at a member, or at a block within one.
+    """A position where decompression can start: a gzip member, or a deflate block inside a member.
 
     Attributes:
-        text: bytes of text in front of it.
-        bit: of the file, where the block begins; where a member does, that of its header.
-        member, member_text: where its member begins, a byte of the file and of the text.
-        checksum: CRC-32 of the member's text in front of it.
-        window: the last of that text, 32 KiB or all, compressed by zlib; none at a member.
+        text: offset in the decompressed text.
+        bit: offset in the file, in bits: of the block, or of the member's header.
+        member, member_text: offsets of the enclosing member, in bytes of the file and of the text.
+        checksum: CRC-32 of the member's text before the point.
+        window: the text before the point, at most 32 KiB, compressed with zlib; empty at the start of a member.
     """
 
     text: int
@@ -35,39 +35,39 @@ class AccessPoint:
 
     @property
     def is_member(self) -> bool:
-        """Whether a member begins there."""
+        """True if a member starts at the point."""
         return self.bit == 8 * self.member
 
     @property
     def skipped(self) -> int:
-        """Text between its member's begin and here."""
+        """The bytes of text between the start of the member and the point."""
         return self.text - self.member_text
 
     def inflated_window(self) -> bytes:
-        """The text in front of it, 32 KiB at most; raises zlib.error where it is damaged."""
+        """Return the decompressed window. Raises zlib.error if it is corrupt."""
         return zlib.decompressobj().decompress(self.window, WINDOW_BYTES) if self.window else b""
 
 
 class AccessPoints:
-    """The points of a file, about one in so many bytes of text, filled while it is inflated.
+    """The access points of a file, collected while the file is decompressed.
 
-    found: in their order. The first one is where the first member begins.
+    found: in ascending order; the first one is the start of the first member.
     """
 
     def __init__(self, spacing: int) -> None:
-        """spacing: bytes of text from one point to the next, or more."""
+        """spacing: the minimum bytes of text between two points."""
         self.found: list[AccessPoint] = []
         self._spacing = spacing
 
     def is_due(self, text: int) -> bool:
-        """Whether a point behind so many bytes of text is wanted."""
+        """Return True if a point at this offset of the text is far enough from the last one."""
         return not self.found or text >= self.found[-1].text + self._spacing
 
     def add(self, point: AccessPoint) -> None:
-        """Keep a point that is due; it lies behind all others."""
+        """Append a point that is due."""
         self.found.append(point)
 
-    def at_member(self, place: int, text: int) -> None:
-        """A member begins at a byte of the file, behind so many bytes of text."""
+    def at_member(self, position: int, text: int) -> None:
+        """Add the member that starts at a byte of the file and of the text, if a point is due."""
         if self.is_due(text):
-            self.add(AccessPoint(text, 8 * place, place, text))
+            self.add(AccessPoint(text, 8 * position, position, text))

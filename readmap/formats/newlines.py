@@ -1,4 +1,4 @@
-"""Where the lines of a buffer end."""
+"""Positions of line ends in a buffer."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 NEWLINE = 10
 CARRIAGE_RETURN = 13
 LINE_BREAKS = b"\r\n"
-# The comparison's result stays in the cache for what is made of it.
+# The result of a comparison of this size stays in the cache for its next use.
 BLOCK_BYTES = 1 << 18
 
 
 def line_ends(data: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The offsets of all newlines, int64 [lines], ascending. data: uint8 [nbytes]."""
+    """Return the offsets of all newlines in data, ascending: int64 [lines]."""
     blocks = range(0, len(data), BLOCK_BYTES)
     ends = [np.flatnonzero(data[start : start + BLOCK_BYTES] == NEWLINE) + start for start in blocks]
     return np.concatenate([np.empty(0, np.int64), *ends])
 
 
 def end_of_text(data: NDArray[np.uint8]) -> int:
-    """The offset behind the last byte that is no line break, 0 if there is none. data: uint8 [nbytes]."""
+    """Return the offset after the last byte that is not a line break, or 0."""
     for stop, block in _blocks_from_end(data):
         texts = np.flatnonzero((block != NEWLINE) & (block != CARRIAGE_RETURN))
         if len(texts):
@@ -29,7 +29,7 @@ def end_of_text(data: NDArray[np.uint8]) -> int:
 
 
 def last_line_start(data: NDArray[np.uint8], letter: int) -> int:
-    """The offset of the last line that begins with `letter`, 0 if none does behind the first. data: uint8 [nbytes]."""
+    """Return the offset of the last line, other than the first, that starts with the byte `letter`, or 0."""
     for stop, block in _blocks_from_end(data):
         offsets = np.flatnonzero(block == letter) + stop - len(block)
         starts = offsets[(offsets > 0) & (data[offsets - 1] == NEWLINE)]
