@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend.base import Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BgzfOutput, Blocks, Bytes, Codec, Compress, by_package
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_START, BgzfOutput, Blocks, Bytes, Codec, Compress, compress_with_package
 
 _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 
@@ -18,17 +18,17 @@ _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 MAX_BLOCK_BYTES, ROOM_BEHIND = 1 << 16, 1 << 10
 
 
-def block_codec() -> Codec:
+def libdeflate_codec() -> Codec:
     """What compresses on the host."""
-    return Codec("libdeflate", partial(BgzfOutput, compress=compressor()))
+    return Codec("libdeflate", partial(BgzfOutput, compress=block_compressor()))
 
 
-def compressor() -> Compress:
+def block_compressor() -> Compress:
     """What makes a group of blocks: functions of libdeflate, where its Python package shows them, else that package."""
     held, backend = libdeflate(), host_backend("bam/libdeflate_blocks", 1)
     if held is None or backend is None:
-        return by_package
-    header = np.frombuffer(HEADER_BEGIN, np.uint8)
+        return compress_with_package
+    header = np.frombuffer(HEADER_START, np.uint8)
 
     def compress_part(data: Bytes, level: int) -> tuple[Bytes, list[int]]:
         count = -(-len(data) // BLOCK_BYTES)

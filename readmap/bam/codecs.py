@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from readmap.backend import Backend
-from readmap.bam.blocks import block_codec
+from readmap.bam.codecs import libdeflate_codec
 from readmap.errors import BackendError
 from readmap.formats.bgzf import Codec
 
@@ -29,12 +29,12 @@ def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
     """
     by_threads = backends[0].name == "cpu" or level >= SMALLER_LEVEL
     if name == CodecName.LIBDEFLATE or (name == CodecName.AUTO and by_threads):
-        return block_codec()
-    from readmap.bam.nvcomp_codec import device_codec
+        return libdeflate_codec()
+    from readmap.bam.nvcomp_codec import open_nvcomp_codec
 
     try:
-        return device_codec(backends)
+        return open_nvcomp_codec(backends)
     except BackendError:
         if name == CodecName.NVCOMP:
             raise
-        return block_codec()
+        return libdeflate_codec()

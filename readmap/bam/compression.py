@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from readmap.bam.blocks import block_codec
+from readmap.bam.codecs import libdeflate_codec
 from readmap.formats.bgzf import LEVEL, BlockOutput, Codec
 from readmap.formats.output import ByteSink, open_output
 
@@ -21,7 +21,7 @@ class Compression:
     level: libdeflate's.
     """
 
-    def __init__(self, open_codec: Callable[[], Codec] = block_codec, level: int | None = None) -> None:
+    def __init__(self, open_codec: Callable[[], Codec] = libdeflate_codec, level: int | None = None) -> None:
         """open_codec: called for the first output that is compressed. level: None for the usual one."""
         self._open = open_codec
         self.level = level or LEVEL

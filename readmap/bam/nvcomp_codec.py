@@ -14,7 +14,7 @@ from readmap.backend.buffers import SLACK
 from readmap.backend.cuda import CudaBackend
 from readmap.backend.nvcomp import Nvcomp, NvcompError, nvcomp
 from readmap.errors import BackendError
-from readmap.formats.bgzf import BLOCK_BYTES, HEADER_BEGIN, BlockOutput, Blocks, Bytes, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, HEADER_START, BlockOutput, Blocks, Bytes, Codec
 from readmap.formats.output import ByteSink
 
 _MEASURE, _WRITE = Kernel("bam/nvcomp_blocks", "measure_blocks"), Kernel("bam/nvcomp_blocks", "write_blocks")
@@ -35,7 +35,7 @@ ALGORITHM = 2
 ALIGNED = 256
 
 
-def device_codec(backends: Sequence[Backend]) -> Codec:
+def open_nvcomp_codec(backends: Sequence[Backend]) -> Codec:
     """What compresses on devices in turns, in memory that it takes at once. Raises BackendError where it cannot."""
     library, gpus = nvcomp(), [backend for backend in backends if isinstance(backend, CudaBackend)]
     if not gpus or library is None:
@@ -102,7 +102,7 @@ class _Room:
         numbers = np.arange(blocks, dtype=np.uint64)
         self._starts = backend.to_device(numbers * BLOCK_BYTES + self._data.data.ptr)
         self._member_starts = backend.to_device(numbers * np.uint64(self._stride) + self._members.data.ptr)
-        self._header = backend.to_device(np.frombuffer(HEADER_BEGIN, np.uint8))
+        self._header = backend.to_device(np.frombuffer(HEADER_START, np.uint8))
         self._stream, self._coming = backend.xp.cuda.Stream(non_blocking=True), list[Array]()
         backend.synchronize()
 
@@ -166,7 +166,7 @@ def blocks_of(
     """Write the blocks of the data's members of gzip behind each other; where each ends, and all.
 
     data: uint8, the contents. members: uint8 [members * stride], each begins a stride behind the one before.
-    member_bytes: int64 [members]. header: HEADER_BEGIN. blocks: uint8, with room for 64 KiB a member.
+    member_bytes: int64 [members]. header: HEADER_START. blocks: uint8, with room for 64 KiB a member.
     """
     count = len(member_bytes)
     shape = {"size": len(data), "header_bytes": len(header), "block_bytes": BLOCK_BYTES}

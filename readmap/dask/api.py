@@ -17,7 +17,7 @@ from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.sam_header import read_groups
 from readmap.formats.output import commit_together, format_by_ending
-from readmap.formats.sam import Form, header
+from readmap.formats.sam import SamEncoding, header
 from readmap.index import folder
 from readmap.index.index import Index
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
@@ -25,7 +25,7 @@ from readmap.mapping.records import Style
 from readmap.run.read_mapper import MappingSummary
 from readmap.version import __version__
 
-FORMS = {".sam": Form.TEXT, ".bam": Form.BINARY}
+FORMS = {".sam": SamEncoding.TEXT, ".bam": SamEncoding.BINARY}
 
 
 def search(
@@ -60,7 +60,7 @@ def search(
     form, path = format_by_ending(str(output), FORMS), folder.find(str(index)).absolute()
     if form is None:
         raise UsageError(f"output {output}: expected a name that ends with .sam or .bam")
-    if (sort and form is not Form.BINARY) or (duplicates and not sort):
+    if (sort and form is not SamEncoding.BINARY) or (duplicates and not sort):
         raise UsageError("only BAM is sorted, and duplicates are marked only in what is sorted")
     given = anywhere([_lane(lane) for lane in lanes])
     contigs = Index.open(path).reference.contigs
@@ -68,7 +68,7 @@ def search(
     order = SortOrder.COORDINATE if sort else None
     style = Style(form, tuple(lane.group for lane in given), order=order)
     lengths = tuple(contig.length for contig in contigs)
-    is_blocked = form is Form.BINARY or not str(output).lower().endswith(".sam")
+    is_blocked = form is SamEncoding.BINARY or not str(output).lower().endswith(".sam")
     job = Job(
         "",
         IndexPlace(str(path)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from readmap.duplicates.marker import DuplicateRules
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import Style
@@ -97,7 +97,7 @@ class Job:
     pairing: Pairing = field(default_factory=Pairing)
     reporting: Reporting = field(default_factory=Reporting)
     resources: Resources = field(default_factory=Resources)
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ReadGroupInfo, ...] = ()
     rules: DuplicateRules | None = None
     command_line: str = ""
     tasks: int = 0

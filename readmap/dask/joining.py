@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, by_package
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, compress_with_package
 from readmap.formats.file_errors import NamedFile
 from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.samtools_output import INDEX_ENDINGS
@@ -40,7 +40,7 @@ class Joined:
         if self._level is None:
             self._output.write(header)
             return
-        blocks = by_package([np.frombuffer(header, np.uint8)], self._level)
+        blocks = compress_with_package([np.frombuffer(header, np.uint8)], self._level)
         for data in blocks.data:
             self._output.write(data)
         self._count(blocks.sizes, len(header))

@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
 from readmap.backend.marks import ANY_MARK, list_marked
-from readmap.bam.blocks import block_codec
+from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder, sort_records
@@ -95,7 +95,7 @@ def open_marked(
     if survey is not None:
         survey.begin(groups, reads.contigs)
     with contextlib.ExitStack() as opened:
-        bam = opened.enter_context(block_codec().open(open_output(path), threads, LEVEL))
+        bam = opened.enter_context(libdeflate_codec().open(open_output(path), threads, LEVEL))
         index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)
         held = None
         if backend.memory() is not None:

@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.bam.marking import MAX_FRAGMENTS
 from readmap.bam.tags import hash_text
 from readmap.errors import UsageError
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads")
@@ -73,7 +73,7 @@ class FragmentTable:
         has_barcodes: whether fragments of different barcodes are no duplicates.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[ReadGroupInfo]
     contig_lengths: Sequence[int]
     backend: Backend
     barcode_tag: str | None = None

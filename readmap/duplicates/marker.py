@@ -17,7 +17,7 @@ from readmap.duplicates.fragments import FragmentBatch, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import DuplicateSets, find_duplicates
 from readmap.errors import UsageError
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 
 #: Pixels within which clusters are one, of flow cells without a pattern.
 OPTICAL_DISTANCE = 100
@@ -58,7 +58,7 @@ class DuplicateMarker:
         self._found: DuplicateSets | None = None
         self._marks: NDArray[np.uint8] | None = None
 
-    def begin(self, groups: Sequence[Group], contig_lengths: Sequence[int]) -> None:
+    def begin(self, groups: Sequence[ReadGroupInfo], contig_lengths: Sequence[int]) -> None:
         """The read groups and the contigs of the header. Raises UsageError where there are too many."""
         self._table = FragmentTable(groups, contig_lengths, self._backend, self._rules.barcode_tag)
 

@@ -38,7 +38,7 @@ GROUPS_A_THREAD = 2
 
 # SAM specification, section 4.1: gzip with an extra field, "BC", that has the length of the block less 1.
 HEADER = struct.Struct("<16s H")
-HEADER_BEGIN = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200")
+HEADER_START = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200")
 END_OF_FILE = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200 1b00 0300 00000000 00000000")
 
 # What gzip has around the compressed bytes: a header, and behind them CRC-32 and length of the contents.
@@ -76,8 +76,8 @@ class BlockOutput(ByteSink):
 
     buffer: Callable[[int], Bytes] = staticmethod(lambda nbytes: np.empty(nbytes, np.uint8))
 
-    def __init__(self, output: ByteSink, threads: int, most_waiting: int) -> None:
-        """output: committed and aborted with this one. threads: that make groups. most_waiting: groups under way."""
+    def __init__(self, output: ByteSink, threads: int, max_pending: int) -> None:
+        """output: committed and aborted with this one. threads: that make groups. max_pending: groups under way."""
         self.name = output.name
         self.block_sizes: list[int] = []
         self._output = output
@@ -85,7 +85,7 @@ class BlockOutput(ByteSink):
         # A thread of its own writes, in order, while others compress.
         self._writer = ThreadPoolExecutor(1, "readmap-blocks")
         self._waiting: deque[Future[None]] = deque()
-        self._most_waiting = most_waiting
+        self._max_pending = max_pending
         self._has_failed = False
         self._is_ended = False
 
@@ -123,7 +123,7 @@ class BlockOutput(ByteSink):
 
     def _make(self, make: Callable[[], Blocks]) -> Future[Blocks]:
         """Have the next group made and written, once not too many others wait. Raises what writing one raises."""
-        if len(self._waiting) == self._most_waiting:
+        if len(self._waiting) == self._max_pending:
             self._waiting.popleft().result()
         blocks = self._pool.submit(make)
         self._waiting.append(self._writer.submit(self._write, blocks))
@@ -158,7 +158,7 @@ class BgzfOutput(BlockOutput):
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, compress: Compress | None = None) -> None:
         """level: libdeflate's, 1 to 12. compress: makes a group; None takes libdeflate's Python package."""
         super().__init__(output, threads, GROUPS_A_THREAD * threads)
-        self._level, self._compress = level, compress or by_package
+        self._level, self._compress = level, compress or compress_with_package
         # Whole blocks that are compressed next, and who is to hear when they have been read.
         self._group: list[tuple[Bytes, Callable[[], None]]] = []
         # Buffers that have been read: fresh memory takes longer than what is copied into it.
@@ -257,7 +257,7 @@ def _call(done: Callable[[], None], _: object) -> None:
     done()
 
 
-def by_package(parts: Sequence[Bytes], level: int) -> Blocks:
+def compress_with_package(parts: Sequence[Bytes], level: int) -> Blocks:
     """A group of blocks, by libdeflate's Python package."""
     blocks = [
         _block(part[start : start + BLOCK_BYTES].data, level)
@@ -276,7 +276,7 @@ def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]
     if length >= STORED.size + len(data):
         contents = [STORED.pack(1, len(data), len(data) ^ 0xFFFF), data]
         length = STORED.size + len(data)
-    header = HEADER.pack(HEADER_BEGIN, HEADER.size + length + TRAILER_BYTES - 1)
+    header = HEADER.pack(HEADER_START, HEADER.size + length + TRAILER_BYTES - 1)
     return [header, *contents, compressed[-TRAILER_BYTES:]]
 
 

@@ -18,7 +18,7 @@ LONGEST_NAME = 254
 QUERY_NAME = re.compile(rb"[!-?A-~]+")
 
 
-class Form(Enum):
+class SamEncoding(Enum):
     """How records are written, by the name that kernels/mapping/records.cuh has for it."""
 
     TEXT = "SAM_TEXT"
@@ -30,7 +30,7 @@ def header(
     version: str,
     command_line: str,
     read_group: bytes = b"",
-    form: Form = Form.TEXT,
+    form: SamEncoding = SamEncoding.TEXT,
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
@@ -42,7 +42,7 @@ def header(
     text = (
         "\n".join(header_lines(contigs, given, version, command_line, order)).encode("utf-8", "surrogateescape") + b"\n"
     )
-    return text if form is Form.TEXT else binary_header(text, [(contig.name, contig.length) for contig in contigs])
+    return text if form is SamEncoding.TEXT else binary_header(text, [(contig.name, contig.length) for contig in contigs])
 
 
 def check_contig_names(names: Iterable[bytes], what: str) -> None:
@@ -88,9 +88,9 @@ class ReadGroup:
 NO_READ_GROUP = ReadGroup()
 
 
-def common_tags(read_group: ReadGroup, program: str, form: Form) -> bytes:
+def common_tags(read_group: ReadGroup, program: str, form: SamEncoding) -> bytes:
     """The tags of every record of that form: RG, if there is a read group, and PG, readmap's ID in the header."""
-    tag = b"\t%b:Z:%b" if form is Form.TEXT else b"%bZ%b\0"
+    tag = b"\t%b:Z:%b" if form is SamEncoding.TEXT else b"%bZ%b\0"
     group = tag % (b"RG", read_group.name) if read_group != NO_READ_GROUP else b""
     return group + tag % (b"PG", program.encode())
 

@@ -26,7 +26,7 @@ MAX_LETTERS = 1 << 26
 
 
 @dataclass(frozen=True)
-class Group:
+class ReadGroupInfo:
     """A read group of a header: its ID, and its library, LB, and its sample, SM, where it names them."""
 
     name: str
@@ -69,10 +69,10 @@ def sorted_header(given: Sequence[str], version: str, command_line: str, order: 
     ]
 
 
-def read_groups(lines: Sequence[str]) -> list[Group]:
+def read_groups(lines: Sequence[str]) -> list[ReadGroupInfo]:
     """The read groups of a header's lines."""
     found = [_fields(line) for line in lines if line.startswith("@RG\t")]
-    return [Group(fields["ID"], *(fields.get(name) for name in ("LB", "SM"))) for fields in found]
+    return [ReadGroupInfo(fields["ID"], *(fields.get(name) for name in ("LB", "SM"))) for fields in found]
 
 
 def program_name(given: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ Results = TypeVar("Results")
 
 
 @dataclass(frozen=True)
-class Writer(Generic[Results]):
+class RecordWriter(Generic[Results]):
     """What stands before, between and behind the records, and what makes the records of some results."""
 
     records: Callable[[Results], Iterable[bytes]]
@@ -23,6 +23,6 @@ class Writer(Generic[Results]):
         write((b"" if is_first else self.between) + self.between.join(self.records(results)))
 
 
-def json_writer(records: Callable[[Results], Iterable[bytes]]) -> Writer[Results]:
+def json_array_writer(records: Callable[[Results], Iterable[bytes]]) -> RecordWriter[Results]:
     """The writer of a JSON array, of which each record is an element."""
-    return Writer(records, b"[\n", b",\n", b"\n]\n")
+    return RecordWriter(records, b"[\n", b",\n", b"\n]\n")

@@ -11,7 +11,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
 from readmap.formats.sam_header import PROGRAM
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
+from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -34,7 +34,7 @@ class Style:
         unmapped: whether reads without a place are also written as they came, to an output of their own.
     """
 
-    form: Form = Form.TEXT
+    form: SamEncoding = SamEncoding.TEXT
     read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
     program: str = PROGRAM
     comments: bool = False

@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.tags import hash_text
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 
 _FIND = Kernel("qc/records", "find_units")
 _COUNT = Kernel("qc/records", "count_records")
@@ -55,7 +55,7 @@ _SHAPES = {
 class RecordCounts:
     """What is counted of the records of each read group, and of those that have none of the header's, the last one."""
 
-    def __init__(self, groups: Sequence[Group], backend: Backend) -> None:
+    def __init__(self, groups: Sequence[ReadGroupInfo], backend: Backend) -> None:
         """groups: of the header. backend: on whose device the records are."""
         self._backend, self._groups = backend, len(groups)
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)

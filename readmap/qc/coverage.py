@@ -16,7 +16,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.tags import hash_text
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 
 _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
@@ -76,7 +76,7 @@ class Coverage:
     """
 
     def __init__(
-        self, groups: Sequence[Group], samples: Sequence[int], lengths: Sequence[int], backend: Backend
+        self, groups: Sequence[ReadGroupInfo], samples: Sequence[int], lengths: Sequence[int], backend: Backend
     ) -> None:
         """samples: numbers from 0, of each read group and of what has none. lengths: of the contigs."""
         self._backend = backend

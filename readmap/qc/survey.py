@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from readmap.backend import Array, Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
-from readmap.formats.sam_header import Group
+from readmap.formats.sam_header import ReadGroupInfo
 from readmap.qc.counts import RecordCounts
 from readmap.qc.coverage import Coverage, CoverageEvents
 from readmap.qc.tally import Depths, LaneTally, SampleTally, Tally
@@ -29,13 +29,13 @@ class Survey:
         self._backend = CpuBackend(1) if backend.memory() is None else backend
         self._are_sorted = are_sorted
         self._threads = threading.local()
-        self._groups: Sequence[Group] = ()
+        self._groups: Sequence[ReadGroupInfo] = ()
         self._contigs: Sequence[tuple[str, int]] = ()
         self._counts: RecordCounts | None = None
         self._coverage: Coverage | None = None
         self._lock = threading.Lock()
 
-    def begin(self, groups: Sequence[Group], contigs: Sequence[tuple[str, int]]) -> None:
+    def begin(self, groups: Sequence[ReadGroupInfo], contigs: Sequence[tuple[str, int]]) -> None:
         """The read groups, and the names and lengths of the contigs, of the header. Raises UsageError where there are
         too many read groups."""
         if len(groups) > MAX_READ_GROUPS:
@@ -95,7 +95,7 @@ class Survey:
         counts, coverage = self._tables
         coverage.finish()
         tables, (histogram, covered, lost) = counts.to_host(), coverage.to_host()
-        groups = [*self._groups, Group("")]
+        groups = [*self._groups, ReadGroupInfo("")]
         tallies = [Tally(**{name: table[number] for name, table in tables.items()}) for number in range(len(groups))]
         found = []
         for number, name in enumerate(self._sample_names):

@@ -11,7 +11,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.formats.sam_header import PROGRAM
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags
+from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags
 from readmap.index.device import ContigNames, DeviceIndex, IndexStructure
 from readmap.index.occurrences import Occurrences, find_occurrences, count_occurrences
 from readmap.index.reference import DeviceReference
@@ -73,9 +73,9 @@ class Parameters:
     program: str = PROGRAM
 
     @property
-    def form(self) -> Form:
+    def form(self) -> SamEncoding:
         """The form of records."""
-        return Form.BINARY if self.format is Format.BAM else Form.TEXT
+        return SamEncoding.BINARY if self.format is Format.BAM else SamEncoding.TEXT
 
 
 @dataclass

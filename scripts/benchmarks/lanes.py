@@ -15,7 +15,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from readmap.bam.blocks import compressor
+from readmap.bam.codecs import block_compressor
 from readmap.formats.bgzf import END_OF_FILE, LEVEL
 
 LENGTH, INSERT, DEVIATION = 150, 400, 60
@@ -112,7 +112,7 @@ def _part(pairs: int, number: int) -> list[_Text]:
 def _text(text: Letters) -> _Text:
     made = isal_zlib.compressobj(ONE_MEMBER_LEVEL, isal_zlib.DEFLATED, RAW)
     stretch = made.compress(text) + made.flush(isal_zlib.Z_FULL_FLUSH)
-    blocks = b"".join(map(bytes, compressor()([text], LEVEL).data))
+    blocks = b"".join(map(bytes, block_compressor()([text], LEVEL).data))
     return _Text(blocks, stretch, isal_zlib.crc32(text), len(text))
 
 

@@ -11,7 +11,7 @@ from benchmarks.common import Options, Row, timed
 from readmap.backend import Array, Backend, Kernel, buffers, open_backend
 from readmap.run.output_format import Kind
 from readmap.run.outputs import open_sink
-from readmap.formats.sam import Form
+from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping import records
@@ -48,7 +48,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
     tables = {}
     for target in targets:
         binary = target.suffix == ".bam"
-        stages, lines = time_chunk(whole, placed, Form.BINARY if binary else Form.TEXT, backend)
+        stages, lines = time_chunk(whole, placed, SamEncoding.BINARY if binary else SamEncoding.TEXT, backend)
         times, seconds = max(1, count // whole.reads), dict[str, float]()
         target.unlink(missing_ok=True)
         with (
@@ -75,7 +75,7 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, bac
     return seconds["read"]
 
 
-def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: Form, backend: Any) -> tuple[dict[str, float], Array]:
+def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: SamEncoding, backend: Any) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
     work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(form))

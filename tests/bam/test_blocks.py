@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from readmap.backend import libdeflate
-from readmap.bam import blocks
-from readmap.bam.blocks import compressor
-from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BYTES, by_package
+from readmap.bam import codecs
+from readmap.bam.codecs import block_compressor
+from readmap.formats.bgzf import BLOCK_BYTES, GROUP_BYTES, compress_with_package
 
 DRAW = np.random.default_rng(5)
 
 
 def check(parts: list[np.ndarray[tuple[int], np.dtype[np.uint8]]], level: int) -> None:
-    expected, found = by_package(parts, level), compressor()(parts, level)
+    expected, found = compress_with_package(parts, level), block_compressor()(parts, level)
     assert found.sizes == expected.sizes
     assert b"".join(map(bytes, found.data)) == b"".join(map(bytes, expected.data))
 
@@ -33,16 +33,16 @@ def test_blocks_of_all_kinds_behind_each_other() -> None:
 
 def test_a_package_that_hides_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
-    assert compressor() is by_package
+    assert block_compressor() is compress_with_package
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "host_backend", lambda module, threads: None)
-    assert compressor() is by_package
+    monkeypatch.setattr(codecs, "host_backend", lambda module, threads: None)
+    assert block_compressor() is compress_with_package
 
 
 def test_no_memory_for_a_compressor(monkeypatch: pytest.MonkeyPatch) -> None:
-    compress = compressor()
+    compress = block_compressor()
     assert deflate._deflate.__file__
     with pytest.raises(MemoryError):
         compress([np.zeros(10, np.uint8)], 99)  # libdeflate knows no such level, and gives no compressor

@@ -14,9 +14,9 @@ import pytest
 from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
 from readmap.bam import nvcomp_codec
-from readmap.bam.nvcomp_codec import BLOCKS, blocks_of, device_codec
+from readmap.bam.nvcomp_codec import BLOCKS, blocks_of, open_nvcomp_codec
 from readmap.errors import BackendError
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_BEGIN, TRAILER_BYTES, Codec
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_START, TRAILER_BYTES, Codec
 from readmap.formats.output import ByteSink
 
 DRAW = np.random.default_rng(7)
@@ -32,7 +32,7 @@ def check(blocks: bytes, sizes: list[int], data: bytes) -> None:
     at = 0
     for number, size in enumerate(sizes):
         block, part = blocks[at : at + size], data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]
-        assert block.startswith(HEADER_BEGIN)
+        assert block.startswith(HEADER_START)
         assert int.from_bytes(block[16:18], "little") == size - 1
         assert gzip.decompress(block) == part
         assert size <= len(part) + 18 + 5 + TRAILER_BYTES
@@ -48,7 +48,7 @@ def test_blocks_of_members(backends: str, letters: int, size: int) -> None:
     room = np.zeros((len(members), stride), np.uint8)
     for row, member in zip(room, members, strict=True):
         row[: len(member)] = np.frombuffer(member, np.uint8)
-    given = data, room.reshape(-1), np.array([len(one) for one in members]), np.frombuffer(HEADER_BEGIN, np.uint8)
+    given = data, room.reshape(-1), np.array([len(one) for one in members]), np.frombuffer(HEADER_START, np.uint8)
     blocks = backend.empty(len(members) << 16, np.uint8)
     ends, total = blocks_of(*map(backend.to_device, given), blocks, backend)
     sizes = np.diff(backend.to_host(ends), prepend=0).tolist()
@@ -95,7 +95,7 @@ def test_blocks_of_the_device(letters: int) -> None:
     if not nvcomp_is_there():
         pytest.skip("nvCOMP is not installed")
     backend = open_backend("cuda")
-    codec = device_codec([backend])
+    codec = open_nvcomp_codec([backend])
     for size in (*SIZES, BLOCKS * BLOCK_BYTES + 7):
         data = drawn(letters, size)
         blocks, sizes = made_of([data], codec)
@@ -111,13 +111,13 @@ def test_files_are_as_small_as_by_threads() -> None:
         pytest.skip("nvCOMP is not installed")
     lines = [b"%d\tACGT" % number for number in DRAW.integers(0, 999, 50_000)]
     data = np.frombuffer(b"".join(lines), np.uint8)
-    blocks, _ = made_of([data], device_codec([open_backend("cuda")]))
+    blocks, _ = made_of([data], open_nvcomp_codec([open_backend("cuda")]))
     assert len(blocks) < len(zlib.compress(data, 1)) * 1.2
 
 
 def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendError, match="expected a GPU and nvidia-libnvcomp"):
-        device_codec([open_backend("cpu")])
+        open_nvcomp_codec([open_backend("cpu")])
 
 
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, 2304), (1 << 34, 1152), (1 << 33, 576), (0, 144)])
@@ -139,7 +139,7 @@ def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(backend, "empty", full)
     with pytest.raises(BackendError, match="--codec nvcomp"):
-        device_codec([backend])
+        open_nvcomp_codec([backend])
 
 
 def test_an_absent_library(monkeypatch: pytest.MonkeyPatch) -> None:

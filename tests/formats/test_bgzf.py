@@ -19,7 +19,7 @@ import pysam
 import pytest
 
 from readmap.formats import bgzf
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BYTES, BgzfOutput, Blocks, by_package
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, GROUP_BYTES, BgzfOutput, Blocks, compress_with_package
 from readmap.formats.output import open_output
 
 
@@ -254,7 +254,7 @@ def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPat
     def slowly(parts: Sequence[np.ndarray], level: int) -> Blocks:
         begun.release()
         time.sleep(0.5)
-        return by_package(parts, level)
+        return compress_with_package(parts, level)
 
     monkeypatch.setattr(bgzf, "GROUPS_A_THREAD", 20)
     output = BgzfOutput(Memory(), 1, compress=slowly)

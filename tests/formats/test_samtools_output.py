@@ -18,7 +18,7 @@ from examples import Read, draw_reads, fasta, fastq, index_of, random_bases, sma
 
 from readmap.cli import main
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import Form, header
+from readmap.formats.sam import SamEncoding, header
 from readmap.formats.samtools_output import SamtoolsOutput, open_samtools_output
 
 DRAW = random.Random(91)
@@ -80,7 +80,7 @@ def bam(lines: int) -> bytes:
     length = np.int32(len(fixed) + 3 * size).tobytes()
     draw = random.Random(lines)
     records = (length + fixed + draw.randbytes(size) + b"\xff" * (2 * size) for _ in range(lines))
-    return header(CONTIGS, "1", "x", b"", Form.BINARY) + b"".join(records)
+    return header(CONTIGS, "1", "x", b"", SamEncoding.BINARY) + b"".join(records)
 
 
 def write_all(out: SamtoolsOutput, data: bytes) -> None:

@@ -33,7 +33,7 @@ from oracles.alignment import best_anywhere, local_score, parse_cigar
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.sizes import Listed
-from readmap.formats.sam import Form
+from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS
@@ -304,7 +304,7 @@ def test_binary_records(world: World, tmp_path: Path) -> None:
     """pa is a float, the one nearest to its three decimals."""
     (tmp_path / "r.fq").write_bytes(fastq(READS))
     path = tmp_path / "out.bam"
-    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(form=Form.BINARY))
+    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(form=SamEncoding.BINARY))
     data, at, shares = path.read_bytes(), 0, []
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "little") + 4

@@ -18,7 +18,7 @@ from oracles.places import fragment
 from oracles.sam import by_read, check_read, check_same_records, fields_of, write_bgzf
 
 from readmap.backend import Backend, open_backend
-from readmap.formats.sam import Form, ReadGroup, header
+from readmap.formats.sam import SamEncoding, ReadGroup, header
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, search_passes
@@ -56,7 +56,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 def search(world: World, out: Path, style: Style | None = None, **options: object) -> Found:
     summary = map_files(world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options)  # type: ignore[arg-type]
-    text = style is None or style.form is Form.TEXT
+    text = style is None or style.form is SamEncoding.TEXT
     return Found(out.read_text().splitlines(keepends=True) if text else [], summary)
 
 
@@ -188,7 +188,7 @@ def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, m
 
 def test_text_and_binary_are_the_same(world: World, tmp_path: Path) -> None:
     for name, reporting in OPTIONS.items():
-        for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
+        for form, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
             search(world, tmp_path / "records", Style(form, (READ_GROUP,)), reporting=reporting)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
             write_bgzf(tmp_path / out, head + (tmp_path / "records").read_bytes())

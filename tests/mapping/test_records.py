@@ -14,7 +14,7 @@ from oracles.sam import by_read, check_read, check_same_records, write_bgzf
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import NO_READ_GROUP, Form, ReadGroup, common_tags, header, parse_read_group
+from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags, header, parse_read_group
 from readmap.index.device import DeviceIndex
 from readmap.mapping.parameters import Scoring
 from readmap.mapping.records import Style
@@ -194,7 +194,7 @@ def test_m5_is_that_of_samtools(world: World) -> None:
 )
 def test_read_group(option: str, line: bytes, tag: bytes) -> None:
     group = parse_read_group(option)
-    assert (group.line, common_tags(group, "readmap.1", Form.TEXT)) == (line, tag + b"\tPG:Z:readmap.1")
+    assert (group.line, common_tags(group, "readmap.1", SamEncoding.TEXT)) == (line, tag + b"\tPG:Z:readmap.1")
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_read_group_that_is_none(option: str) -> None:
 
 
 def test_common_tags_of_bam() -> None:
-    assert common_tags(READ_GROUP, "readmap", Form.BINARY) == b"RGZlane 1\0PGZreadmap\0"
-    assert common_tags(NO_READ_GROUP, "readmap", Form.BINARY) == b"PGZreadmap\0"
+    assert common_tags(READ_GROUP, "readmap", SamEncoding.BINARY) == b"RGZlane 1\0PGZreadmap\0"
+    assert common_tags(NO_READ_GROUP, "readmap", SamEncoding.BINARY) == b"PGZreadmap\0"
 
 
 # BAM.
@@ -230,7 +230,7 @@ def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
     (tmp_path / "reads.fq").write_bytes(fastq(READS))
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
-        for form, out in ((Form.TEXT, "text"), (Form.BINARY, "binary")):
+        for form, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
             style = Style(form, (READ_GROUP,))
             map_files([tmp_path / name], world.index, world.backend, tmp_path / out, style=style, batch_reads=100)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)

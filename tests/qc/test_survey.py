@@ -13,7 +13,7 @@ from oracles import quality as oracle
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
-from readmap.formats.sam_header import Group, read_groups
+from readmap.formats.sam_header import ReadGroupInfo, read_groups
 from readmap.qc.survey import MAX_READ_GROUPS, Survey
 from readmap.qc.tally import ADAPTER_NAMES, SampleTally, Tally
 
@@ -284,4 +284,4 @@ def test_nothing(backends: str) -> None:
 
 def test_too_many_read_groups() -> None:
     with pytest.raises(UsageError, match="--report: 257 read groups, of which there may be 256"):
-        Survey(open_backend("cpu", 1)).begin([Group(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS)
+        Survey(open_backend("cpu", 1)).begin([ReadGroupInfo(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS)

@@ -18,7 +18,7 @@ from readmap.backend.compilation import host_compiler as host_compiler
 from readmap.backend.compilation import nvrtc, sources
 from readmap.backend.compilation.declarations import constant
 from readmap.cli import main
-from readmap.formats.sam import Form
+from readmap.formats.sam import SamEncoding
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
 from readmap.reads.parsing import Reads, check_comments
@@ -171,7 +171,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(user, "folder", lambda: folder)
 
 
-def put(reads: Reads, form: Form, has_read_group: bool, backend: Backend) -> list[bytes]:
+def put(reads: Reads, form: SamEncoding, has_read_group: bool, backend: Backend) -> list[bytes]:
     """What `put_comment_tags` writes for each read."""
     measure, write = Kernel("mapping/comments_alone", "measure"), Kernel("mapping/comments_alone", "write")
     comments = {
@@ -216,18 +216,18 @@ def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) 
     reads = reads_of(fastq(comments), backend)
     assert check_comments(reads, backend) == reads
     expected = by_htslib(comments, tmp_path)
-    for comment, found, wanted in zip(comments, put(reads, Form.BINARY, False, backend), expected, strict=True):
+    for comment, found, wanted in zip(comments, put(reads, SamEncoding.BINARY, False, backend), expected, strict=True):
         assert found == wanted, comment
-    assert put(reads, Form.TEXT, True, backend) == [f"\t{comment}".encode() for comment in comments]
+    assert put(reads, SamEncoding.TEXT, True, backend) == [f"\t{comment}".encode() for comment in comments]
 
 
 def test_own_tags_are_dropped(backends: str, module: None) -> None:
     backend = open_backend(backends)
     own = "\t".join(f"{name}:Z:x" for name in ("NM", "MD", "AS", "XS", "SA", "XA", "MC", "MQ", "ms", "PG"))
     reads = reads_of(fastq([f"{own}\tRG:Z:a\tRX:Z:b", "RG:Z:a", "", own]), backend)
-    assert put(reads, Form.TEXT, False, backend) == [b"\tRG:Z:a\tRX:Z:b", b"\tRG:Z:a", b"", b""]
-    assert put(reads, Form.TEXT, True, backend) == [b"\tRX:Z:b", b"", b"", b""]
-    assert put(reads, Form.BINARY, True, backend) == [b"RXZb\0", b"", b"", b""]
+    assert put(reads, SamEncoding.TEXT, False, backend) == [b"\tRG:Z:a\tRX:Z:b", b"\tRG:Z:a", b"", b""]
+    assert put(reads, SamEncoding.TEXT, True, backend) == [b"\tRX:Z:b", b"", b"", b""]
+    assert put(reads, SamEncoding.BINARY, True, backend) == [b"RXZb\0", b"", b"", b""]
 
 
 def test_comments_of_illumina(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

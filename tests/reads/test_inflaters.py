@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import libdeflate
-from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, by_package
+from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, compress_with_package
 from readmap.formats.gzip_reader import inflate
 from readmap.reads import blocks
 from readmap.reads.blocks import bgzf_inflater
@@ -23,7 +23,7 @@ def group(*parts: bytes) -> tuple[bytes, list[int]]:
 
 
 def block(data: bytes) -> bytes:
-    return b"".join(map(bytes, by_package([np.frombuffer(data, np.uint8)], 1).data))
+    return b"".join(map(bytes, compress_with_package([np.frombuffer(data, np.uint8)], 1).data))
 
 
 def inflated(*parts: bytes) -> bytes | None:

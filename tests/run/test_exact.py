@@ -32,7 +32,7 @@ from oracles.sam import check_same_records, shown_name, write_bgzf
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
-from readmap.formats.sam import Form, ReadGroup, header
+from readmap.formats.sam import SamEncoding, ReadGroup, header
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.run import exact
@@ -174,12 +174,12 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
 def test_bam_holds_what_sam_does(world: World, tmp_path: Path, most: int) -> None:
     """As htslib reads both, secondary records without letters included."""
     group = ReadGroup(b"@RG\tID:x", b"x")
-    for format, form in ((Format.SAM, Form.TEXT), (Format.BAM, Form.BINARY)):
+    for format, form in ((Format.SAM, SamEncoding.TEXT), (Format.BAM, SamEncoding.BINARY)):
         parameters = Parameters(format=format, most_hits=most, read_group=group)
         search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters)
         head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, form)
         write_bgzf(tmp_path / form.name, head + (tmp_path / "out").read_bytes())
-    records = check_same_records(tmp_path / Form.TEXT.name, tmp_path / Form.BINARY.name)
+    records = check_same_records(tmp_path / SamEncoding.TEXT.name, tmp_path / SamEncoding.BINARY.name)
     assert any(record.is_secondary for record in records)
 
 

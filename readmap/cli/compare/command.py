@@ -14,7 +14,7 @@ from readmap.cli.compare.options import Options, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
 from readmap.formats.output import ByteSink
 from readmap.formats.wording import printable
-from readmap.formats.writer import Writer
+from readmap.formats.output import RecordWriter
 from readmap.pairwise.checkpoint import remove_checkpoints
 from readmap.pairwise.comparison import check_same_count
 from readmap.pairwise.formats import writer
@@ -76,7 +76,7 @@ def _read(options: Options, team: Team, show: Show) -> ComparisonRun:
     return ComparisonRun(options, queries, targets, team)
 
 
-def _write(run: ComparisonRun, records: Writer[Results], outputs: dict[str, ByteSink], show: Show) -> None:
+def _write(run: ComparisonRun, records: RecordWriter[Results], outputs: dict[str, ByteSink], show: Show) -> None:
     """Compare all, and write the results."""
     write, drawing = outputs["output"].write, None
     if "plot" in outputs:

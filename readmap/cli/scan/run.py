@@ -15,7 +15,7 @@ from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
 from readmap.formats.wording import pluralize
-from readmap.formats.writer import Writer
+from readmap.formats.output import RecordWriter
 from readmap.reads.sequences import Sequences
 
 
@@ -28,7 +28,7 @@ class ScanRun:
         self._hits, self.timer = 0, Timer()
         self._devices = [backend.name for backend in scan.pool.team.backends]
 
-    def write(self, records: Writer[QueryHits], outputs: dict[str, ByteSink], show: Show) -> None:
+    def write(self, records: RecordWriter[QueryHits], outputs: dict[str, ByteSink], show: Show) -> None:
         """Scan with all queries, and write the results."""
         scan, write, drawing = self._scan, outputs["output"].write, None
         if "plot" in outputs:

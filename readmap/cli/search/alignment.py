@@ -15,7 +15,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
 from readmap.formats.sam_header import read_groups
-from readmap.formats.sam import Form, header
+from readmap.formats.sam import SamEncoding, header
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.mapping.context import Context
@@ -50,7 +50,7 @@ class AlignmentMode:
     ) -> None:
         """options: raises UsageError where the read group or the insert size is none. duplicates: to be marked.
         survey: hears of the header. learnt: of the reads, by other runs."""
-        form = Form.BINARY if options.format is Format.BAM else Form.TEXT
+        form = SamEncoding.BINARY if options.format is Format.BAM else SamEncoding.TEXT
         output = options.output
         groups = tuple(lane.group for lane in lanes) or (output.group(),)
         unmapped, barcodes = output.unmapped is not None, options.tags.barcode_name

@@ -25,7 +25,7 @@ from readmap.dask.searching import Wanted, searched
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.sam_header import program_name, read_groups
-from readmap.formats.sam import Form
+from readmap.formats.sam import SamEncoding
 from readmap.formats.wording import pluralize, printable
 from readmap.index.index import Index
 from readmap.reads.chunks import PairLayout
@@ -55,7 +55,7 @@ class ClusterSearch:
         lanes = lanes or [Lane(tuple(options.reads), self.layouts[0], output.group())]
         style = replace(mode.style, program=program_name(header), comments=options.tags.comments)
         blocked = {
-            RECORDS: style.form is Form.BINARY or (output.path or "").lower().endswith(COMPRESSED),
+            RECORDS: style.form is SamEncoding.BINARY or (output.path or "").lower().endswith(COMPRESSED),
             UNMAPPED: (output.unmapped or "").lower().endswith(COMPRESSED),
         }
         groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)

@@ -10,7 +10,7 @@ from readmap.database.formats import json_array, sam, tab, text
 from readmap.database.results import QueryHits
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
-from readmap.formats.writer import Writer, json_writer
+from readmap.formats.output import RecordWriter, json_array_writer
 
 
 class ScanFormat(StrEnum):
@@ -34,7 +34,7 @@ def writer(
     version: str,
     command_line: str,
     columns: tuple[str, ...] = tab.STANDARD,
-) -> Writer[QueryHits]:
+) -> RecordWriter[QueryHits]:
     """The writer of a format.
 
     columns: of a table, as parse_columns gives them.
@@ -43,9 +43,9 @@ def writer(
     if format is ScanFormat.SAM:
         if database.molecule != Alphabet.NUCLEOTIDES:
             raise UsageError("--format sam: SAM holds nucleotides, and this is a database of proteins")
-        return Writer(sam.records, sam.header(database, version, command_line))
+        return RecordWriter(sam.records, sam.header(database, version, command_line))
     if format is ScanFormat.JSON:
-        return json_writer(json_array.records)
+        return json_array_writer(json_array.records)
     if format is ScanFormat.TEXT:
-        return Writer(text.records)
-    return Writer(functools.partial(tab.records, columns=columns))
+        return RecordWriter(text.records)
+    return RecordWriter(functools.partial(tab.records, columns=columns))

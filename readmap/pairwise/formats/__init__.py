@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from readmap.formats.writer import Writer, json_writer
+from readmap.formats.output import RecordWriter, json_array_writer
 from readmap.pairwise.formats import fields, paf, sam, text
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
@@ -37,17 +37,17 @@ ENDINGS = {
 }
 
 
-def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> Writer[Results]:
+def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> RecordWriter[Results]:
     """The writer of a format. Raises DataError where it cannot hold the targets."""
     if format is ComparisonFormat.SAM:
-        return Writer(_each(sam.record), sam.header(targets, version, command_line))
+        return RecordWriter(_each(sam.record), sam.header(targets, version, command_line))
     if format is ComparisonFormat.JSON:
-        return json_writer(_each(fields.json_record))
+        return json_array_writer(_each(fields.json_record))
     if format is ComparisonFormat.TSV:
-        return Writer(_each(fields.tsv_record), fields.TSV_HEADER)
+        return RecordWriter(_each(fields.tsv_record), fields.TSV_HEADER)
     if format is ComparisonFormat.TEXT:
-        return Writer(text.records)
-    return Writer(_each(paf.record if format is ComparisonFormat.PAF else text.summary_record))
+        return RecordWriter(text.records)
+    return RecordWriter(_each(paf.record if format is ComparisonFormat.PAF else text.summary_record))
 
 
 def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:
