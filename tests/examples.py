@@ -263,7 +263,7 @@ def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: PairLa
 
 
 def draw_exact_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
-    """Pieces of the contigs from both strands, most of them short; some over a contig's end, with N or U, or empty."""
+    """Pieces of the contigs from both strands, max_per_query of them short; some over a contig's end, with N or U, or empty."""
     text = "".join(contigs.values())
     reads = []
     for number in range(count):

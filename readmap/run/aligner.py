@@ -13,7 +13,7 @@ import pysam
 from readmap.backend import Array, open_backend
 from readmap.errors import UsageError
 from readmap.index import folder
-from readmap.index.alternates import find_alternates_file, read_alternates
+from readmap.index.folder import find_alternates_file, read_alternates
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index

@@ -11,7 +11,7 @@ from readmap.cli.common.report import Report
 from readmap.run.file_checks import is_older_than_source
 from readmap.errors import IndexFolderError
 from readmap.formats.wording import format_bytes, pluralize
-from readmap.index.alternates import find_alternates_file
+from readmap.index.folder import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
@@ -46,7 +46,7 @@ def load(
     path: the index's, for errors. is_sorted: whether records are.
     """
     try:
-        needed = index.on_host(backends[0], searched.structure, searched.prefix_table).nbytes
+        needed = index.host_index(backends[0], searched.structure, searched.prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
     plan = plan_chunks(backends, needed, is_sorted)
@@ -56,7 +56,7 @@ def load(
     backends[0].synchronize()
     for backend in backends[1:]:
         with backend.own_stream():
-            indexes.append(indexes[0].on(backend))
+            indexes.append(indexes[0].copy_to(backend))
     return indexes, plan
 
 

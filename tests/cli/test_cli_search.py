@@ -22,7 +22,7 @@ from readmap.cli.search.alignment import AlignmentMode
 from readmap.run.file_checks import is_older_than_source
 from readmap.run.index_loading import report_memory
 from readmap.errors import UsageError
-from readmap.index.alternates import find_alternates_file
+from readmap.index.folder import find_alternates_file
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.mapping.parameters import Scoring
@@ -296,7 +296,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        needed = index.on_host(device, AlignmentMode.structure).nbytes
+        needed = index.host_index(device, AlignmentMode.structure).nbytes
         report_memory(needed, plan_chunks([device]), device, report)
         messages = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 3.00 GiB for reads" in messages
@@ -313,8 +313,8 @@ def test_memory_of_what_is_searched() -> None:
     held = both.reference.nbytes + both.suffixes.nbytes
     entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
     root, table = 64, 2 * 4  # of what is not searched, and the tables of no bases
-    assert both.on_host(backend, IndexStructure.TREE).nbytes == held + both.edges.nbytes + entries + table
-    assert both.on_host(backend, IndexStructure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
+    assert both.host_index(backend, IndexStructure.TREE).nbytes == held + both.edges.nbytes + entries + table
+    assert both.host_index(backend, IndexStructure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
 
 
 def test_sizes() -> None:

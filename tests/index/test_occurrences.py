@@ -306,7 +306,7 @@ def test_most(index: Index, options: dict[str, Any], most: int | None) -> None:
     """The first places of each; the totals are all the same."""
     queries = ["GATTACA", "ACGT", "A", "CC", "", "N", "AAAAAAAA"]
     expected = places_of(list(CONTIGS.values()), queries)
-    places = index.locate(queries, most=most, **options)
+    places = index.locate(queries, max_per_query=most, **options)
     assert by_query(places) == [found[:most] for found in expected]
     assert places.totals.tolist() == [len(found) for found in expected]
 
@@ -320,7 +320,7 @@ def test_strands(index: Index, options: dict[str, Any], strand: str) -> None:
     for given_strand in (strand, Strand(strand)):
         assert by_query(index.locate(queries, given_strand, **options)) == expected
         assert index.count(queries, given_strand, **options).tolist() == [len(found) for found in expected]
-        capped = by_query(index.locate(queries, given_strand, most=1, **options))
+        capped = by_query(index.locate(queries, given_strand, max_per_query=1, **options))
         assert capped == [found[:1] for found in expected]
 
 

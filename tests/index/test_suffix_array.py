@@ -95,7 +95,7 @@ def test_prefix_table_that_is_made_where_the_index_is_loaded(
     assert found.prefix_table.dtype == index.suffixes.dtype
     assert found.prefix_table.tolist() == prefix_table(text_of(TEXTS[name]), 8)
     arrays = [found.suffixes, found.prefix_table, found.edges, found.entries]
-    assert index.on_host(backend).nbytes == index.reference.nbytes + sum(array.nbytes for array in arrays)
+    assert index.host_index(backend).nbytes == index.reference.nbytes + sum(array.nbytes for array in arrays)
 
 
 class Device:

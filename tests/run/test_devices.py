@@ -136,7 +136,7 @@ def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
     others = []
     for backend in backends[1:]:
         with backend.own_stream():
-            others.append(first.on(backend))
+            others.append(first.copy_to(backend))
     return [first, *others]
 
 
