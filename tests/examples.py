@@ -33,9 +33,9 @@ from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
-from readmap.run.read_mapper import ReadMapper, MappingSummary
-from readmap.run.stream import run
 from readmap.run.batch_processor import Work
+from readmap.run.read_mapper import MappingSummary, ReadMapper
+from readmap.run.stream import run
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: PairLa
 
 
 def draw_exact_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
-    """Pieces of the contigs from both strands, max_per_query of them short; some over a contig's end, with N or U, or empty."""
+    """Pieces of the contigs from both strands, most of them short; some over a contig's end, with N or U, or empty."""
     text = "".join(contigs.values())
     reads = []
     for number in range(count):
