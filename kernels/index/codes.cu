@@ -1,9 +1,10 @@
-// The reference as divsufsort takes it, on the host alone.
+// The reference as input for divsufsort; runs on the host only.
 #include "index/reference.cuh"
 
-// An item is a word of 32 bases; codes: a barrier's number, in order, and behind all of them A, C, G and T.
+// An item is a word of 32 bases. codes: for a barrier its index, in order; A, C, G and T have the codes after all
+// barriers.
 KERNEL void unpack_codes(Items items, Reference reference, u8* codes OF(length), i64 length) {
-    i64 first_base = reference.barriers - 1;  // the last barrier stands behind the end
+    i64 first_base = reference.barriers - 1;  // the last barrier is after the end
     FOR_EACH(word, items) {
         i64 place = word * 32;
         u64 bases = reference.words[word], barriers = reference.barriers_at(place);

@@ -1,17 +1,19 @@
-// FASTA -> the text of the reference, chunk by chunk: upper-case letters, T for U, and a 0 in front of every contig; then
-// its packed words and its barriers.
+// FASTA -> the text of the reference, chunk by chunk: upper-case letters, U as T, and a 0 before every contig; then the
+// packed words and the barriers of the text.
 //
-// The bytes of a chunk stand behind the last byte of the chunk before, and are taken in blocks. A line that begins with
-// '>' is a header. Whether a block begins in one is known once all blocks before it were looked at: hence two kernels.
+// The bytes of a chunk follow the last byte of the previous chunk and are processed in blocks. A line that starts with
+// '>' is a header. Whether a block starts inside a header is known only after all previous blocks have been measured,
+// hence two kernels.
 #include "common/item_record.cuh"
 #include "common/packed.cuh"
 
 const i64 BLOCK = 1 << 14;
 
-// Where a block ends: in sequence, in a header, or where it began, since no line ends in it.
-enum BlockEnd { IN_SEQUENCE, IN_HEADER, AS_BEGUN };
+// The state at the end of a block: in sequence, in a header, or unchanged from its start, because no line ends in the
+// block.
+enum BlockEnd { IN_SEQUENCE, IN_HEADER, UNCHANGED };
 
-// The first '>' from `place` on that begins a line; `end` where none does.
+// Return the position of the first '>' at the start of a line in [place, end), or `end`.
 HOST_DEVICE i64 find_header(const u8* bytes, i64 place, i64 end) {
     for (; (place = find_byte(bytes, place, end, '>')) < end; ++place)
         if (bytes[place - 1] == '\n') break;
@@ -24,13 +26,15 @@ HOST_DEVICE i64 count_letters(const u8* bytes, i64 begin, i64 end) {
     return end - begin - breaks;
 }
 
-// An item is a block. letters: beside those of headers that begin in it; leads: those of the header that it may begin in.
+// An item is a block. letters: sequence letters, if the block does not start in a header; leads: letters of its first
+// line, which are not sequence if the block starts in a header; headers: headers that start in the block; ends: the
+// BlockEnd.
 KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
                            i64* headers OF(items), u8* ends OF(items), i64 size) {
     FOR_EACH(block, items) {
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
         i64 line_end = find_byte(bytes, first, last, '\n'), place = first, header, count = 0, found = 0;
-        u8 state = line_end < last ? IN_SEQUENCE : AS_BEGUN;
+        u8 state = line_end < last ? IN_SEQUENCE : UNCHANGED;
         for (; (header = find_header(bytes, place, last)) < last; ++found) {
             count += count_letters(bytes, place, header);
             place = find_byte(bytes, header, last, '\n');
@@ -43,7 +47,8 @@ KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters O
     }
 }
 
-// bytes[begin] is '>', bytes[end] the newline, or behind the chunk; text[start] the first letter of the contig.
+// bytes[begin] is '>', bytes[end] is the newline or the end of the chunk; text[start] is the first letter of the
+// contig.
 struct Header {
     i64 begin, end, start;
 };
@@ -53,8 +58,8 @@ HOST_DEVICE u8 upper_case(u8 letter) {
     return letter == 'U' ? 'T' : letter;
 }
 
-// A line in which a byte is no nucleotide: a carriage return is left out, another byte is an error.
-NOINLINE u8* gather_carefully(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
+// Copy a line that contains a byte other than a nucleotide: skip carriage returns, report any other byte as an error.
+NOINLINE u8* gather_checked(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
     for (i64 i = begin; i < end; ++i) {
         if (bytes[i] == '\r') continue;
         if (base_code(bytes[i]) == 5) atomic_min(error, (u64)i);
@@ -63,13 +68,13 @@ NOINLINE u8* gather_carefully(const u8* bytes, i64 begin, i64 end, u8* next, u64
     return next;
 }
 
-// 0 for the upper-case letters that base_code knows, by comparisons that vectors of bytes have.
+// Return 0 for the upper-case letters that base_code accepts; the comparisons can be vectorized.
 HOST_DEVICE u8 wrong_letter(u8 letter) {
     return (u8)((u8)(letter - 'A') > 3) & (u8)((u8)(letter - 'G') > 1) & (u8)(letter != 'K') &
            (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');
 }
 
-// Whether all are nucleotides.
+// Copy letters; return True if all of them are nucleotides.
 HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ next, i64 count) {
     u8 bad = 0;
     for (i64 i = 0; i < count; ++i) {
@@ -80,27 +85,30 @@ HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ n
     return !bad;
 }
 
-// Letters that are gathered together: a vector of them.
-const i64 STEP = 32;
+// Letters that are copied at once: one vector.
+const i64 VECTOR_LETTERS = 32;
 
 HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
     for (i64 line_end; begin < end; begin = line_end + 1) {
         line_end = find_byte(bytes, begin, end, '\n');
-        // Whether the only carriage return is the last byte: text has no room for what the others take.
+        // Only a carriage return at the line's end is allowed here: `text` has no room for more of them.
         i64 length = find_byte(bytes, begin, line_end, '\r') - begin;
         const u8* line = bytes + begin;
         bool good = begin + length + 1 >= line_end;
-        for (i64 i = 0; good && i + STEP <= length; i += STEP) good = gather_letters(line + i, next + i, STEP);
-        // The last ones once more with the rest.
-        if (good && length >= STEP) good = gather_letters(line + length - STEP, next + length - STEP, STEP);
+        for (i64 i = 0; good && i + VECTOR_LETTERS <= length; i += VECTOR_LETTERS)
+            good = gather_letters(line + i, next + i, VECTOR_LETTERS);
+        // The last vector overlaps the one before.
+        if (good && length >= VECTOR_LETTERS)
+            good = gather_letters(line + length - VECTOR_LETTERS, next + length - VECTOR_LETTERS, VECTOR_LETTERS);
         else if (good) good = gather_letters(line, next, length);
-        next = good ? next + length : gather_carefully(bytes, begin, line_end, next, error);
+        next = good ? next + length : gather_checked(bytes, begin, line_end, next, error);
     }
     return next;
 }
 
-// An item is a block. kept: the last letters of the chunk before, with which the text begins. text_ends, header_ends: behind
-// what the blocks up to and with it give. error[0] becomes the first place of a byte in a sequence that is no nucleotide.
+// An item is a block. kept: the last letters of the previous chunk, with which the text starts. text_ends, header_ends:
+// inclusive sums over the blocks. error[0] becomes the position of the first byte in a sequence that is not a
+// nucleotide.
 KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF(kept_count),
                         const bool* in_header OF(items), const i64* text_ends OF(items),
                         const i64* header_ends OF(items), u8* text OF(any), Header* headers OF(any), u64* error OF(1),
@@ -121,12 +129,12 @@ KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF
     }
 }
 
-// Words that are packed by one item.
+// Words packed by one item.
 const i64 RUN = 64;
 
 const i64 WORD = 32;  // letters
 
-// The codes of eight letters, 0 for those that are no base, and a bit 0 of a byte for each of these.
+// The codes of eight letters, 0 for letters other than A, C, G and T; `others` has a 1 in the byte of each such letter.
 struct EightCodes {
     u64 codes, others;
 
@@ -138,7 +146,7 @@ struct EightCodes {
         others = (((wrong & 0x7F * ones) + 0x7F * ones) | wrong) >> 7 & ones;
         codes &= ~(3 * others);
     }
-    // 16 bits, the first letter's in the high ones.
+    // Return the codes in 16 bits, the first letter in the high bits.
     HOST_DEVICE u64 packed() const {
         u64 pairs = (codes & 0x00FF00FF00FF00FFull) << 2 | (codes >> 8 & 0x00FF00FF00FF00FFull);
         u64 fours = (pairs & 0x0000FFFF0000FFFFull) << 4 | (pairs >> 16 & 0x0000FFFF0000FFFFull);
@@ -148,7 +156,7 @@ struct EightCodes {
 
 HOST_DEVICE bool is_base(u8 letter) { return base_code(letter) < 4; }
 
-// The places of an item's letters that are new, each with the one before it.
+// The positions of an item's new letters; each is compared with the letter before it.
 struct Run {
     i64 begin, end;
 
@@ -156,8 +164,8 @@ struct Run {
         : begin(maximum(WORD + item * RUN * WORD, fresh)), end(minimum(WORD + (item + 1) * RUN * WORD, size)) {}
 };
 
-// An item is RUN words: words[i] packs the letters from text[WORD + WORD * i] on, A behind the end. starts and ends count the
-// barriers, each of equal letters, that start and end at a letter from `fresh` on.
+// An item is RUN words: words[i] packs the letters from text[WORD + WORD * i], with A after the end. starts, ends: the
+// number of barriers (runs of one ambiguous letter) that start and end at positions not less than `fresh`.
 KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
                       i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
     FOR_EACH(item, items) {
@@ -186,8 +194,8 @@ KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_c
     }
 }
 
-// An item is one of the items of pack_text. started, ended: what it and those chosen before count. origin: of text[0] in the
-// reference.
+// An item is one of the selected items of pack_text. started, ended: inclusive sums of the counts of the selected
+// items. origin: position of text[0] in the reference.
 KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chosen OF(items),
                           const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
                           u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count,
@@ -205,7 +213,7 @@ KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chose
     }
 }
 
-// An item is a word of the bitmap: a bit for each of 64 times 64 places that holds a part of a barrier.
+// An item is a word of the bitmap: one bit for each 64 positions, set if a barrier overlaps them.
 KERNEL void mark_barriers(Items items, const i64* barrier_starts OF(barriers), const i64* barrier_ends OF(barriers),
                           u64* blocks OF(items), i64 barriers) {
     FOR_EACH(word, items) {

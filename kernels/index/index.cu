@@ -1,7 +1,7 @@
-// Building and checking the index: the prefix table, the order of the suffix array.
+// Building the prefix table and checking the order of the suffix array.
 #include "index/suffix_array.cuh"
 
-// The prefix code of the suffix at a rank; behind the last one all codes have ended.
+// Return the prefix code of the suffix with a rank; after the last rank, the number of codes.
 HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank,
                             i32 bases) {
     if (rank >= suffix_count) return (i64)1 << (2 * bases);
@@ -9,12 +9,12 @@ HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes
     return leading_code(reference.packed().at(place) & leading_mask(reference.reach(place, bases)), bases);
 }
 
-// Entries of the table that follow each other, from a multiple of their number on. A suffix fills those of two stretches at
-// most, its own and that of the suffix before; fill_gaps the ones between, which are the most where few codes occur.
-const i64 STRETCH = 256;
+// Entries of the table in an aligned block. fill_prefix_table fills at most two blocks per suffix, its own and that of
+// the previous suffix; fill_gaps fills the blocks between them, which are most of the table if few codes occur.
+const i64 GAP_ENTRIES = 256;
 
-// An item is a suffix, in order. The table's entries between the prefix code of the one before and its own get its rank. One
-// is reported whose code is smaller than that before it.
+// An item is a rank. Entries after the code of the previous suffix, up to the suffix's own code, get the rank. Reports
+// a rank whose code is smaller than that of the rank before it.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
                               i32 table_bases) {
@@ -31,37 +31,39 @@ KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* 
         for (i32 i = 0; i < size; ++i) {
             i64 entry = codes[i] + 1, code = codes[i + 1];
             if (entry > code + 1) atomic_min(error, (u64)(first + i));
-            for (; entry <= code && entry % STRETCH; ++entry) table[entry] = (suffix_t)(first + i);
-            for (entry = maximum(entry, code / STRETCH * STRETCH); entry <= code; ++entry)
+            for (; entry <= code && entry % GAP_ENTRIES; ++entry) table[entry] = (suffix_t)(first + i);
+            for (entry = maximum(entry, code / GAP_ENTRIES * GAP_ENTRIES); entry <= code; ++entry)
                 table[entry] = (suffix_t)(first + i);
         }
     }
 }
 
-// An item is a stretch of the table: where no suffix has one of its codes, all its entries get the rank of the next one.
+// An item is a block of the table. If no suffix has one of the block's codes, all its entries get the rank of the next
+// suffix.
 KERNEL void fill_gaps(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                       suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
-    FOR_EACH(stretch, items) {
-        i64 entry = stretch * STRETCH, low = 0, high = suffix_count;
+    FOR_EACH(gap, items) {
+        i64 entry = gap * GAP_ENTRIES, low = 0, high = suffix_count;
         while (low < high) {
             i64 middle = (low + high) / 2;
             if (prefix_code(reference, suffixes, suffix_count, middle, table_bases) < entry) low = middle + 1;
             else high = middle;
         }
-        if (prefix_code(reference, suffixes, suffix_count, low, table_bases) < entry + STRETCH) continue;
-        for (i64 i = 0; i < STRETCH; ++i) table[entry + i] = (suffix_t)low;
+        if (prefix_code(reference, suffixes, suffix_count, low, table_bases) < entry + GAP_ENTRIES) continue;
+        for (i64 i = 0; i < GAP_ENTRIES; ++i) table[entry + i] = (suffix_t)low;
     }
 }
 
-// An item is a rank: ranks[p] becomes the smallest one of the suffix at p.
-KERNEL void rank_places(Items items, const suffix_t* suffixes OF(items), suffix_t* ranks OF(length), i64 length) {
+// An item is a rank: ranks[p] becomes the smallest rank of the suffix at position p.
+KERNEL void invert_suffixes(Items items, const suffix_t* suffixes OF(items), suffix_t* ranks OF(length), i64 length) {
     FOR_EACH(rank, items)
         if ((u64)suffixes[rank] < (u64)length) atomic_min(&ranks[suffixes[rank]], (suffix_t)rank);
 }
 
-// An item is a rank: the smallest one is reported whose place is none of a base or has another rank too, or that stands
-// wrong behind the one before. An array is in order where every base has one rank, first bases do not fall, and of neighbours
-// that begin alike what follows stands in the same order (Burkhardt, Kärkkäinen 2003); of barriers, that of their places.
+// An item is a rank. Reports the smallest rank whose position is not that of a base or has another rank too, or whose
+// suffix sorts before the previous one. The array is in order if every base has one rank, first bases do not decrease,
+// and neighbours with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003).
+// Neighbours that end at barriers are ordered by position.
 KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
                         const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
     FOR_EACH(rank, items) {

@@ -1,19 +1,21 @@
-// The common prefixes of neighbours in the suffix array (LCP) under a pyramid of minima: level 0 are the prefixes, and an
-// entry of a level above is the smallest of GROUP entries of the one below. It answers which is the nearest smaller one.
+// The longest common prefixes (LCP) of neighbours in the suffix array, under a pyramid of minima: level 0 is the LCP
+// array, and an entry of a higher level is the minimum of GROUP entries of the level below. It answers
+// nearest-smaller-value queries.
 #pragma once
 #include "common/portable.cuh"
 
 const i64 GROUP = 32;
 
-struct Pyramid {
+struct LcpPyramid {
     const u32* values OF(any);
-    const i64* offsets OF(any);  // where each level begins, and behind the last one its end
+    const i64* offsets OF(any);  // the start of each level, then the end of the last
 
     HOST_DEVICE const u32* level(i32 number) const { return values + offsets[number]; }
     HOST_DEVICE i64 size(i32 number) const { return offsets[number + 1] - offsets[number]; }
 
-    // The last index in front of `index` whose value is less than `bound`; 0, whose value is 0, where there is none.
-    HOST_DEVICE i64 before(i64 index, u32 bound) const {
+    // Return the last index before `index` whose value is less than `bound`; 0, whose value is 0, if there is no such
+    // index.
+    HOST_DEVICE i64 previous_smaller(i64 index, u32 bound) const {
         i32 number = 0;
         while (true) {
             const u32* values = level(number);
@@ -30,8 +32,8 @@ struct Pyramid {
         }
         return index;
     }
-    // The first index from `index` on whose value is less than `bound`; the number of values where there is none.
-    HOST_DEVICE i64 from(i64 index, u32 bound) const {
+    // Return the first index not before `index` whose value is less than `bound`, or the number of values.
+    HOST_DEVICE i64 next_smaller(i64 index, u32 bound) const {
         i32 number = 0;
         while (true) {
             const u32* values = level(number);

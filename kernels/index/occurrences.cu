@@ -1,7 +1,8 @@
-// Where patterns occur: the ranks of the suffixes that begin with them, found by the suffix array or by the suffix tree.
+// Exact occurrences of patterns: the ranks of the suffixes that start with a pattern, found by suffix array or suffix
+// tree.
 //
-// An item is a pattern on a strand: those of all slots on first_strand (0 as they were read, 1 reverse complements), then
-// those of all slots on the other one.
+// An item is a pattern on a strand: all slots on first_strand (0 forward, 1 reverse complement), then all slots on the
+// other strand.
 #include "index/occurrences.cuh"
 #include "index/suffix_tree.cuh"
 
@@ -10,7 +11,7 @@ HOST_DEVICE Pattern pattern_of(const Patterns& patterns, const Occurrences& foun
     return patterns.get(second ? item - found.pattern_count : item, second || found.first_strand);
 }
 
-// The loads of a bunch's patterns are asked for ahead, each where the one before it has arrived.
+// The loads of a bunch of patterns are prefetched stage by stage, so that their latencies overlap.
 KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, SuffixArray index, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Ranks ranges[BUNCH];
@@ -68,12 +69,13 @@ KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, Su
     }
 }
 
-// An item is a record. totals: its occurrences on all strands.
+// An item is a read. totals: its occurrences on all strands.
 KERNEL void count_occurrences(Items items, Occurrences occurrences, i64* totals OF(items)) {
     FOR_EACH(record, items) totals[record] = occurrences.total(record);
 }
 
-// An item is an occurrence; ends[record] counts those wanted up to and with a record's. Starts are places in the contig.
+// An item is an occurrence. ends: inclusive sums of the wanted occurrences of each read. starts: positions in the
+// contig.
 KERNEL void locate(Items items, Occurrences occurrences, Reference reference, SuffixArray index,
                    const i64* ends OF(record_count), i32* contigs OF(items), i64* starts OF(items),
                    i8* strands OF(items), i64 record_count) {

@@ -1,6 +1,6 @@
-// Where records occur, as ranges of ranks: row s holds the strand first_strand + s (0 as a record was read, 1 its reverse
-// complement), a column each pattern's slot. A record's occurrences are those of the first row, then those of the second,
-// each in the order of the suffix array.
+// Occurrences of reads as rank ranges: row s is for strand first_strand + s (0 forward, 1 reverse complement), and each
+// pattern has a column, its slot. The occurrences of a read are those of the first row, then those of the second row,
+// each in suffix array order.
 #pragma once
 #include "common/item_record.cuh"
 #include "index/reference.cuh"
@@ -12,8 +12,9 @@ struct Occurrence {
 
 struct Occurrences {
     const i32* slot_of OF(pattern_count);
-    suffix_t* ranks OF(strand_count* pattern_count);   // the first suffix that begins with the pattern
-    suffix_t* counts OF(strand_count* pattern_count);  // how many do; both are 0 where none does
+    suffix_t* ranks OF(strand_count* pattern_count);  // rank of the first suffix that starts with the pattern
+    suffix_t* counts
+    OF(strand_count* pattern_count);  // number of such suffixes; both are 0 if the pattern does not occur
     i64 pattern_count;
     i32 first_strand, strand_count;
 

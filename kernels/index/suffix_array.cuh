@@ -1,7 +1,7 @@
-// Nearest suffixes: where a query would stand in the suffix array, and how much of it the suffixes there share.
+// Suffix array search: the insertion rank of a query, and the length of its common prefix with the suffixes there.
 //
 // The order is over {barrier, A, C, G, T}; a suffix that meets a barrier before it differs from the query is smaller.
-// prefix_table[x] counts the suffixes whose first k bases, read as A behind a barrier, are smaller than x.
+// prefix_table[x] counts the suffixes whose first k bases, with A after a barrier, have a code smaller than x.
 #pragma once
 #include "reads/queries.cuh"
 #include "index/reference.cuh"
@@ -13,7 +13,7 @@ struct SuffixArray {
     i32 table_bases;
 };
 
-// A query from `position` on: its packed bases, and how many stand before its end or an ambiguous base.
+// The suffix of a query at `position`: packed bases, and the number of bases before the end or an ambiguous base.
 template <class Text> struct QuerySuffix {
     Text bases;
     i64 position;
@@ -29,7 +29,8 @@ HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     return length;
 }
 
-// Equal bases from the query's suffix and from the reference at `place` on; no further than a barrier.
+// Return the number of equal bases of the query's suffix and the reference's suffix at `place`, at most up to a
+// barrier.
 template <class Text>
 HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
     PackedWords text = reference.packed();
@@ -46,7 +47,7 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text
     return shared ? (i32)reference.reach(place, shared) : 0;
 }
 
-// The reference's suffix at `place` against the query's: 0 where it begins with it, else negative where it sorts before.
+// Compare the reference's suffix at `place` with the query's: 0 if it starts with the query, negative if it is smaller.
 template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const QuerySuffix<Text>& query) {
     PackedReader text(reference.words, place);
     i32 shared = 0;
@@ -58,7 +59,7 @@ template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 pl
         if (mine != its) break;
     }
     if (mine < its) return -1;
-    // A barrier in front of the difference makes the suffix smaller; at the difference it would have, being packed as A.
+    // A barrier before the difference makes the suffix smaller. At the difference, it already did, being packed as A.
     i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
     return reference.reach(place, equal) < equal ? -1 : mine != its;
 }
@@ -71,15 +72,15 @@ struct Ranks {
     i64 low, high;
 };
 
-// The ranks of the suffixes that may begin with the query: for one of k bases and more those of its first k, for a shorter
-// one those that begin with it and, in front of them, some that a barrier cuts short.
+// Return a range of ranks that contains all suffixes starting with the query: for a query of k or more bases, the
+// suffixes with its first k bases; for a shorter query also some suffixes before them that a barrier cuts short.
 template <class suffix, class Text>
 HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const QuerySuffix<Text>& query, i32 k) {
     i64 code = prefix_code(query, k), codes = (i64)1 << (2 * maximum(k - query.length, 0));
     return Ranks{(i64)prefix_table[code], (i64)prefix_table[code + codes]};
 }
 
-// How many suffixes sort before the query's, of which the rank is known to lie in [low, high].
+// Return the number of suffixes smaller than the query's; it is known to lie in [low, high].
 template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes,
                                                                     const QuerySuffix<Text>& query, i64 low, i64 high) {
     while (low < high) {
@@ -90,8 +91,8 @@ template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Refere
     return low;
 }
 
-// The first rank behind `inside`, where the suffix begins with the query, at which it does not, or `limit`. Most queries
-// occur once: the steps grow from 1.
+// Return the first rank after `inside` whose suffix does not start with the query, or `limit`; the suffix at `inside`
+// does. Most queries occur once, so the steps grow from 1.
 template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes,
                                                             const QuerySuffix<Text>& query, i64 inside, i64 limit) {
     i64 outside = limit;
@@ -110,7 +111,7 @@ template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& ref
     return outside;
 }
 
-// The ranks of the suffixes that begin with the query, which are known to lie in `range`.
+// Return the ranks of the suffixes that start with the query; all of them lie in `range`.
 template <class suffix, class Text> HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes,
                                                                   const QuerySuffix<Text>& query, Ranks range) {
     i64 low = range.low, high = range.high;

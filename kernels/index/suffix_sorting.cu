@@ -1,42 +1,42 @@
-// The suffix array: suffixes are sorted by their first bases, and those that tie, again and again, by the rank of what
-// follows what they are known to share, which doubles each time (Manber, Myers 1993; Larsson, Sadakane 2007).
+// Suffix sorting by prefix doubling (Manber, Myers 1993; Larsson, Sadakane 2007): suffixes are sorted by their first
+// bases, then tied suffixes are sorted by the rank of the suffix that starts after their common prefix, whose length
+// doubles each time.
 //
-// order[slot] is a suffix's place. Suffixes that tie are a group of slots that follow each other, in the order of their
-// places; heads has a bit for each slot at which one begins. ranks[place] is 1 + the first slot of the suffix's group, 0 at
-// a barrier. Suffixes that a barrier makes equal do not tie: they stand in the order of their places, which a stable sort
-// leaves to them.
+// order[slot] is the position of a suffix. Tied suffixes form a group: consecutive slots, in order of position. heads
+// has a set bit for each slot at which a group starts. ranks[position] is 1 + the first slot of the suffix's group, and
+// 0 at a barrier. Suffixes that a barrier makes equal do not tie: the stable sort leaves them in order of position.
 //
-// Where several devices sort, each has slots of its own, which it counts from its first one. Ranks count the slots of all,
-// and each device has the ranks of all places.
+// If several devices sort, each device numbers its own slots from 0, while ranks count the slots of all devices, and
+// each device has the ranks of all positions.
 #include "index/reference.cuh"
 
-// A key holds so many first bases, A behind a barrier, and in its low bits how many of them stand in front of one.
+// Bases in a key, with A after a barrier; the low REACH_BITS bits are the number of bases before the barrier.
 const i32 KEY_BASES = 25;
 const i32 REACH_BITS = 5;
 
-// Suffixes are sorted in batches, by their first bases.
+// Suffixes are sorted in batches of consecutive codes of their first bases.
 const i32 BATCH_BASES = 4;
 const i32 BATCH_CODES = 256;
 
-// Places, slots or pairs of an item: a multiple of 32.
+// Positions, slots or pairs of an item: a multiple of 32.
 const i32 RUN = 1024;
 
-// 32 places that begin with a word, and the bases from each of them on.
-struct Row {
+// 32 positions, starting at a word, and the bases that follow each of them.
+struct WordRow {
     i64 first;
     u64 here, next;
-    bool clear;
+    bool is_clear;
 
-    HOST_DEVICE Row(const Reference& reference, i64 first)
+    HOST_DEVICE WordRow(const Reference& reference, i64 first)
         : first(first),
           here(reference.words[first >> 5]),
           next(reference.words[(first >> 5) + 1]),
-          clear(reference.has_no_barrier(first, first + 32 + BATCH_BASES)) {}
+          is_clear(reference.has_no_barrier(first, first + 32 + BATCH_BASES)) {}
 
-    // The first bases of the suffix at a place, A behind a barrier; -1 at one.
+    // Return the code of the first bases of the suffix at a position, with A after a barrier; -1 at a barrier.
     HOST_DEVICE i32 batch_code(const Reference& reference, i32 i) const {
         u64 bases = here << 2 * i | next >> 1 >> (63 - 2 * i);  // in two steps, since no word is shifted by 64
-        if (!clear) {
+        if (!is_clear) {
             i64 reach = reference.reach(first + i, BATCH_BASES);
             if (!reach) return -1;
             bases &= leading_mask(reach);
@@ -45,7 +45,7 @@ struct Row {
     }
 };
 
-// An item is a section of the places, whole rows: adds how many suffixes have each code.
+// An item is a section of the positions, in whole rows. Adds the number of suffixes with each code to `counts`.
 KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
                         i64 section_size) {
     FOR_EACH(section, items) {
@@ -56,7 +56,7 @@ KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BA
         i32 groups = BLOCK_WIDTH / WARP_WIDTH;
         for (i64 first = section * section_size + block_thread() / WARP_WIDTH * 32; first < last;
              first += 32 * groups) {
-            Row row(reference, first);
+            WordRow row(reference, first);
             for (i32 i = warp_lane(); i < 32; i += WARP_WIDTH) {
                 i32 code = row.batch_code(reference, i);
                 if (code >= 0) block_atomic_add(&found[code], 1);
@@ -69,20 +69,20 @@ KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BA
     }
 }
 
-// The codes of a batch, and its first slot.
-struct Batch {
+// The codes of a batch, and the first slot of its suffixes.
+struct SortBatch {
     i32 first_code, end_code;
     i64 first_slot;
 };
 
-HOST_DEVICE bool holds(const Batch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
+HOST_DEVICE bool holds(const SortBatch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
 
-// An item is a run of places: how many of them are in the batch.
-KERNEL void count_batch(WarpItems items, Reference reference, Batch batch, i64* counts OF(items), i64 length) {
+// An item is a run of positions. counts: the suffixes of the batch in each run.
+KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i64* counts OF(items), i64 length) {
     FOR_EACH(run, items) {
         i64 count = 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
-            Row row(reference, first);
+            WordRow row(reference, first);
             for (i32 i = warp_lane(); i < 32; i += WARP_WIDTH)
                 count += popcount(warp_ballot(holds(batch, row.batch_code(reference, i))));
         }
@@ -90,13 +90,13 @@ KERNEL void count_batch(WarpItems items, Reference reference, Batch batch, i64* 
     }
 }
 
-// An item is a run of places; ends is the inclusive prefix sum of counts.
-KERNEL void key_batch(WarpItems items, Reference reference, Batch batch, const i64* ends OF(items), u64* keys OF(size),
-                      suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
+// An item is a run of positions; ends: the inclusive sum of counts. Writes the batch's pairs: key, position and slot.
+KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, const i64* ends OF(items),
+                      u64* keys OF(size), suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
     FOR_EACH(run, items) {
         i64 to = run ? ends[run - 1] : 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
-            Row row(reference, first);
+            WordRow row(reference, first);
             for (i32 lane = warp_lane(); lane < 32; lane += WARP_WIDTH) {
                 bool mine = holds(batch, row.batch_code(reference, lane));
                 u32 chosen = warp_ballot(mine);
@@ -114,19 +114,19 @@ KERNEL void key_batch(WarpItems items, Reference reference, Batch batch, const i
     }
 }
 
-// Pairs that were sorted by their keys, of which the low bits tell what no longer ties: there the field is below `least`.
+// Pairs sorted by key. A pair whose key has `key & field` less than min_field ties with no other pair.
 struct Sorted {
     const u64* keys OF(pairs);
     const suffix_t* places OF(pairs);
     i64 pairs;
-    u64 field, least;
+    u64 field, min_field;
 };
 
 template <class Pairs> HOST_DEVICE bool is_head(const Pairs& sorted, i64 i) {
-    return i == 0 || sorted.keys[i - 1] != sorted.keys[i] || (sorted.keys[i] & sorted.field) < sorted.least;
+    return i == 0 || sorted.keys[i - 1] != sorted.keys[i] || (sorted.keys[i] & sorted.field) < sorted.min_field;
 }
 
-// The head of the group that pair i belongs to.
+// Return the index of the first pair of the group of pair i.
 template <class Pairs> HOST_DEVICE i64 head_of(const Pairs& sorted, i64 i) {
     if (is_head(sorted, i)) return i;
     u64 key = sorted.keys[i];
@@ -141,7 +141,7 @@ template <class Pairs> HOST_DEVICE i64 head_of(const Pairs& sorted, i64 i) {
     return inside;
 }
 
-// The groups as they are. first_slot: how many slots of other devices are in front of these.
+// The groups so far. first_slot: the number of slots of the devices before this device.
 struct Groups {
     suffix_t* order OF(slot_count);
     suffix_t* ranks OF(length);
@@ -149,10 +149,10 @@ struct Groups {
     i64 first_slot, slot_count, length;
 };
 
-// An item is a run of sorted pairs, which go to their slots; slots rise. told: the ranks of their suffixes, where other
-// devices are to learn them.
-KERNEL void settle(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
-                   suffix_t* told OF(pairs), bool tells) {
+// An item is a run of sorted pairs. Stores their suffixes in `slots`, which are ascending, and updates ranks and heads.
+// new_ranks: the ranks of the suffixes, for other devices, if store_ranks.
+KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
+                          suffix_t* new_ranks OF(pairs), bool store_ranks) {
     FOR_EACH(run, items) {
         i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
         for (i64 row = first; row < last; row += WARP_WIDTH) {
@@ -164,7 +164,7 @@ KERNEL void settle(WarpItems items, Sorted sorted, const suffix_t* slots OF(pair
                 suffix_t rank = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
                 groups.order[slots[i]] = (suffix_t)place;
                 groups.ranks[place] = rank;
-                if (tells) told[i] = rank;
+                if (store_ranks) new_ranks[i] = rank;
                 if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
             }
             if (marks) head = row + last_lane(marks);
@@ -172,44 +172,44 @@ KERNEL void settle(WarpItems items, Sorted sorted, const suffix_t* slots OF(pair
     }
 }
 
-// Groups of at most so many slots are sorted in their place.
-const i32 SMALL = 32;
+// Groups of at most this many slots are sorted in place.
+const i32 SMALL_GROUP = 32;
 
-// What is sorted together: the suffixes of the slots [first, end), which begin and end with groups, that tie in groups that
-// are small, or in those that are not.
+// The suffixes that are sorted together: tied suffixes of the slots [first, end), which start and end with groups,
+// either in small groups or in larger groups.
 struct Ties {
     i64 first, end;
     i32 small;
 };
 
-// Heads of the slots of a word; around the slots everything is one.
+// Return the head bits of a word of slots; bits outside the slots are set.
 template <class Slots> HOST_DEVICE u32 heads_at(const Slots& groups, i64 word) {
     i64 held = groups.slot_count - 32 * word;
     if (word < 0 || held <= 0) return ~0u;
     return groups.heads[word] | (held < 32 ? ~0u << held : 0);
 }
 
-// The bits from `from` on in front of `to`; from < 32, to > 0.
+// Return the bits [from, to) of a word; from < 32, to > 0.
 HOST_DEVICE u32 bits_between(i64 from, i64 to) {
     return ~0u << maximum(from, (i64)0) & ~0u >> (32 - minimum(to, (i64)32));
 }
 
-// Those slots of a word that tie, of which the small groups have these.
+// Return the slots among `tied` that belong to small groups.
 template <class Slots> HOST_DEVICE u32 in_small_groups(const Slots& groups, i64 word, u32 tied) {
-    u32 heads = heads_at(groups, word), before = heads_at(groups, word - 1), behind = heads_at(groups, word + 1);
-    i32 next = behind ? 32 + first_lane(behind) : 2 * 32 + SMALL;
+    u32 heads = heads_at(groups, word), before = heads_at(groups, word - 1), after = heads_at(groups, word + 1);
+    i32 next = after ? 32 + first_lane(after) : 2 * 32 + SMALL_GROUP;
     u32 found = 0;
-    // From the last group of the word to the first, which may begin in front of it.
+    // From the last group of the word to the first, which may start in the word before.
     for (u32 left = heads & tied;; left &= ~(1u << last_lane(left))) {
-        i32 head = left ? last_lane(left) : before ? last_lane(before) - 32 : -32 - SMALL;
+        i32 head = left ? last_lane(left) : before ? last_lane(before) - 32 : -32 - SMALL_GROUP;
         u32 above = head >= 0 ? heads & ~(~0u >> (31 - head)) : heads;
         i32 end = above ? first_lane(above) : next;
-        if (end > 0 && end - head <= SMALL) found |= bits_between(head, end);
+        if (end > 0 && end - head <= SMALL_GROUP) found |= bits_between(head, end);
         if (!left) return found & tied;
     }
 }
 
-// The slots of a word that are sorted together.
+// Return the slots of a word that are sorted together.
 template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& ties, i64 word) {
     i64 from = ties.first - 32 * word, to = ties.end - 32 * word;
     if (from >= 32 || to <= 0) return 0;
@@ -220,7 +220,7 @@ template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& 
     return ties.small ? small : tied & ~small;
 }
 
-// An item is a run of slots: how many of them tie, and how many groups these are.
+// An item is a run of slots. tied, tied_groups: the tied slots, and their groups, in each run.
 KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items), i64* tied_groups OF(items)) {
     FOR_EACH(run, items) {
         i64 slots = 0, heads = 0;
@@ -233,8 +233,8 @@ KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items
     }
 }
 
-// An item is a run of slots: those that tie, in order, with a key of their group's number and of the rank, in rank_bits, of
-// the suffix `depth` bases behind. The ends are prefix sums.
+// An item is a run of slots; tied_ends, group_ends: inclusive sums of count_tied. Writes the tied suffixes in order,
+// with a key of their group's index and, in the low rank_bits, the rank of the suffix `depth` bases later.
 KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_ends OF(items),
                      const i64* group_ends OF(items), u64* keys OF(size), suffix_t* places OF(size),
                      suffix_t* slots OF(size), i64 depth, i32 rank_bits) {
@@ -260,7 +260,7 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
     }
 }
 
-// An item is a pair; groups are small, and each is brought into order where it stands. The groups' numbers rise.
+// An item is a pair of a small group, whose pairs are sorted in place by counting; group indices are ascending.
 KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* places OF(items),
                        u64* sorted_keys OF(items), suffix_t* sorted_places OF(items), i64 size, i32 rank_bits) {
     FOR_EACH(i, items) {
@@ -273,12 +273,12 @@ KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* p
     }
 }
 
-// An item is a place, whose suffix has a rank on one device, and none yet on the others: `other` is another one's.
+// An item is a position whose rank is known to one device; `other` has the ranks of another device, 0 if unknown there.
 KERNEL void merge_ranks(Items items, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
     FOR_EACH(place, items) ranks[place] = maximum(ranks[place], other[place]);
 }
 
-// An item is a suffix of another device, and its rank there.
-KERNEL void learn_ranks(Items items, const suffix_t* places OF(items), const suffix_t* ranks OF(items), Groups groups) {
+// An item is a suffix of another device: store its new rank.
+KERNEL void apply_ranks(Items items, const suffix_t* places OF(items), const suffix_t* ranks OF(items), Groups groups) {
     FOR_EACH(i, items) groups.ranks[places[i]] = ranks[i];
 }

@@ -1,64 +1,66 @@
-// Building the suffix tree from the suffix array: common prefixes of neighbours, then the intervals of ranks that they
-// enclose, which are the tree's nodes, then the edges.
+// Suffix tree construction from the suffix array: the LCP array, then the LCP intervals, which are the inner nodes,
+// then the edges.
 //
-// prefixes[r] is what the suffixes of ranks r - 1 and r share; prefixes[0] is 0. A node of depth d is a range of ranks
-// [low, high) with prefixes[low] < d, prefixes[high] < d and the least of those between equal to d. It is marked at the
-// first of these, and numbered from 1 on by the order of the marks; the root, of depth 0, is node 0.
+// prefixes[r] is the LCP of the suffixes of ranks r - 1 and r; prefixes[0] is 0. A node of depth d is a range of ranks
+// [low, high) with prefixes[low] < d, prefixes[high] < d and d the minimum of the values between. It is marked at the
+// first rank with that minimum, and nodes are numbered from 1 in the order of their marks; the root, of depth 0, is
+// node 0.
 #include "index/longest_prefixes.cuh"
 #include "index/suffix_tree.cuh"
 
-const u32 NO_NEIGHBOUR = ~0u;
+const u32 NO_PREDECESSOR = ~0u;
 
-// Ranks whose marks are one word.
+// Ranks whose marks fill one word.
 const i64 BLOCK = 64;
 
-// An item is a rank: before[p] is the place of the suffix in front of that at p.
-KERNEL void find_neighbours(Items items, const suffix_t* suffixes OF(items), u32* before OF(any)) {
-    FOR_EACH(rank, items) before[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_NEIGHBOUR;
+// An item is a rank: plcp[p] becomes the position of the suffix that precedes the suffix at p in the suffix array.
+KERNEL void compute_phi(Items items, const suffix_t* suffixes OF(items), u32* plcp OF(any)) {
+    FOR_EACH(rank, items) plcp[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_PREDECESSOR;
 }
 
-// An item is a slice of `slice_size` places: before[p] becomes the prefix that the suffix at p shares with that
-// neighbour. It is at most one base shorter than the one at p - 1 (Kasai et al. 2001), so the bases of a slice are
-// compared once.
-KERNEL void share_prefixes(Items items, Reference reference, u32* before OF(length), i64 length, i64 slice_size) {
+// An item is a slice of `slice_size` positions: plcp[p] becomes the LCP of the suffix at p and its predecessor. It is
+// at most one less than the value at p - 1 (Kasai et al. 2001), so the bases of a slice are compared once.
+KERNEL void compute_plcp(Items items, Reference reference, u32* plcp OF(length), i64 length, i64 slice_size) {
     PackedWords text = reference.packed();
     FOR_EACH(slice, items) {
         i64 shared = 0;
         for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
             if (!reference.reach(place, 1)) continue;
-            i64 other = before[place];
-            shared = other == NO_NEIGHBOUR ? 0 : maximum(shared - 1, (i64)0);
-            for (i64 more = other == NO_NEIGHBOUR ? 0 : 32; more == 32; shared += more) {
+            i64 other = plcp[place];
+            shared = other == NO_PREDECESSOR ? 0 : maximum(shared - 1, (i64)0);
+            for (i64 more = other == NO_PREDECESSOR ? 0 : 32; more == 32; shared += more) {
                 more = first_set_base(mismatch_mask(text.at(place + shared), text.at(other + shared)));
                 more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
             }
-            before[place] = (u32)shared;
+            plcp[place] = (u32)shared;
         }
     }
 }
 
 // An item is a rank.
-KERNEL void order_prefixes(Items items, const suffix_t* suffixes OF(items), const u32* by_place OF(any),
-                           u32* prefixes OF(items)) {
-    FOR_EACH(rank, items) prefixes[rank] = by_place[suffixes[rank]];
+KERNEL void permute_lcp(Items items, const suffix_t* suffixes OF(items), const u32* plcp OF(any),
+                        u32* prefixes OF(items)) {
+    FOR_EACH(rank, items) prefixes[rank] = plcp[suffixes[rank]];
 }
 
-// An item is an entry of the level `upper`; the one below has `size` entries.
-KERNEL void take_minima(Items items, const u32* lower OF(size), u32* upper OF(items), i64 size) {
+// An item is an entry of the level `upper`; the level below has `size` entries.
+KERNEL void reduce_minima(Items items, const u32* lower OF(size), u32* upper OF(items), i64 size) {
     FOR_EACH(entry, items) {
-        u32 least = ~0u;
-        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i) least = minimum(least, lower[i]);
-        upper[entry] = least;
+        u32 smallest = ~0u;
+        for (i64 i = entry * GROUP; i < minimum((entry + 1) * GROUP, size); ++i) smallest = minimum(smallest, lower[i]);
+        upper[entry] = smallest;
     }
 }
 
-// An item is a block of ranks: the first bit of marks is its first rank.
-KERNEL void mark_nodes(Items items, Pyramid prefixes, u64* marks OF(items), i64* counts OF(items), i64 suffix_count) {
+// An item is a block of ranks; bit i of its word of marks is for its rank i. counts: the marks in each block.
+KERNEL void mark_nodes(Items items, LcpPyramid prefixes, u64* marks OF(items), i64* counts OF(items),
+                       i64 suffix_count) {
     FOR_EACH(block, items) {
         u64 marked = 0;
         for (i64 rank = block * BLOCK; rank < minimum((block + 1) * BLOCK, suffix_count); ++rank) {
             u32 shared = prefixes.values[rank];
-            if (shared && prefixes.values[prefixes.before(rank, shared + 1)] < shared) marked |= 1ull << (rank & 63);
+            if (shared && prefixes.values[prefixes.previous_smaller(rank, shared + 1)] < shared)
+                marked |= 1ull << (rank & 63);
         }
         marks[block] = marked;
         counts[block] = popcount(marked);
@@ -67,7 +69,7 @@ KERNEL void mark_nodes(Items items, Pyramid prefixes, u64* marks OF(items), i64*
 
 struct Nodes {
     const u64* marks OF(blocks);
-    const i64* mark_ends OF(blocks);  // marks up to and with each block
+    const i64* mark_ends OF(blocks);  // inclusive sum of the marks of the blocks
 
     HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
     HOST_DEVICE u32 number(i64 rank) const {
@@ -76,32 +78,33 @@ struct Nodes {
     }
 };
 
-// An item is a rank, and behind the last one the root: the edges of the node marked there are fake as yet.
-KERNEL void open_nodes(Items items, Pyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
+// An item is a rank, or, after the last rank, the root. Initializes the edges of the node marked there as empty edges.
+KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     FOR_EACH(rank, items) {
         bool root = rank == suffix_count;
         if (!root && !nodes.marked(rank)) continue;
-        i64 high = root ? suffix_count : prefixes.from(rank + 1, prefixes.values[rank]);
+        i64 high = root ? suffix_count : prefixes.next_smaller(rank + 1, prefixes.values[rank]);
         Edge* own = edges + EDGES_PER_NODE * (root ? 0 : (i64)nodes.number(rank));
         for (i32 i = 0; i < EDGES_PER_NODE; ++i) own[i] = Edge{0, 0, LEAF, (u32)high};
     }
 }
 
-// Writes the edge that leads to the suffixes [low, high), which share `depth` bases, from the node above them.
-HOST_DEVICE void write_edge(const Pyramid& prefixes, const Nodes& nodes, PackedWords text, i64 place, i64 low, i64 high,
-                            i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
+// Write the edge from the parent node to the suffixes [low, high), which share `depth` bases.
+HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 place, i64 low,
+                            i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;
     i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
     if (above == depth) return;  // the suffix ends at the node
     i64 node = 0;
-    if (above) node = nodes.number(prefixes.from(prefixes.before(at, (u32)above) + 1, (u32)above + 1));
+    if (above)
+        node = nodes.number(prefixes.next_smaller(prefixes.previous_smaller(at, (u32)above) + 1, (u32)above + 1));
     edges[EDGES_PER_NODE * node + text.base(place + above)] =
         Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
 }
 
-// An item is a rank: the edge of its leaf, and that of the node marked there.
-KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count), Pyramid prefixes,
-                        Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
+// An item is a rank: write the edge to its leaf, and the edge to the node marked at the rank.
+KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
+                        LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     PackedWords text = reference.packed();
     FOR_EACH(rank, items) {
         i64 place = (i64)suffixes[rank];
@@ -109,13 +112,13 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
         write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
         if (!nodes.marked(rank)) continue;
         u32 depth = prefixes.values[rank];
-        i64 low = prefixes.before(rank, depth), high = prefixes.from(rank + 1, depth);
+        i64 low = prefixes.previous_smaller(rank, depth), high = prefixes.next_smaller(rank + 1, depth);
         write_edge(prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count,
                    edges);
     }
 }
 
-// An item is a node: fake edges get the bound of the edge behind them.
+// An item is a node: empty edges get the left bound of the next edge.
 KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
     FOR_EACH(node, items) {
         Edge* own = edges + EDGES_PER_NODE * node;
@@ -124,8 +127,8 @@ KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
     }
 }
 
-// An item is the code of entry_bases bases: where walks that begin with them go on.
-KERNEL void enter_tree(Items items, const Edge* edges OF(any), Entry* entries OF(items), i32 entry_bases) {
+// An item is a code of entry_bases bases: store the deepest node reached by walking down along these bases.
+KERNEL void fill_entries(Items items, const Edge* edges OF(any), Entry* entries OF(items), i32 entry_bases) {
     FOR_EACH(code, items) {
         Entry entry = {-1, 0, 0};
         while ((i32)entry.depth < entry_bases) {

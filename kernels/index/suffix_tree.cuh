@@ -1,9 +1,9 @@
-// The suffix tree, flattened: an array of edges, four to a node (A, C, G, T), the root's first.
+// The suffix tree as a flat array of edges (Encarnação et al.), four per node (A, C, G, T), the root's edges first.
 //
-// An edge is its label in the reference (start, length), the node that it leads to, and the left bound in the suffix
-// array of the suffixes below it; their right bound is the left one of the edge behind it, or behind T that of the node.
-// A suffix that ends at a node, since a barrier follows, stands in front of the node's edges. An edge of length 0 is fake
-// and has the bound of the next one. A leaf's edge leads to node 0, the root, and ends at a barrier.
+// An edge is its label in the reference (start, length), its destination node, and `left`, the first rank of the
+// suffixes below it; their last rank is before the `left` of the next edge, or, for T, the bound of the node. A suffix
+// that ends at a node, because a barrier follows, precedes the node's edges. An edge of length 0 is empty and has the
+// bound of the next edge. A leaf's edge has destination 0, the root, and ends at a barrier.
 #pragma once
 #include "reads/patterns.cuh"
 #include "index/reference.cuh"
@@ -16,8 +16,8 @@ struct alignas(16) Edge {
 const u32 LEAF = 0;
 const i64 EDGES_PER_NODE = 4;
 
-// Where walks begin whose first bases are known, as the array's searches do in the prefix table: the deepest node on
-// their way that lies no deeper. The table of 0 bases has the root alone.
+// The start of a walk whose first bases are known, like an entry of the prefix table: the deepest node on the path that
+// lies no deeper than these bases. The table for 0 bases has only the root.
 struct alignas(16) Entry {
     i64 bound;  // see Walk
     u32 node, depth;
@@ -30,15 +30,15 @@ struct SuffixTree {
     i32 entry_bases;
 };
 
-// A walk down the tree along a pattern. Below a node the edges part by their first base, so the walk looks at nothing
-// else: when the pattern is used up the whole of it is compared once, at the place of any suffix of the subtree.
+// A walk from the root along a pattern. Below a node the edges differ in their first base, so the walk compares only
+// these; at the end, the whole pattern is compared once, at the position of any suffix of the subtree.
 struct Walk {
     Pattern pattern;
     i64 next;   // the edge to follow
-    i64 bound;  // the edge whose left bound is the right one of the subtree; -1 where all suffixes are
+    i64 bound;  // the edge whose `left` ends the subtree's ranks; -1 if the last suffix is in the subtree
     i64 place;  // of a suffix in the subtree
     i64 low;
-    i64 depth;  // bases behind the walk
+    i64 depth;  // bases walked so far
     u64 bases;  // the pattern's 32 around the depth
     bool going;
 
@@ -61,7 +61,7 @@ struct Walk {
     }
     HOST_DEVICE void step(const Edge* edges) {
         const Edge edge = edges[next];
-        place = maximum((i64)edge.start - depth, (i64)0);  // of a tree's own edges never below
+        place = maximum((i64)edge.start - depth, (i64)0);  // negative only if the edges are damaged
         low = edge.left;
         i64 before = depth;
         depth += edge.length;
@@ -74,7 +74,7 @@ struct Walk {
         turn(edge.destination);
         PREFETCH(&edges[next]);
     }
-    // The ranks of the suffixes that begin with the pattern, once the walk has ended.
+    // Return the ranks of the suffixes that start with the pattern; the walk has ended.
     HOST_DEVICE Ranks found(const SuffixTree& tree, const Reference& reference) const {
         Ranks none = {0, 0};
         if (pattern.length == 0 || low < 0) return none;

@@ -1,1 +1,1 @@
-"""The index: a packed reference, its suffix array and prefix table, and the folder that keeps them."""
+"""The index: packed reference, suffix array, prefix table and suffix tree, and the folder that stores them."""

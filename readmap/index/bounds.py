@@ -1,4 +1,4 @@
-"""What must hold of a stored index's arrays for every kernel to stay inside them, and whether they were altered."""
+"""Checks of a stored index: shapes, checksums, and the bounds that keep every kernel inside the arrays."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from readmap.index.reference import LAST_BARRIER_END, DeviceReference, barrier_w
 from readmap.index.suffix_array import NO_ERROR
 from readmap.index.suffix_tree import EDGES_PER_NODE
 
-_SUFFIXES, _TABLE = Kernel("index/bounds", "bound_suffixes"), Kernel("index/bounds", "bound_prefix_table")
-_EDGES, _BLOCKS = Kernel("index/bounds", "bound_edges"), Kernel("index/bounds", "bound_barrier_blocks")
+_SUFFIXES, _TABLE = Kernel("index/bounds", "check_suffixes"), Kernel("index/bounds", "check_prefix_table")
+_EDGES, _BLOCKS = Kernel("index/bounds", "check_edges"), Kernel("index/bounds", "check_barrier_blocks")
 _PART = constant("index/bounds.cu", "PART")
 
 _BASES = np.frombuffer(b"ACGT", np.uint8)
 
 
 def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases: int) -> None:
-    """Raise where an array has another dtype or shape than the contigs ask for, or where these do not lie as they must.
+    """Raise IndexFolderError if an array's dtype or shape does not fit the contigs, or a small array is inconsistent.
 
-    Looks into the few arrays that have an element for each contig or each run of ambiguous bases, and no other.
+    Reads only the small arrays, which have an element per contig or per run of ambiguous bases.
     """
     arrays = stored.arrays
     stored.expect_array("contig_starts", [np.int64], len(contigs) + 1)
     starts = arrays["contig_starts"]
     if starts[0] != 0 or (starts[1:] <= starts[:-1]).any():
-        raise stored.wrong("contig_starts", "does not rise from 0")
+        raise stored.wrong("contig_starts", "does not increase from 0")
     if (np.diff(starts) - 1).tolist() != [contig.length for contig in contigs]:
         raise stored.wrong("contig_starts", "contradicts the contigs' lengths")
     length = int(starts[-1])
@@ -48,46 +48,50 @@ def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases
 
 
 def _expect_barriers(stored: StoredArrays, length: int) -> int:
-    """The places inside barriers. Raises where these overlap, or leave a contig's end open."""
+    """Return the number of positions inside barriers. Raise if barriers overlap or do not separate the contigs."""
     arrays = stored.arrays
     count = max(arrays["barrier_starts"].size, 1)
     for name, dtype in (("barrier_starts", np.int64), ("barrier_ends", np.int64), ("barrier_letters", np.uint8)):
         stored.expect_array(name, [dtype], count)
     starts, ends, letters = (arrays[f"barrier_{what}"] for what in ("starts", "ends", "letters"))
     if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
-        raise stored.wrong("barrier_starts", "holds intervals that overlap, or are none")
+        raise stored.wrong("barrier_starts", "has intervals that are empty or overlap")
     if (starts[-1], ends[-1]) != (length, LAST_BARRIER_END):
-        raise stored.wrong("barrier_ends", f"does not end with everything behind the reference's {length:,} places")
+        raise stored.wrong("barrier_ends", f"does not end with a barrier after the reference's {length:,} positions")
     between, last = letters == 0, arrays["contig_starts"][1:] - 1
-    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(ends[between], [*(last + 1), LAST_BARRIER_END]):
-        raise stored.wrong("barrier_letters", "marks other places than those between contigs as such")
+    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(
+        ends[between], [*(last + 1), LAST_BARRIER_END]
+    ):
+        raise stored.wrong("barrier_letters", "has 0 at other positions than those between contigs")
     known = np.frombuffer(Alphabet.NUCLEOTIDES.table, np.uint8)[letters] == letters
     if not (between | (known & ~np.isin(letters, _BASES))).all():
-        raise stored.wrong("barrier_letters", "holds what is no letter of an ambiguous base")
+        raise stored.wrong("barrier_letters", "has a letter other than an ambiguous base")
     return int((ends - starts)[:-1].sum())
 
 
-def verify_arrays(stored: StoredArrays, held: Mapping[str, Array], reference: DeviceReference, backend: Backend) -> None:
-    """Raise where an array was altered since it was written, or holds what would lead a kernel out of another.
+def verify_arrays(
+    stored: StoredArrays, arrays: Mapping[str, Array], reference: DeviceReference, backend: Backend
+) -> None:
+    """Raise IndexFolderError if an array was changed since it was written, or would lead a kernel out of another array.
 
-    held: arrays of `stored` on the device, by their names; `verify_shapes` was before.
+    arrays: arrays of `stored` on the device, by name, whose shapes verify_shapes has accepted.
     """
-    for name, array in held.items():
+    for name, array in arrays.items():
         stored.expect_checksums(name, block_checksums(array, backend))
     length, suffixes = int(stored.arrays["contig_starts"][-1]), len(stored.arrays["suffix_array"])
 
     def expect(name: str, kernel: Kernel, items: int, **arguments: object) -> None:
-        wrong = backend.full(1, -1, np.int64).view(np.uint64)
-        backend.launch(kernel, items, wrong=wrong, **arguments)
-        if (first := int(backend.to_host(wrong)[0])) != NO_ERROR:
-            raise stored.wrong(name, f"cannot be what it should be at element {first:,}")
+        first_invalid = backend.full(1, -1, np.int64).view(np.uint64)
+        backend.launch(kernel, items, first_invalid=first_invalid, **arguments)
+        if (first := int(backend.to_host(first_invalid)[0])) != NO_ERROR:
+            raise stored.wrong(name, f"has an invalid element {first:,}")
 
     expect("barrier_blocks", _BLOCKS, len(reference.barrier_blocks), reference=reference)
-    order, size = held["suffix_array"], {"suffix_count": suffixes}
+    order, size = arrays["suffix_array"], {"suffix_count": suffixes}
     expect("suffix_array", _SUFFIXES, -(-suffixes // _PART), suffixes=order, length=length, **size)
-    if "prefix_table" in held:
-        table = held["prefix_table"]
+    if "prefix_table" in arrays:
+        table = arrays["prefix_table"]
         expect("prefix_table", _TABLE, len(table), table=table, last=len(table) - 1, **size)
-    if "edges" in held:
-        edges = held["edges"]
+    if "edges" in arrays:
+        edges = arrays["edges"]
         expect("edges", _EDGES, len(edges), edges=edges, nodes=len(edges) // EDGES_PER_NODE, length=length, **size)

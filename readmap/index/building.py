@@ -1,4 +1,4 @@
-"""FASTA -> Index: the reference is read, its suffixes are sorted, by several devices too, and its tables are made."""
+"""FASTA -> Index: read the reference, sort its suffixes on one or several devices, and build the tables."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from readmap.errors import BackendError
 from readmap.formats.array_files import ArraySink
 from readmap.formats.array_folder import PendingFolder
 from readmap.formats.byte_source import open_bytes
+from readmap.formats.wording import format_bytes
 from readmap.index import folder
 from readmap.index.device import IndexStructure
 from readmap.index.fasta import WAITING_BYTES, read_reference
@@ -30,11 +31,11 @@ from readmap.index.suffix_array import (
 from readmap.index.suffix_tree import EDGE_BYTES, TREE_BYTES, build_suffix_tree, refuse_large
 from readmap.reads.inflaters import HOST_INFLATERS
 
-#: Called with the name of a stage, how much of it is done, and how much it is: bytes of the file, of an unknown number
-#: (0), and suffixes that are sorted. Of other stages only the beginning is heard, with 0 and 0.
+#: Called with the name of a stage, the work done and the total work: bytes read (total 0, unknown), or suffixes sorted.
+#: Other stages are reported once, at their start, with 0 and 0.
 Progress = Callable[[str, int, int], None]
 
-#: Whatever the reference: Python with its libraries, and buffers.
+#: Memory of Python, its libraries and buffers.
 FIXED_BYTES = 96 << 20
 
 
@@ -52,27 +53,47 @@ def build_index(
     report_memory: Callable[[int], None] | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> Index:
-    """Index a FASTA file, plain, gzip or bgzip, `-` for standard input.
+    """Build the index of a FASTA file.
 
-    Args:
-        fasta: the file's path.
-        structure: what is built beside the suffix array: its prefix table, the suffix tree, or both.
-        device: where it is built; auto is a GPU where there is one, and the CPU where its memory is too small.
-        gpus: how many sort the suffixes, or the numbers of some, or "all": the first one does the rest, and alone sorts
-            too where another has too little memory for its part. The index is the same.
-        threads: for the kernels; default, the processors that this process may use.
-        gpu_memory: bytes of a GPU's memory that may be used; default, all that are free.
-        force_64_bits: store 64-bit places whatever the size.
-        output: the folder that is to hold the index, by `folder.KIND.writing`: each array is written while the next one
-            is made. It is whole once it is finished, and so are the suffixes, which are mapped from there.
-        progress: hears how far the work is.
-        report_memory: called, once the file is read, with the most bytes of memory that building takes.
-        warn: hears why a GPU is not used.
+    Parameters
+    ----------
+    fasta : str or Path
+        FASTA file, plain, gzip or bgzip; `-` for standard input.
+    structure : {"array", "tree", "both"}
+        What to build in addition to the suffix array: its prefix table, the suffix tree, or both.
+    device : str
+        "cpu", "gpu", "gpu:1" and so on; "auto" takes a GPU if there is one with enough memory, else the CPU.
+    gpus : int, sequence of int or "all"
+        Number or indices of the GPUs that sort the suffixes. If a GPU has too little memory for its part, the first GPU
+        sorts alone. The index does not depend on it.
+    threads : int, optional
+        Host threads; by default all processors that this process may use.
+    gpu_memory : int, optional
+        Maximum bytes of GPU memory to use; by default all that is free.
+    force_64_bits : bool
+        Store 64-bit positions for a reference of any size.
+    output : PendingFolder, optional
+        Folder to write the index to while it is built, from `folder.KIND.writing`. The returned index then maps the
+        suffix array from this folder.
+    progress : callable, optional
+        Called with (stage, done, total); see Progress.
+    report_memory : callable, optional
+        Called once, after the file has been read, with the maximum bytes of host memory that building will take.
+    warn : callable, optional
+        Called with a message if the GPU cannot be used.
 
-    Raises:
-        DataError: the file is not FASTA, or a contig of it is empty, doubled, too long or no nucleotide sequence.
-        UsageError: a suffix tree of 2^32 bases or more is wanted.
-        BackendError: the device cannot be used, or its memory is too small.
+    Returns
+    -------
+    Index
+
+    Raises
+    ------
+    DataError
+        The file is not FASTA, or a contig is empty, duplicated, too long or not a nucleotide sequence.
+    UsageError
+        A suffix tree is requested for 2^32 bases or more.
+    BackendError
+        The device cannot be used or has too little memory.
     """
     wanted, tell = IndexStructure(structure), progress or (lambda stage, done, whole: None)
     with Team.open(device, gpus, threads, gpu_memory) as team:
@@ -96,32 +117,37 @@ def build_index(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The reference on each device, how its suffixes are sorted there, and the most bytes of the host's memory."""
+    """The reference on each device, the sorting plan, and the maximum bytes of host memory."""
 
     references: list[DeviceReference]
     suffixes: SuffixPlan
     host_bytes: int
 
 
-def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, team: Team, is_held: bool) -> _Plan:
-    """is_held: whether the host is to hold the suffixes. Raises BackendError where a device has too little memory."""
+def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, team: Team, keeps_suffixes: bool) -> _Plan:
+    """Plan the build; keeps_suffixes: the host will hold the suffix array. Raise BackendError if a device has too
+    little memory.
+    """
     length, memories = reference.length, team.each(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
     for backend, memory in zip(team.backends, memories, strict=True):
         needed = on_device if backend is team.first else reference.nbytes
         if memory and memory[0] < needed:
             raise BackendError(
-                f"{backend.name} has too little memory to index {reference.bases:,} bases: {memory[0]:,} bytes are "
-                f"free, {needed:,} are needed"
+                f"{backend.name} has too little memory to index {reference.bases:,} bases: {format_bytes(memory[0])} "
+                f"are free, {format_bytes(needed)} are needed"
             )
     references = team.each(reference.to_device, team.backends)
     plan = plan_suffix_array(reference, references[0], team, force_64_bits)
     building = max(plan.nbytes, on_device)
     if memories[0] is not None:
-        order, edges = plan.dtype.itemsize * plan.suffixes * is_held, EDGE_BYTES * length if wanted.has_tree else 0
+        order, edges = (
+            plan.dtype.itemsize * plan.suffixes * keeps_suffixes,
+            EDGE_BYTES * length if wanted.has_tree else 0,
+        )
         building = order + edges + (plan.sort.host_bytes if plan.sort else 0)
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
-    # What reading took is not given back for sure.
+    # The memory used for reading may not have been returned to the system.
     fixed = FIXED_BYTES + sum(backend.host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
     return _Plan(references, plan, fixed + reference.nbytes + table + building)
 
@@ -135,12 +161,12 @@ def _build(
     output: PendingFolder | None,
     tell: Progress,
 ) -> Index:
-    """The index of a reference, written while it is made where there is an output."""
+    """Build the index; write each array to `output`, if given, while the next array is built."""
     held, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
     bases, sink = table_bases(count), None
     if output:
-        folder.begin(output, reference, source, bases)
-        # The file has its room on the disk before the suffixes are in order.
+        folder.write_reference(output, reference, source, bases)
+        # Reserve disk space before the suffixes are sorted.
         sink = output.array("suffix_array", plan.suffixes.dtype, (count,))
     tell("sort suffixes", 0, count)
     parts = build_suffix_array(
@@ -162,7 +188,7 @@ def _build(
     if wanted.has_tree:
         tell("suffix tree", 0, 0)
         if written:
-            written()  # the tree needs the memory of the parts
+            written()  # the tree needs the memory of these arrays
         edges = backend.to_host(build_suffix_tree(held, reference.length, order, backend))
         if output:
             output.add("edges", edges)
@@ -170,8 +196,8 @@ def _build(
 
 
 def _write_parts(parts: Sequence[Array], sink: ArraySink, team: Team) -> Callable[[], None]:
-    """Begin to write the parts of an array from the devices that have them; returns what waits until that is done."""
-    team.first.synchronize()  # the threads that write have streams of their own
+    """Start writing an array whose parts are on the devices; return a function that waits for the end of the writes."""
+    team.first.synchronize()  # the writing threads use other streams
     waits, end = list[Callable[[], None]](), 0
     for part, backend in zip(parts, team.backends, strict=False):
         is_here = isinstance(part, np.ndarray)

@@ -1,4 +1,4 @@
-"""The arrays of an index where a backend's kernels read them."""
+"""The index arrays that a search reads, on the host (HostIndex) and on a device (DeviceIndex)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from readmap.index.suffix_tree import ENTRY_BYTES, Edges, build_tree_entries
 
 
 class IndexStructure(StrEnum):
-    """What finds a query in the reference: the suffix array with its prefix table, the suffix tree, or either."""
+    """The structures an index is searched with: suffix array with prefix table, suffix tree, or both."""
 
     ARRAY = "array"
     TREE = "tree"
@@ -26,27 +26,26 @@ class IndexStructure(StrEnum):
 
     @property
     def has_array(self) -> bool:
-        """Whether the array's prefix table is there; the array itself always is, since it holds the positions."""
+        """Whether the prefix table is included; the suffix array always is, because it has the positions."""
         return self is not IndexStructure.TREE
 
     @property
     def has_tree(self) -> bool:
-        """Whether the tree is there."""
         return self is not IndexStructure.ARRAY
 
 
 @dataclass(frozen=True)
 class HostIndex:
-    """The arrays of an index that a search reads, on the host.
+    """The index arrays that a search reads, on the host.
 
     Attributes:
-        reference, suffixes: the index's.
-        prefix_table: as the index's, for `table_bases` bases; for 0 bases, [0, suffixes], where none is wanted; None
-            where the device makes a larger one than the index's.
-        edges: as the index's; an empty root's where the tree is not wanted.
-        entry_bases: those that the table of a tree's entries is to resolve.
-        stored: the folder that the arrays come from, to which they are held once they are on the device; None where
-            they are not to be checked.
+        reference, suffixes: as in Index.
+        prefix_table: the index's table; [0, suffixes] for 0 bases if no table is wanted; None if the device builds a
+            table of more bases.
+        table_bases: bases resolved by the prefix table.
+        edges: the index's edges; the edges of an empty root if the tree is not wanted.
+        entry_bases: bases to be resolved by the table of tree entries.
+        stored: the folder of the arrays, which are verified after loading; None to skip verification.
     """
 
     reference: Reference
@@ -59,20 +58,20 @@ class HostIndex:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that it takes on a device."""
+        """The bytes of device memory that the index takes."""
         tables = table_bytes(self.table_bases, self.suffixes.dtype) + (ENTRY_BYTES << 2 * self.entry_bases)
         return self.reference.nbytes + int(self.suffixes.nbytes) + int(self.edges.nbytes) + tables
 
     def with_table_for(self, backend: Backend) -> HostIndex:
-        """The same with the prefix table that a device is to have: the index's, or one that it makes."""
+        """Return the index with the prefix table size that suits the device: the stored table or a larger one."""
         others = self.nbytes - table_bytes(self.table_bases, self.suffixes.dtype)
         bases = loaded_table_bases(self.table_bases, self.suffixes, others, backend)
         return self if bases == self.table_bases else replace(self, prefix_table=None, table_bases=bases)
 
     def to_device(self, backend: Backend) -> DeviceIndex:
-        """The same on a device, or on the CPU in memory.
+        """Copy the index to a device (the CPU backend may share the host's memory).
 
-        Raises IndexFolderError where it was altered since it was written, or would lead kernels out of their arrays.
+        Raises IndexFolderError if an array was changed since it was written, or would lead kernels out of their arrays.
         """
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
@@ -81,12 +80,12 @@ class HostIndex:
         table = None if self.prefix_table is None else backend.hold(self.prefix_table)
         letters = backend.to_device(self.reference.barrier_letters)
         if self.stored:
-            held = {name: array for name, array in vars(reference).items() if name in REFERENCE_ARRAYS}
-            held |= {"barrier_letters": letters, "suffix_array": suffixes}
+            loaded = {name: array for name, array in vars(reference).items() if name in REFERENCE_ARRAYS}
+            loaded |= {"barrier_letters": letters, "suffix_array": suffixes}
             for name, own, array in (("prefix_table", self.prefix_table, table), ("edges", self.edges, edges)):
-                if own is self.stored.arrays.get(name):  # and not what stands for one that is not wanted
-                    held[name] = array
-            verify_arrays(self.stored, held, reference, backend)
+                if own is self.stored.arrays.get(name):  # else it is a placeholder
+                    loaded[name] = array
+            verify_arrays(self.stored, loaded, reference, backend)
         if table is None:
             table = build_prefix_table(reference, suffixes, self.table_bases, backend)
         return DeviceIndex(
@@ -105,7 +104,7 @@ class HostIndex:
 
 @dataclass(frozen=True)
 class ContigNames:
-    """The contigs' names: letters, uint8, of all of them; offsets, int64 [contigs + 1], where each begins."""
+    """Contig names: letters, uint8, concatenated; offsets, int64 [contigs + 1], the start of each name."""
 
     letters: Array
     offsets: Array
@@ -113,12 +112,12 @@ class ContigNames:
 
 @dataclass(frozen=True)
 class DeviceIndex:
-    """The arrays of an index that a search reads, on a backend's device; the attributes are HostIndex's but for these.
+    """The index arrays that a search reads, on a device. Attributes not listed are those of HostIndex.
 
     Attributes:
-        host: the reference on the host; reference: as kernels take it.
-        entries: int64 [4^entry_bases, 2], where walks down the tree begin.
-        contig_names: as SAM writes them.
+        host: the reference on the host. reference: the kernels' struct Reference.
+        entries: int64 [4^entry_bases, 2], the tree entries: start nodes of walks whose first bases are known.
+        contig_names: names as SAM prints them.
     """
 
     host: Reference
@@ -132,22 +131,23 @@ class DeviceIndex:
     barrier_letters: Array
     contig_names: ContigNames
 
-    def on(self, backend: Backend) -> DeviceIndex:
-        """The same on another device, which the thread uses, copied from this one."""
-        index: DeviceIndex = _on(self, backend)
+    def copy_to(self, backend: Backend) -> DeviceIndex:
+        """Copy the index to another device, the calling thread's current device."""
+        index: DeviceIndex = _copy_to(self, backend)
         return index
 
     @functools.cached_property
     def suffix_count(self) -> int:
-        """How many suffixes the array holds."""
         return len(self.suffixes)
 
 
-def _on(group: Any, backend: Backend) -> Any:
-    """A group with its arrays on another device, and those of the groups in it."""
-    held = {one.name: getattr(group, one.name) for one in fields(group)}
-    arrays = {name: backend.bring(value) for name, value in held.items() if isinstance(value, backend.xp.ndarray)}
+def _copy_to(group: Any, backend: Backend) -> Any:
+    """Copy a dataclass with all arrays in it, and in the dataclasses in it, to another device."""
+    members = {one.name: getattr(group, one.name) for one in fields(group)}
+    arrays = {name: backend.bring(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)}
     groups = {
-        name: _on(value, backend) for name, value in held.items() if isinstance(value, DeviceReference | ContigNames)
+        name: _copy_to(value, backend)
+        for name, value in members.items()
+        if isinstance(value, DeviceReference | ContigNames)
     }
     return replace(group, **arrays, **groups)

@@ -1,6 +1,7 @@
-"""FASTA -> Reference, a chunk of the file at a time: kernels find letters, headers and barriers, and pack the words.
+"""FASTA -> Reference, one chunk of the file at a time: kernels find letters, headers and barriers, and pack the words.
 
-They run on the host, whose memory holds the bytes and the words, and on the device where the host has no compiler.
+The kernels run on the host, because the file and the packed words are there; on the device only if there is no C++
+compiler.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from readmap.formats.fasta import (
     EMPTY_FILE,
     GROWTH,
     Contig,
-    expect_no_sequence,
     describe_record,
+    expect_no_sequence,
     invalid_letter,
     record_name,
 )
@@ -32,37 +33,37 @@ from readmap.formats.wording import decode_name
 from readmap.index.digests import MAX_CHUNKS, ContigDigests
 from readmap.index.reference import LAST_BARRIER_END, Reference, barrier_words, packed_words
 
-#: Bytes of the file that are taken together: enough for the threads to share.
+#: Bytes of the file that are processed together: enough work for all threads.
 CHUNK_BYTES = 16 << 20
 
-#: What chunks take at most whose contigs' digests are not yet made.
+#: Maximum bytes of chunks whose MD5s are pending.
 WAITING_BYTES = MAX_CHUNKS * CHUNK_BYTES
 
-#: Of a contig, by the SAM specification.
+#: Maximum length of a contig in the SAM specification.
 MAX_CONTIG_BASES = 2**31 - 1
 
 _MODULE = "index/fasta"
 _MEASURE, _GATHER = Kernel(_MODULE, "measure_blocks"), Kernel(_MODULE, "gather_text")
 _PACK, _FIND = Kernel(_MODULE, "pack_text"), Kernel(_MODULE, "find_barriers")
 _MARK = Kernel(_MODULE, "mark_barriers")
-_BLOCK, _RUN, _WORD, _IN_HEADER, _AS_BEGUN = (
-    constant("index/fasta.cu", name) for name in ("BLOCK", "RUN", "WORD", "IN_HEADER", "AS_BEGUN")
+_BLOCK, _RUN, _WORD, _IN_HEADER, _UNCHANGED = (
+    constant("index/fasta.cu", name) for name in ("BLOCK", "RUN", "WORD", "IN_HEADER", "UNCHANGED")
 )
 
-#: What a kernel leaves where it found no error.
+#: Value of a kernel's error position if it found no error.
 _NO_ERROR = 2**64 - 1
 
 
 def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int], None] | None = None) -> Reference:
-    """The reference of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
+    """Read a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
-    progress: is called with the number of (inflated) bytes read so far, after every chunk.
-    Beside the reference this takes WAITING_BYTES. Raises DataError where the file is no
-    FASTA, has no sequence, a contig that is empty or too long, one without a name or with one that SAM does not take,
-    two of one name, or a character that is no nucleotide; and what `source` raises.
+    progress: called after every chunk with the number of decompressed bytes read so far. Takes WAITING_BYTES of memory
+        in addition to the reference. Raises DataError if the file is not FASTA or has no sequence, a contig is empty or
+        too long, a name is missing, repeated or not allowed in SAM, or a character is not a nucleotide; and the errors
+        of `source`.
     """
     with ContigDigests(backend.threads) as digests:
-        text, contigs = _Text(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)
+        text, contigs = _ReferenceBuilder(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)
 
         def add(count: int) -> None:
             found = text.find(np.frombuffer(buffer, np.uint8, 1 + count))
@@ -80,7 +81,7 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
             if progress:
                 progress(total)
         contigs.expect_some()
-        # A header ends the last contig.
+        # An artificial header ends the last contig.
         buffer[1:3] = b"\n>"
         add(2)
         names, starts = contigs.finish(text.length)
@@ -90,13 +91,13 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What a chunk gave.
+class _ChunkText:
+    """The letters and headers of a chunk.
 
-    text: uint8 [letters] on the device: `kept` letters of the chunks before, then its own.
-    origin: the place of text[0] in the reference.
+    text: uint8 [letters] on the device: `kept` letters of previous chunks, then the letters of this chunk.
+    origin: position of text[0] in the reference.
     headers: int64 [headers, 3], struct Header of kernels/index/fasta.cu.
-    bad: the first byte of a sequence that is no nucleotide; None where all are.
+    bad: index of the first sequence byte that is not a nucleotide, or None.
     """
 
     text: Array
@@ -106,23 +107,23 @@ class _Found:
     bad: int | None
 
 
-class _Text:
-    """The letters of the chunks so far, packed, and their barriers.
+class _ReferenceBuilder:
+    """The packed letters and the barriers of the chunks so far.
 
-    Each contig stands behind its barrier, the first one's at -1: so does the text begin.
+    A barrier precedes each contig; that of the first contig is at position -1, where the text starts.
     """
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        # Those of the last word, which may not be whole, and of the word before it.
+        # The letters of the last, possibly incomplete word and of the word before it.
         self._kept = np.full(_WORD - 1, ord("A"), np.uint8)
         self._in_header = False
         self._words = np.empty(0, np.uint64)
         self._barriers: list[tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]] = []
         self.length = -1
 
-    def find(self, data: NDArray[np.uint8]) -> _Found:
-        """The letters and headers of a chunk. data: uint8 [1 + bytes], its bytes behind the last one before it."""
+    def find(self, data: NDArray[np.uint8]) -> _ChunkText:
+        """Extract the letters and headers of a chunk. data: uint8 [1 + bytes], the previous chunk's last byte first."""
         backend, size = self._backend, len(data)
         blocks = -(-(size - 1) // _BLOCK)
         held = backend.to_device(data)
@@ -152,10 +153,10 @@ class _Text:
         )
         bad = int(backend.to_host(error)[0])
         origin, kept = self.length - len(self._kept), len(self._kept)
-        return _Found(text, kept, origin, backend.to_host(rows), None if bad == _NO_ERROR else bad)
+        return _ChunkText(text, kept, origin, backend.to_host(rows), None if bad == _NO_ERROR else bad)
 
-    def pack(self, found: _Found) -> NDArray[np.uint8]:
-        """Adds the letters of a chunk, and returns its text on the host."""
+    def pack(self, found: _ChunkText) -> NDArray[np.uint8]:
+        """Append the letters of a chunk; return its text on the host."""
         backend, size = self._backend, len(found.text)
         text = backend.to_host(found.text)
         self.length = found.origin + size
@@ -195,9 +196,9 @@ class _Text:
         return text
 
     def finish(self, contig_starts: NDArray[np.int64], contigs: tuple[Contig, ...]) -> Reference:
-        """The reference, whose last contig ended with the last chunk."""
+        """Return the reference; the last contig ended with the last chunk."""
         starts, letters, ends = (np.concatenate(parts) for parts in zip(*self._barriers, strict=True))
-        # The barrier in front of the first contig ends at 0, and the last one's end was not met.
+        # The barrier before the first contig, which ends at 0, is dropped; the last barrier has no end yet.
         starts, letters = np.append(starts, self.length), np.append(letters, np.uint8(0))
         ends = np.append(ends[1:], (self.length, LAST_BARRIER_END))
         blocks = self._backend.empty(barrier_words(self.length), np.uint64)
@@ -207,8 +208,8 @@ class _Text:
         return Reference(self._words, self._backend.to_host(blocks), starts, ends, letters, contig_starts, contigs)
 
     def _states(self, ends: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Which of the blocks begin in a header, bool [blocks]. ends: how they end."""
-        known = np.maximum.accumulate(np.where(ends == _AS_BEGUN, 0, np.arange(1, len(ends) + 1)))
+        """Return which blocks start inside a header, bool [blocks]. ends: the BlockEnd of each block."""
+        known = np.maximum.accumulate(np.where(ends == _UNCHANGED, 0, np.arange(1, len(ends) + 1)))
         after = np.where(known > 0, ends[known - 1] == _IN_HEADER, self._in_header)
         before = np.append(self._in_header, after[:-1])
         self._in_header = bool(after[-1])
@@ -216,29 +217,29 @@ class _Text:
 
     def _store(self, first: int, words: NDArray[np.uint64]) -> None:
         if first + len(words) > len(self._words):
-            # In place: the memory is remapped, not copied.
+            # resize() remaps the memory without copying.
             self._words.resize(max(first + len(words), int(len(self._words) * GROWTH)), refcheck=False)
         self._words[first : first + len(words)] = words
 
 
 class _Contigs:
-    """The names of the contigs so far, and where they start."""
+    """The names and start positions of the contigs so far."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._names: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
         self._starts: list[int] = []
-        # Of a header that may go on in the next chunk, and where its contig starts.
+        # The parts of a header that may continue in the next chunk, and the start of its contig.
         self._open: tuple[list[bytes], int] | None = None
 
-    def add(self, buffer: bytearray, size: int, found: _Found) -> None:
-        """Looks at the headers of a chunk, buffer[1:size], and raises the first error in it."""
+    def add(self, buffer: bytearray, size: int, found: _ChunkText) -> None:
+        """Add the headers of a chunk, buffer[1:size]; raise DataError for the first error in it."""
         headers = found.headers[: np.searchsorted(found.headers[:, 0], size if found.bad is None else found.bad)]
         first = int(found.headers[0, 0]) if len(found.headers) else size
         sequence = 1
         if self._open:
-            sequence = self._go_on(buffer, first)
+            sequence = self._continue_header(buffer, first)
         elif not self._names:
             expect_no_sequence(self._path, bytes(buffer[1:first]))
         for begin, end, start in headers.tolist():
@@ -255,18 +256,18 @@ class _Contigs:
             raise invalid_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
 
     def expect_some(self) -> None:
-        """Raise DataError where not a header was found."""
+        """Raise DataError if there was no header."""
         if not self._names and not self._open:
             raise DataError(f"{self._path}: {EMPTY_FILE}")
 
     def finish(self, length: int) -> tuple[Sequence[str], NDArray[np.int64]]:
-        """The names, and where the contigs start, int64 [contigs + 1], once the last one is known to have ended."""
+        """End the last contig; return the names and the contig starts, int64 [contigs + 1]."""
         self._end_contig(length)
         names = [name.decode("utf-8", "surrogateescape") for name in self._names]
         return names, np.array([*self._starts, length], np.int64)
 
-    def _go_on(self, buffer: bytearray, stop: int) -> int:
-        """Adds to the header that is open, and returns where it ends."""
+    def _continue_header(self, buffer: bytearray, stop: int) -> int:
+        """Append to the open header; return its end."""
         assert self._open
         parts, start = self._open
         end = buffer.find(b"\n", 1, stop)
@@ -287,7 +288,7 @@ class _Contigs:
         valid = found.end() if found else 0
         if valid < len(name):
             wrong = f"{decode_name(name[valid : valid + 1])!r} at character {valid + 1}"
-            raise DataError(f"{self._record()}: expected a contig's name as SAM takes it, found {wrong}")
+            raise DataError(f"{self._record()}: expected a contig name allowed in SAM, found {wrong}")
         earlier = self._numbers.setdefault(name, number)
         if earlier != number:
             raise DataError(f"{self._record()}: record {earlier} has the same name")
@@ -297,7 +298,7 @@ class _Contigs:
         if not length:
             raise DataError(f"{self._record()}: expected a sequence, found an empty contig")
         if length > MAX_CONTIG_BASES:
-            expected = f"expected at most {MAX_CONTIG_BASES:,} bases, as SAM takes them"
+            expected = f"expected at most {MAX_CONTIG_BASES:,} bases, SAM's maximum"
             raise DataError(f"{self._record()}: {expected}, found {length:,}")
 
     def _record(self) -> str:

@@ -1,4 +1,4 @@
-"""The index's folder on disk: which one a user means, and what its manifest holds."""
+"""The index folder on disk: its manifest, how the user's choice of index is resolved, and the file of ALT contigs."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from pathlib import Path
 from readmap.backend.checksums import BLOCK_BYTES, block_checksum
 from readmap.errors import IndexFolderError, UsageError
 from readmap.formats.array_folder import FolderKind, PendingFolder, StoredArrays
-from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.atomic_files import restore_folders
+from readmap.formats.fasta import CONTIG_NAME, Contig
+from readmap.formats.file_errors import file_name_context
 from readmap.index.bounds import verify_shapes
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import MAX_TABLE_BASES
 
 KIND = FolderKind("index", "readmap index", 3, IndexFolderError, block_checksum, BLOCK_BYTES)
 
-#: The environment variable that names the index where a command's options do not.
-VARIABLE = "READMAP_INDEX"
+#: Environment variable with the default index of the commands.
+INDEX_VARIABLE = "READMAP_INDEX"
 
-
-#: Of files of an index of bwa or bwa-mem2.
+#: Endings of the files of a bwa or bwa-mem2 index.
 BWA_EXTENSIONS = (".bwt", ".bwt.2bit.64", ".amb")
 
 
 def default_folder(fasta: str) -> Path:
-    """Where the index of a FASTA file is kept: ref.fa and ref.fa.gz both have ref.fa.readmap."""
+    """Return the index folder of a FASTA file: ref.fa.readmap for both ref.fa and ref.fa.gz."""
     return Path(fasta.removesuffix(".gz") + ".readmap")
 
 
 def find(named: str | None, option: str = "-x") -> Path:
-    """The index that a user means: `named`, else $READMAP_INDEX, else the one *.readmap of the current folder.
+    """Return the index folder the user means: `named`, else $READMAP_INDEX, else the only *.readmap in the current
+    folder.
 
-    option: what messages call the place of `named`. A name is that of the folder or of the FASTA file that it was made
-    from. Raises IndexFolderError where it is neither, UsageError where nothing is named and the current folder does not
-    hold just one index.
+    named: an index folder, or the FASTA file it was built from. option: the option of `named`, for messages. Raises
+        IndexFolderError if `named` is neither, UsageError if nothing is named and the current folder does not have
+        exactly one index.
     """
     if named is not None:
-        return _of_name(named, "")
-    if variable := os.environ.get(VARIABLE):
-        return _of_name(variable, f" (${VARIABLE})")
+        return _resolve(named, "")
+    if variable := os.environ.get(INDEX_VARIABLE):
+        return _resolve(variable, f" (${INDEX_VARIABLE})")
     restore_folders(".readmap")
     found = sorted(str(path) for path in Path().glob("[!.]*.readmap") if KIND.exists(path))
     if not found:
         raise UsageError(
-            f"no index: neither {option} nor ${VARIABLE} names one, and the current folder has no *.readmap "
+            f"no index: neither {option} nor ${INDEX_VARIABLE} names one, and the current folder has no *.readmap "
             "(`readmap index ref.fa` makes ref.fa.readmap)"
         )
     if len(found) > 1:
@@ -55,26 +56,26 @@ def find(named: str | None, option: str = "-x") -> Path:
     return Path(found[0])
 
 
-def _of_name(name: str, origin: str) -> Path:
+def _resolve(name: str, origin: str) -> Path:
     path = Path(name)
-    beside = default_folder(str(path))
-    for candidate in (path, beside):
+    folder = default_folder(str(path))
+    for candidate in (path, folder):
         if KIND.exists(candidate):
             return candidate
     if path.is_dir():
         raise IndexFolderError(f"{path}{origin} {KIND.describe_mismatch(path)}")
     if path.exists():
-        raise IndexFolderError(f"{path}{origin} has no index {beside}: `readmap index {path}` makes it")
+        raise IndexFolderError(f"{path}{origin} has no index {folder}: `readmap index {path}` makes it")
     if any(Path(f"{path}{ending}").exists() for ending in BWA_EXTENSIONS):
-        made = f"`readmap index -p {path} REF.fa` makes it of the FASTA file"
+        made = f"`readmap index -p {path} REF.fa` builds it from the FASTA file"
         raise IndexFolderError(
-            f"{path}{origin} is bwa's index, which readmap does not read; there is no {beside}: {made}"
+            f"{path}{origin} is bwa's index, which readmap does not read; there is no {folder}: {made}"
         )
-    raise IndexFolderError(f"there is no index {path}{origin}, nor {beside}")
+    raise IndexFolderError(f"there is no index {path}{origin}, nor {folder}")
 
 
-def begin(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
-    """Begin to write an index, as far as its reference goes."""
+def write_reference(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
+    """Write the manifest and the reference arrays of an index."""
     contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
     output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
     for name in REFERENCE_ARRAYS:
@@ -83,7 +84,7 @@ def begin(output: PendingFolder, reference: Reference, source: str, table_bases:
 
 @dataclass(frozen=True)
 class StoredIndex:
-    """What the folder of an index holds: its arrays, and of its manifest the facts that Index has as attributes."""
+    """The arrays of an index folder, and the facts in its manifest; fields as in Index."""
 
     arrays: StoredArrays
     contigs: tuple[Contig, ...]
@@ -92,9 +93,9 @@ class StoredIndex:
 
 
 def read(path: Path) -> StoredIndex:
-    """The index in a folder, its arrays mapped; raises IndexFolderError where it is not whole, or no array fits it.
+    """Open an index folder and map its arrays; raise IndexFolderError if it is incomplete or inconsistent.
 
-    What the large arrays hold is not looked at.
+    The contents of the large arrays are not read.
     """
     stored = KIND.read(path, (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
     try:
@@ -110,11 +111,24 @@ def read(path: Path) -> StoredIndex:
 
 
 def _expect_contigs(contigs: Sequence[Contig]) -> None:
-    """Raise ValueError where contigs cannot be those of a reference."""
+    """Raise ValueError if the contigs are invalid."""
     if not contigs or len({contig.name for contig in contigs}) < len(contigs):
         raise ValueError("no contigs, or two of one name")
     for contig in contigs:
         if not CONTIG_NAME.fullmatch(contig.name.encode("utf-8", "surrogateescape")):
-            raise ValueError(f"{contig.name!r} is no contig's name")
+            raise ValueError(f"{contig.name!r} is not a valid contig name")
         if not re.fullmatch("[0-9a-f]{32}", contig.md5):
-            raise ValueError(f"{contig.md5!r} is no MD5")
+            raise ValueError(f"{contig.md5!r} is not an MD5")
+
+
+def find_alternates_file(path: Path, source: str) -> str | None:
+    """Return the file of ALT contigs, as for bwa: PREFIX.alt next to PREFIX.readmap or to the FASTA file."""
+    names = (str(path).removesuffix(".readmap"), source, source.removesuffix(".gz"))
+    return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)
+
+
+def read_alternates(path: str) -> frozenset[str]:
+    """Return the names in the first column, without SAM header lines; raise OSError if the file cannot be read."""
+    with file_name_context(path), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+        names = (line.rstrip("\r\n").split("\t", 1)[0] for line in file)
+        return frozenset(name for name in names if name and not name.startswith("@"))

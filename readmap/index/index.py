@@ -1,4 +1,4 @@
-"""The index as a whole: built from a FASTA file, opened from its folder, asked where sequences occur."""
+"""The index: opened from its folder or built from FASTA, searched for exact occurrences, loaded on devices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError, IndexFolderError, UsageError
 from readmap.formats.array_folder import StoredArrays
-from readmap.formats.wording import pluralize
+from readmap.formats.wording import format_bytes, pluralize
 from readmap.index import folder
-from readmap.index.alternates import find_alternates_file, read_alternates
 from readmap.index.bounds import verify_arrays
 from readmap.index.device import DeviceIndex, HostIndex, IndexStructure
-from readmap.index.occurrences import Locations, Occurrences, find_occurrences, locate, count_occurrences
+from readmap.index.occurrences import Locations, Occurrences, count_occurrences, find_occurrences, locate
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import Suffixes, first_unsorted_rank
 from readmap.index.suffix_tree import EDGES_PER_NODE, MAX_ENTRY_BASES, TREE_BYTES, Edges, first_mismatched_node
@@ -32,15 +31,23 @@ from readmap.strand import Strand
 class Index:
     """A reference with the structures that search it.
 
-    Attributes:
-        reference: the packed contigs.
-        suffixes: uint32 or uint64 [bases that are A, C, G or T], places in the order of their suffixes.
-        prefix_table: as suffixes' dtype, [4^table_bases + 1]; see build_prefix_table. None where only the tree is.
-        table_bases: the bases that the table resolves.
-        edges: uint32 [4 * nodes, 4], the suffix tree; see kernels/index/suffix_tree.cuh. None where only the array is.
-        source: the FASTA file it was made from, as it was named.
-        stored: the folder it was opened from, to which its arrays are held when they are loaded on a device; None
-            where it was built, or is not to be checked.
+    Attributes
+    ----------
+    reference : Reference
+        The packed contigs.
+    suffixes : ndarray of uint32 or uint64, shape (suffixes,)
+        Suffix array: positions of all A, C, G and T in the order of their suffixes.
+    prefix_table : ndarray of the same dtype, shape (4**table_bases + 1,), or None
+        See build_prefix_table. None if the index has only the tree.
+    table_bases : int
+        Bases resolved by the prefix table.
+    edges : ndarray of uint32, shape (4 * nodes, 4), or None
+        Suffix tree, see kernels/index/suffix_tree.cuh. None if the index has only the array.
+    source : str
+        Path of the FASTA file, as given when the index was built.
+    stored : StoredArrays or None
+        The folder the index was opened from; its arrays are verified whenever they are loaded on a device. None if the
+        index was built in memory, or opened with check=False.
     """
 
     reference: Reference
@@ -50,17 +57,33 @@ class Index:
     edges: Edges | None
     source: str
     stored: StoredArrays | None = field(default=None, repr=False, compare=False)
-    _held: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
+    _loaded: dict[tuple[Any, ...], tuple[DeviceIndex, Backend]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @classmethod
     def open(cls, path: str | Path, check: bool = True, alternates: bool = True) -> Index:
-        """The index in a folder, its arrays mapped into memory; raises IndexFolderError where it is not whole.
+        """Open an index folder; its arrays are mapped into memory.
 
-        alternates: whether the contigs that PREFIX.alt, beside PREFIX.readmap, or ref.fa.alt names are ALT contigs.
-        check: whether its arrays are held to their checksums, and to what keeps kernels inside them, each time they
-            are loaded on a device. Without it an index that was damaged may do anything.
+        Parameters
+        ----------
+        path : str or Path
+            The index folder, `ref.fa.readmap`.
+        check : bool
+            Verify checksums and bounds whenever the arrays are loaded on a device. Without it, a damaged index may
+            crash the process or return wrong results.
+        alternates : bool
+            Read the names of ALT contigs from PREFIX.alt next to PREFIX.readmap, or from ref.fa.alt, if the file
+            exists.
+
+        Returns
+        -------
+        Index
+
+        Raises
+        ------
+        IndexFolderError
+            The folder is missing, incomplete or damaged.
         """
         found = folder.read(Path(path))
         arrays = found.arrays.arrays
@@ -74,11 +97,11 @@ class Index:
             found.source,
             found.arrays if check else None,
         )
-        beside = find_alternates_file(Path(path), found.source) if alternates else None
-        return index.with_alternates(read_alternates(beside)) if beside else index
+        alternates_file = folder.find_alternates_file(Path(path), found.source) if alternates else None
+        return index.with_alternates(folder.read_alternates(alternates_file)) if alternates_file else index
 
     def with_alternates(self, names: Collection[str]) -> Index:
-        """The same where the contigs of some names are ALT contigs."""
+        """Return the index with the contigs of these names marked as ALT contigs."""
         contigs = tuple(replace(contig, alternate=contig.name in names) for contig in self.reference.contigs)
         return replace(self, reference=replace(self.reference, contigs=contigs))
 
@@ -87,23 +110,37 @@ class Index:
         return f"<Index of {self.source}: {contigs}, {bases:,} bases, {self.structure}>"
 
     def fetch(self, contig: str, start: int = 0, end: int | None = None) -> str:
-        """The bases of a contig from a 0-based start to before an end, in upper case, with IUPAC's ambiguous letters.
+        """Return bases of a contig in upper case, with IUPAC's ambiguous letters.
 
-        Raises UsageError where there is no such contig, or start and end are not within it.
+        Parameters
+        ----------
+        contig : str
+            Name of the contig.
+        start, end : int
+            0-based half-open range on the contig; end=None is the contig's end.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        UsageError
+            There is no such contig, or the range is not within it.
         """
         for number, one in enumerate(self.reference.contigs):
             if one.name == contig:
                 last = one.length if end is None else end
                 if not 0 <= start <= last <= one.length:
-                    raise UsageError(f"{contig} has {one.length:,} bases: {start} to {last} is no part of it")
+                    raise UsageError(f"{contig} has {one.length:,} bases: {start} to {last} is not within it")
                 begin = int(self.reference.contig_starts[number])
                 return self.reference.letters(begin + start, begin + last).tobytes().decode() if start < last else ""
         raise UsageError(f"the index has no contig {contig!r}")
 
     def close(self) -> None:
-        """Free the memory of the devices on which count and locate searched; they search anew when they are called."""
-        backends = [backend for _, backend in self._held.values()]
-        self._held.clear()
+        """Free the device memory used by `count` and `locate`; the next call loads the index again."""
+        backends = [backend for _, backend in self._loaded.values()]
+        self._loaded.clear()
         for backend in backends:
             backend.release_memory()
 
@@ -114,12 +151,24 @@ class Index:
         self.close()
 
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
-        """Keep the index in a folder, whole or not at all; IndexFolderError where `path` exists, unless `force`.
+        """Write the index to a folder, completely or not at all.
 
-        threads: that sum and write; default, the processors that this process may use.
+        Parameters
+        ----------
+        path : str or Path
+            The folder.
+        force : bool
+            Replace an existing folder.
+        threads : int, optional
+            Threads that compute checksums and write; by default all processors that this process may use.
+
+        Raises
+        ------
+        IndexFolderError
+            `path` exists and `force` is False.
         """
         with folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
-            folder.begin(output, self.reference, self.source, self.table_bases)
+            folder.write_reference(output, self.reference, self.source, self.table_bases)
             output.add("suffix_array", self.suffixes)
             for name, array in (("prefix_table", self.prefix_table), ("edges", self.edges)):
                 if array is not None:
@@ -127,20 +176,29 @@ class Index:
             output.commit()
 
     def check(self, backend: Backend) -> None:
-        """Raise IndexFolderError where the suffix array is not in order, or an edge of the tree contradicts it.
+        """Verify on a device that the suffix array is sorted and the tree is the one that belongs to it.
 
-        The arrays of one that was opened are held to their checksums before.
+        Arrays of an opened index are also compared with their checksums.
+
+        Raises
+        ------
+        IndexFolderError
+            An array is damaged.
+        BackendError
+            The device has too little memory.
         """
         length, memory = self.reference.length, backend.memory()
         needed = self.nbytes + self.suffixes.itemsize * length + (TREE_BYTES * length if self.nodes else 0)
         if memory and memory[0] < needed:
-            raise BackendError(f"{backend.name} has {memory[0]:,} bytes of memory free, the check needs {needed:,}")
+            raise BackendError(
+                f"{backend.name} has {format_bytes(memory[0])} of memory free, the check needs {format_bytes(needed)}"
+            )
         reference, order = self.reference.to_device(backend), backend.to_device(self.suffixes)
         if self.stored:
             others = {name: array for name, array in self.stored.arrays.items() if name != "suffix_array"}
-            held = {name: backend.to_device(array) for name, array in others.items()} | {"suffix_array": order}
-            verify_arrays(self.stored, held, reference, backend)
-            del held
+            arrays = {name: backend.to_device(array) for name, array in others.items()} | {"suffix_array": order}
+            verify_arrays(self.stored, arrays, reference, backend)
+            del arrays
         rank = first_unsorted_rank(reference, length, order, backend)
         if rank is not None:
             raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
@@ -150,11 +208,13 @@ class Index:
         if node is not None:
             raise IndexFolderError(f"edges contradicts suffix_array at node {node}")
 
-    def on_host(self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True) -> HostIndex:
-        """The arrays that a search by `structure` reads on a device.
+    def host_index(
+        self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True
+    ) -> HostIndex:
+        """Return the arrays that a search by `structure` reads on the backend's device.
 
-        prefix_table: False leaves the tables of first bases out: a search begins with the whole array, a walk at the
-        root. Raises IndexFolderError where the index was built without one of the arrays.
+        prefix_table: False omits the tables of first bases; a search then starts with the whole array, a walk at the
+            root. Raises IndexFolderError if the index was built without one of the arrays.
         """
         table, bases = np.array([0, len(self.suffixes)], self.suffixes.dtype), 0
         edges, entry_bases = np.zeros((EDGES_PER_NODE, 4), np.uint32), 0
@@ -172,24 +232,25 @@ class Index:
     def to_device(
         self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True
     ) -> DeviceIndex:
-        """The arrays of `on_host` on a device; raises BackendError where it does not fit."""
-        arrays, memory = self.on_host(backend, structure, prefix_table), backend.memory()
+        """Load the arrays of `host_index` on a device; raise BackendError if its memory is too small."""
+        arrays, memory = self.host_index(backend, structure, prefix_table), backend.memory()
         if memory and memory[0] < arrays.nbytes:
             raise BackendError(
-                f"the index needs {arrays.nbytes} bytes of memory on {backend.name}, {memory[0]} are free"
+                f"the index needs {format_bytes(arrays.nbytes)} of memory on {backend.name}, "
+                f"{format_bytes(memory[0])} are free"
             )
         return arrays.to_device(backend)
 
     @property
     def structure(self) -> IndexStructure:
-        """The structures that the index holds."""
+        """The structures in the index."""
         if self.edges is None:
             return IndexStructure.ARRAY
         return IndexStructure.TREE if self.prefix_table is None else IndexStructure.BOTH
 
     @property
     def nodes(self) -> int:
-        """The nodes of the suffix tree, 0 where there is none."""
+        """The number of nodes of the suffix tree; 0 without a tree."""
         return 0 if self.edges is None else len(self.edges) // EDGES_PER_NODE
 
     def count(
@@ -201,15 +262,37 @@ class Index:
         device: str = "auto",
         threads: int | None = None,
     ) -> NDArray[np.int64]:
-        """How often each sequence occurs exactly, int64 [queries]; a palindrome counts on both strands.
+        """Count the exact occurrences of sequences.
 
-        One with an ambiguous base occurs nowhere, and none over a contig's end or an ambiguous base of the reference.
-        structure: array or tree, by default what the index holds, the array first. The index is copied to the device
-        at the first call and stays there.
+        Occurrences do not extend over a contig's end or an ambiguous base. A palindrome counts on both strands, and a
+        sequence with an ambiguous base occurs nowhere. The index is loaded on the device at the first call and stays
+        there until `close`.
 
-        Raises:
-            DataError: a sequence holds what is no nucleotide, or more than 10,000 bases.
-            BackendError, IndexFolderError: the device cannot be used; the index was built without that structure.
+        Parameters
+        ----------
+        queries : iterable of str or bytes
+            Sequences of at most 10,000 bases.
+        strand : {"both", "forward", "reverse"}
+            Strands to search.
+        structure : {"array", "tree"}, optional
+            By default the suffix array if its prefix table is in the index, else the tree.
+        device : str
+            "auto", "cpu" or "gpu".
+        threads : int, optional
+            Host threads; by default all processors that this process may use.
+
+        Returns
+        -------
+        ndarray of int64, shape (queries,)
+
+        Raises
+        ------
+        DataError
+            A sequence has a character that is not a nucleotide, or more than 10,000 bases.
+        BackendError
+            The device cannot be used.
+        IndexFolderError
+            The index was built without the structure.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
         return backend.to_host(count_occurrences(found, backend))[:count]
@@ -219,19 +302,36 @@ class Index:
         queries: Iterable[str | bytes],
         strand: Strand | str = Strand.BOTH,
         *,
-        most: int | None = None,
+        max_per_query: int | None = None,
         structure: IndexStructure | str | None = None,
         device: str = "auto",
         threads: int | None = None,
     ) -> Locations:
-        """Where each sequence occurs exactly, at most `most` places each; otherwise as `count`.
+        """Find the exact occurrences of sequences.
 
-        A sequence's places on the forward strand come first, and on each strand they are in the order of what follows
-        them in the reference up to an ambiguous base or the contig's end, then of their places.
+        Parameters
+        ----------
+        queries, strand, structure, device, threads
+            As for `count`.
+        max_per_query : int, optional
+            Maximum number of occurrences to return per sequence; by default all.
+
+        Returns
+        -------
+        Locations
+            Grouped by sequence, forward strand first. On each strand the order is that of the suffix array: by the
+            bases that follow, up to an ambiguous base or the contig's end, then by position.
+
+        Raises
+        ------
+        DataError, BackendError, IndexFolderError
+            As for `count`.
+        UsageError
+            `max_per_query` is negative.
         """
         found, count, backend = self._find(queries, strand, structure, device, threads)
-        held = self._held[device, threads, IndexStructure(structure or self._usual)][0]
-        return locate(found, count, held, most, backend)
+        loaded = self._loaded[device, threads, IndexStructure(structure or self._default_structure)][0]
+        return locate(found, count, loaded, max_per_query, backend)
 
     def _find(
         self,
@@ -241,19 +341,19 @@ class Index:
         device: str,
         threads: int | None,
     ) -> tuple[Occurrences, int, Backend]:
-        """The ranges of the queries, how many queries there are, and the backend that found them."""
-        chosen = IndexStructure(structure or self._usual)
+        """Return the occurrences, the number of queries, and the backend that searched."""
+        chosen = IndexStructure(structure or self._default_structure)
         key = (device, threads, chosen)
-        if key not in self._held:
+        if key not in self._loaded:
             backend = open_backend(device, threads)
-            self._held[key] = self.to_device(backend, chosen), backend
-        held, backend = self._held[key]
+            self._loaded[key] = self.to_device(backend, chosen), backend
+        loaded, backend = self._loaded[key]
         reads, count = reads_from_sequences(queries, None, backend)
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
-        return find_occurrences(patterns, held, Strand(strand), chosen, backend), count, backend
+        return find_occurrences(patterns, loaded, Strand(strand), chosen, backend), count, backend
 
     @property
-    def _usual(self) -> IndexStructure:
+    def _default_structure(self) -> IndexStructure:
         return IndexStructure.ARRAY if self.structure.has_array else IndexStructure.TREE
 
     @property
@@ -264,6 +364,4 @@ class Index:
 
 
 def _missing(what: str, structure: str) -> IndexFolderError:
-    return IndexFolderError(
-        f"the index holds no {what}: build it again with --structure {structure}, or both, to have it"
-    )
+    return IndexFolderError(f"the index has no {what}: build it again with --structure {structure} or --structure both")

@@ -1,4 +1,4 @@
-"""Patterns -> Occurrences -> Locations: where patterns occur exactly, by the suffix array or by the suffix tree."""
+"""Patterns -> Occurrences -> Locations: exact search by suffix array or suffix tree."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _TOTAL, _LOCATE = Kernel("index/occurrences", "count_occurrences"), Kernel("inde
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Ranges of the suffix array, empty where a pattern does not occur.
+    """Ranges of the suffix array, empty if a pattern does not occur; struct Occurrences of the kernels.
 
     Attributes:
-        ranks, counts: suffix type [strands, patterns] by slot: the first suffix that begins with the pattern, and how
-            many do.
-        patterns: what was searched; strand: on which strands.
+        ranks, counts: suffix dtype [strands, patterns], by slot: rank of the first suffix that starts with the pattern,
+            and the number of such suffixes.
+        patterns, strand: what was searched.
     """
 
     ranks: Array
@@ -36,29 +36,27 @@ class Occurrences:
 
     @property
     def slot_of(self) -> Array:
-        """The patterns' slots, int32, by record."""
+        """The slot of each pattern, int32, by read."""
         return self.patterns.slot_of
 
     @property
     def pattern_count(self) -> int:
-        """How many patterns were searched."""
         return len(self.patterns)
 
     @property
     def first_strand(self) -> int:
-        """The strand of the first row, 0 for patterns as they were read, 1 for their reverse complements."""
+        """The strand of row 0: 0 forward, 1 reverse complement."""
         return self.strand.first
 
     @property
     def strand_count(self) -> int:
-        """How many rows there are."""
         return self.strand.rows
 
 
 def find_occurrences(
     patterns: Patterns, index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> Occurrences:
-    """Find all patterns by `structure`, array or tree, which the index must have on the device."""
+    """Find all patterns by `structure`, ARRAY or TREE, which must be loaded on the device."""
     shape = (strand.rows, len(patterns))
     found = Occurrences(
         backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
@@ -72,7 +70,7 @@ def find_occurrences(
 
 
 def count_occurrences(found: Occurrences, backend: Backend) -> Array:
-    """How often each record occurs on all strands, int64 [records] on the device."""
+    """Return the number of occurrences of each read on all strands, int64 [reads] on the device."""
     totals = backend.empty(len(found.patterns), np.int64)
     backend.launch(_TOTAL, len(totals), occurrences=found, totals=totals)
     return totals
@@ -80,7 +78,19 @@ def count_occurrences(found: Occurrences, backend: Backend) -> Array:
 
 @dataclass(frozen=True)
 class Location:
-    """One exact occurrence: query from 0, contig's name, 0-based half-open on it, strand 1 or -1."""
+    """One exact occurrence.
+
+    Attributes
+    ----------
+    query : int
+        Index of the sequence.
+    contig : str
+        Name of the contig.
+    start, end : int
+        0-based half-open range on the contig.
+    strand : int
+        1 forward, -1 reverse.
+    """
 
     query: int
     contig: str
@@ -91,15 +101,22 @@ class Location:
 
 @dataclass(frozen=True)
 class Locations:
-    """Exact occurrences of sequences; iterating gives a Location for each.
+    """Exact occurrences of sequences; iterating yields Location objects.
 
-    Attributes:
-        totals: int64 [queries], how often each occurs.
-        offsets: int64 [queries + 1]; rows offsets[q] to offsets[q + 1] of the arrays below are those of query q.
-        contigs: int32 [locations], number of the contig.
-        starts, ends: int64 [locations], 0-based half-open on the contig.
-        strands: int8 [locations], 1 or -1.
-        names: the reference's contigs.
+    Attributes
+    ----------
+    totals : ndarray of int64, shape (queries,)
+        Number of occurrences of each query, including those not listed.
+    offsets : ndarray of int64, shape (queries + 1,)
+        Query q has the rows offsets[q] to offsets[q + 1] of the arrays below.
+    contigs : ndarray of int32, shape (locations,)
+        Index of the contig.
+    starts, ends : ndarray of int64, shape (locations,)
+        0-based half-open range on the contig.
+    strands : ndarray of int8, shape (locations,)
+        1 forward, -1 reverse.
+    names : sequence of Contig
+        The contigs of the reference.
     """
 
     totals: NDArray[np.int64]
@@ -121,12 +138,14 @@ class Locations:
             yield Location(query, self.names[contig].name, start, end, strand)
 
 
-def locate(found: Occurrences, queries: int, index: DeviceIndex, most: int | None, backend: Backend) -> Locations:
-    """The locations of the first `queries` records, at most `most` of each; UsageError where that is negative."""
-    if most is not None and most < 0:
-        raise UsageError(f"at most {most} places are asked for, expected 0 or more")
+def locate(
+    found: Occurrences, queries: int, index: DeviceIndex, max_per_query: int | None, backend: Backend
+) -> Locations:
+    """Return the locations of the first `queries` reads, at most `max_per_query` of each (None: all)."""
+    if max_per_query is not None and max_per_query < 0:
+        raise UsageError(f"max_per_query is {max_per_query}, expected 0 or more")
     totals = backend.to_host(count_occurrences(found, backend))[:queries]
-    wanted = totals if most is None else np.minimum(totals, most)
+    wanted = totals if max_per_query is None else np.minimum(totals, max_per_query)
     offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)
     count = int(offsets[-1])
     contigs, starts = backend.empty(count, np.int32), backend.empty(count, np.int64)

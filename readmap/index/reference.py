@@ -1,4 +1,4 @@
-"""The reference: packed words, contigs, and the intervals that no match may cross."""
+"""The reference: packed bases, contigs, and the barriers that no match may cross."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 from readmap.backend import Array, Backend
 from readmap.formats.fasta import Contig
 
-#: Zero words and barrier bits behind the reference: no kernel looks further past its end than the longest read.
+#: Padding after the reference: no kernel reads further past its end than the longest read.
 PAD_BASES = 16_384
 
-#: Where the last barrier ends, which is everything behind the reference.
+#: End of the last barrier, which covers everything after the reference.
 LAST_BARRIER_END = int(np.iinfo(np.int64).max // 2)
 
-#: The letters of a byte of packed bases, uint32 each, in the order of memory.
+#: The four letters of each byte of packed bases, as uint32 in memory order.
 _FOUR_LETTERS = np.frombuffer(b"".join(bytes(four) for four in itertools.product(b"ACGT", repeat=4)), np.uint32)
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -28,7 +28,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class DeviceReference:
-    """struct Reference of kernels/index/reference.cuh: arrays as Reference's, on a device, and their numbers."""
+    """struct Reference of kernels/index/reference.cuh: the arrays of Reference on a device, and their sizes."""
 
     words: Array
     barrier_blocks: Array
@@ -43,16 +43,17 @@ class DeviceReference:
 
 @dataclass(frozen=True)
 class Reference:
-    """All contigs one behind the other, each followed by one barrier; coordinates are 0-based places in that text.
+    """All contigs concatenated, each followed by a barrier. Positions are 0-based in this concatenation.
 
     Attributes:
-        words: uint64, 32 bases each, the first in the high bits; A stands at barriers; padded by PAD_BASES.
-        barrier_blocks: uint64 bitmap, a bit for each 64 bases that hold a barrier, set behind the end.
-        barrier_starts, barrier_ends: int64 [barriers], sorted half-open intervals of equal letters; the last one is
-            everything behind the end.
-        barrier_letters: uint8 [barriers], the ambiguous letter, 0 between contigs.
+        words: uint64, 32 bases each, the first in the high bits; A at barriers; padded by PAD_BASES.
+        barrier_blocks: uint64 bitmap with one bit per 64 bases, set if a barrier overlaps them or they are after the
+            end.
+        barrier_starts, barrier_ends: int64 [barriers], sorted half-open intervals of one ambiguous letter or between
+            contigs; the last interval covers everything after the end.
+        barrier_letters: uint8 [barriers], the ambiguous letter; 0 between contigs.
         contig_starts: int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1).
-        contigs: names, lengths and checksums, in order.
+        contigs: names, lengths and checksums.
     """
 
     words: np.ndarray[Any, np.dtype[np.uint64]]
@@ -64,7 +65,7 @@ class Reference:
     contigs: tuple[Contig, ...]
 
     def to_device(self, backend: Backend) -> DeviceReference:
-        """The reference as kernels take it, its arrays on the device."""
+        """Copy the arrays to a device; the CPU backend shares the host's arrays."""
         return DeviceReference(
             backend.hold(self.words),
             backend.hold(self.barrier_blocks),
@@ -79,12 +80,11 @@ class Reference:
 
     @property
     def has_alternates(self) -> bool:
-        """Whether any contig is an ALT contig."""
         return any(contig.alternate for contig in self.contigs)
 
     @property
     def alternates(self) -> Bytes:
-        """Of each contig 1 where it is an ALT contig, uint8 [contigs]."""
+        """1 for ALT contigs, else 0; uint8 [contigs]."""
         return np.array([contig.alternate for contig in self.contigs], np.uint8)
 
     @property
@@ -94,46 +94,45 @@ class Reference:
 
     @property
     def length(self) -> int:
-        """Bases and barriers in all."""
+        """The number of positions: bases and barriers."""
         return int(self.contig_starts[-1])
 
     @property
     def bases(self) -> int:
-        """The sum of the contigs' lengths."""
+        """The sum of the contig lengths."""
         return self.length - len(self.contigs)
 
     @property
     def ambiguous_bases(self) -> int:
-        """Bases that are no A, C, G or T."""
+        """The number of bases other than A, C, G and T."""
         real = self.barrier_letters > 0
         return int((self.barrier_ends - self.barrier_starts)[real].sum())
 
-    def letters(self, begin: int, end: int) -> Bytes:
-        """The upper-case IUPAC letters of [begin, end), which lies in one contig; uint8."""
-        words = self.words[begin // 32 : -(-end // 32)]
-        letters = _FOUR_LETTERS[words.astype(">u8").view(np.uint8)].view(np.uint8)[begin % 32 :][: end - begin]
-        first = int(np.searchsorted(self.barrier_ends, begin, "right"))
-        behind = int(np.searchsorted(self.barrier_starts, end, "left"))
-        for barrier in range(first, behind):
-            start, stop = int(self.barrier_starts[barrier]), int(self.barrier_ends[barrier])
-            letters[max(start - begin, 0) : stop - begin] = self.barrier_letters[barrier]
+    def letters(self, start: int, end: int) -> Bytes:
+        """Return the upper-case IUPAC letters of [start, end), which lies in one contig; uint8."""
+        words = self.words[start // 32 : -(-end // 32)]
+        letters = _FOUR_LETTERS[words.astype(">u8").view(np.uint8)].view(np.uint8)[start % 32 :][: end - start]
+        first = int(np.searchsorted(self.barrier_ends, start, "right"))
+        for barrier in range(first, int(np.searchsorted(self.barrier_starts, end, "left"))):
+            barrier_start, barrier_end = int(self.barrier_starts[barrier]), int(self.barrier_ends[barrier])
+            letters[max(barrier_start - start, 0) : barrier_end - start] = self.barrier_letters[barrier]
         return letters
 
 
-#: The arrays of a Reference, which the index folder keeps under these names.
+#: The arrays of a Reference; the index folder stores them under these names.
 REFERENCE_ARRAYS = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts")
 
 
 def packed_words(length: int) -> int:
-    """The words of a packed reference of so many places."""
+    """Return the number of words of a packed reference of `length` positions."""
     return (length + PAD_BASES) // 32 + 1
 
 
 def barrier_words(length: int) -> int:
-    """The words of the bitmap of barriers, a bit for 64 places."""
+    """Return the number of words of the barrier bitmap, one bit per 64 positions."""
     return (length + PAD_BASES) // 64 // 64 + 1
 
 
 def reference_checksum(contigs: Sequence[Contig]) -> str:
-    """BLAKE2b (128 bits) of the contigs' MD5s in order, a line each: equal where all sequences are."""
+    """Return BLAKE2b (128 bits) of the contigs' MD5s, one per line: equal if and only if all sequences are equal."""
     return hashlib.blake2b("".join(f"{contig.md5}\n" for contig in contigs).encode(), digest_size=16).hexdigest()

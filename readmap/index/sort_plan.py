@@ -1,4 +1,4 @@
-"""How the suffixes of a reference are sorted: what each device sorts, in which memory, and how many at a time."""
+"""Plan of the suffix sort: the part and the memory of each device, and the number of suffixes sorted at a time."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.team import Team
 from readmap.errors import BackendError
+from readmap.formats.wording import format_bytes
 from readmap.index.reference import DeviceReference
 
 _CODES = Kernel("index/suffix_sorting", "count_codes")
 _BATCH_CODES, RUN = (constant("index/suffix_sorting.cu", name) for name in ("BATCH_CODES", "RUN"))
 
-#: Places of an item that counts codes: as many as keep a block of threads busy.
+#: Positions of an item that counts codes: enough to keep a thread block busy.
 _SECTION = 1 << 16
 
-#: A batch has this share of a device's suffixes, but no less than _MIN_PAIRS where there are so many, and no more
-#: than _MAX_PAIRS where memory does not matter.
+#: A batch has at least 1/_SHARE of a device's suffixes and at least _MIN_PAIRS (or all), and at most _MAX_PAIRS even if
+#: memory allows more.
 _SHARE, _MIN_PAIRS, _MAX_PAIRS = 20, 1 << 24, 1 << 30
 
-#: Numbers, int64, that are kept of each run of slots at a time: counts of what ties in it, and where these end.
+#: Maximum number of int64 counters per run of slots that exist at a time: counts of tied slots and groups, and their
+#: sums.
 _RUN_COUNTS = 9
 
-#: Bytes of device memory for what grows slower than the suffixes, pieces of another device's arrays among them.
+#: Device memory for everything that grows more slowly than the suffixes, such as chunks of other devices' arrays.
 _FIXED_BYTES = 640 << 20
 
-#: Whether order, and whether ranks, are in the device's own memory: the fastest way first.
+#: Whether `order` and `ranks` are in device memory, instead of host memory; the fastest choice first.
 _WAYS = ((True, True), (False, True), (False, False))
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
@@ -39,7 +41,7 @@ Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class SortBatch:
-    """The suffixes whose code is in [first_code, end_code), the first of their slots on the device, and their count."""
+    """The suffixes with a code in [first_code, end_code): their first slot on the device and their count."""
 
     first_code: int
     end_code: int
@@ -49,14 +51,14 @@ class SortBatch:
 
 @dataclass(frozen=True)
 class SortPart:
-    """What a device sorts.
+    """A device's part of the sort.
 
     Attributes:
-        first_code: of its suffixes.
-        codes: int64, the suffixes that begin with each code from the first one on.
-        first_slot: of the whole order, the first one of theirs.
-        pairs: the most suffixes that are sorted together.
-        holds_order, holds_ranks: whether their order, and the ranks of all places, are in the device's own memory.
+        first_code: smallest code of its suffixes.
+        codes: int64, the number of suffixes with each code, starting at first_code.
+        first_slot: its first slot in the whole suffix array.
+        pairs: maximum number of suffixes sorted together.
+        holds_order, holds_ranks: whether its order, and the ranks of all positions, are in device memory.
     """
 
     first_code: int
@@ -68,11 +70,11 @@ class SortPart:
 
     @property
     def suffixes(self) -> int:
-        """How many suffixes it sorts."""
+        """The number of suffixes in the part."""
         return int(self.codes.sum())
 
     def batches(self) -> Iterator[SortBatch]:
-        """Codes that follow each other and have no more suffixes together than are sorted together."""
+        """Yield batches of consecutive codes, each with at most `pairs` suffixes unless it has a single code."""
         first, slot, size = 0, 0, 0
         for code, count in enumerate(self.codes.tolist()):
             if size and size + count > self.pairs:
@@ -85,11 +87,11 @@ class SortPart:
 
 @dataclass(frozen=True)
 class SortPlan:
-    """How the suffixes of a reference are sorted.
+    """Plan of a suffix sort.
 
     Attributes:
-        length: of the reference, with barriers.
-        dtype: uint32 or uint64, of places.
+        length: positions of the reference, including barriers.
+        dtype: uint32 or uint64, of positions.
         parts: in the order of their slots, one for each of the first devices.
     """
 
@@ -99,25 +101,25 @@ class SortPlan:
 
     @property
     def suffixes(self) -> int:
-        """How many suffixes are sorted."""
+        """The number of suffixes."""
         return sum(part.suffixes for part in self.parts)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that sorting takes, the order among them, wherever they are."""
+        """The bytes of memory the sort takes, including the result, on devices and host."""
         return sum(_bytes(part, self.length, self.dtype) for part in self.parts)
 
     @property
     def host_bytes(self) -> int:
-        """Those of a GPU's host: what the devices do not hold."""
+        """The bytes of host memory the sort takes: arrays that do not fit into device memory."""
         order = sum(part.suffixes for part in self.parts if not part.holds_order)
         return self.dtype.itemsize * (order + self.length * sum(not part.holds_ranks for part in self.parts))
 
 
 def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -> SortPlan:
-    """How suffixes are sorted there, by the first device alone where another one has too little memory for its part.
+    """Plan the sort on all devices, or on the first alone if another device has too little memory for its part.
 
-    reference: on the first device. Raises BackendError where that has too little memory for any way.
+    reference: on the first device. Raises BackendError if the first device has too little memory for any plan.
     """
     counts, dtype = team.first.full(_BATCH_CODES, 0, np.uint64), np.dtype(dtype)
     sections = -(-length // _SECTION)
@@ -135,16 +137,16 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -
     if part is None:
         needed = _bytes(whole, length, dtype, _WAYS[-1]) + _FIXED_BYTES
         raise BackendError(
-            f"{team.first.name} has too little memory to sort {whole.suffixes:,} suffixes: {memory[0]:,} bytes are "
-            f"free, {needed:,} are needed"
+            f"{team.first.name} has too little memory to sort {whole.suffixes:,} suffixes: {format_bytes(memory[0])} "
+            f"are free, {format_bytes(needed)} are needed"
         )
     return SortPlan(length, dtype, (part,))
 
 
 def _divide(codes: Counts, devices: int) -> list[SortPart]:
-    """Neighbouring codes for each device, about as many suffixes each, but for devices that would have none.
+    """Split the codes into consecutive ranges of about equally many suffixes, one per device; no range is empty.
 
-    They have the fewest pairs that are sorted together, and all is in the devices' memory.
+    Each part has the minimum number of pairs, and all arrays in device memory.
     """
     slots = np.concatenate(([0], codes.cumsum()))
     cuts = [int(np.abs(devices * slots - device * slots[-1]).argmin()) for device in range(devices)]
@@ -153,15 +155,15 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
     parts = []
     for first, end in shares:
         total = int(slots[end] - slots[first])
-        least = max(total // _SHARE, min(total, _MIN_PAIRS), int(codes[first:end].max()))
-        parts.append(SortPart(first, codes[first:end], int(slots[first]), least, True, True))
+        pairs = max(total // _SHARE, min(total, _MIN_PAIRS), int(codes[first:end].max()))
+        parts.append(SortPart(first, codes[first:end], int(slots[first]), pairs, True, True))
     return parts
 
 
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """The same in the first way that the device has room for, with as many pairs as fit; None if there is no room."""
+    """Return the part with the first of `ways` that fits into memory, and as many pairs as fit; None if none fits."""
     if memory is None:
         return part
     for way in ways:
@@ -178,12 +180,12 @@ def _fit(
 
 
 def _bytes(part: SortPart, length: int, dtype: np.dtype[Any], held: tuple[bool, bool] = (True, True)) -> int:
-    """What a device takes to sort a part, with order, and with ranks, where these are held."""
+    """Return the device memory for sorting a part, with `order` and `ranks` if they are held there."""
     order, ranks = held
     arrays = dtype.itemsize * (order * part.suffixes + ranks * length) + part.suffixes // 8
     return arrays + part.pairs * _pair_bytes(dtype) + _RUN_COUNTS * 8 * -(-length // RUN)
 
 
 def _pair_bytes(dtype: np.dtype[Any]) -> int:
-    """Of a pair that is sorted: its key and its place twice, and its slot."""
+    """Return the bytes of a pair: key and position, twice, and slot."""
     return 16 + 3 * dtype.itemsize

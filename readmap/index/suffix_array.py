@@ -1,4 +1,4 @@
-"""Reference -> SuffixArray and PrefixTable."""
+"""Reference -> SuffixArray, PrefixTable."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from readmap.index.sort_plan import SortPlan, plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
 
 _FILL, _FILL_GAPS = Kernel("index/index", "fill_prefix_table"), Kernel("index/index", "fill_gaps")
-_RANK, _CHECK = Kernel("index/index", "rank_places"), Kernel("index/index", "check_order")
+_INVERT, _CHECK = Kernel("index/index", "invert_suffixes"), Kernel("index/index", "check_order")
 _UNPACK = Kernel("index/codes", "unpack_codes")
 
-#: Bases that the prefix table on disk resolves: 4^12 entries are 67 MB, and leave one suffix to an entry at 16 Mbp.
+#: Limits of the bases resolved by the stored prefix table: 4^12 entries take 67 MB, one suffix per entry at 16 Mbp.
 MAX_TABLE_BASES = 12
 MIN_TABLE_BASES = 6
 
-#: Of a table of more bases, which is made where the index is loaded: how many suffixes there are to an entry at least,
-#: and how many such tables have room in the memory that the rest of the index leaves, most of which is for reads.
+#: Limits of the larger table built at loading: at least this many suffixes per entry, and room for this many such
+#: tables in the memory left by the index, most of which is for reads.
 SUFFIXES_PER_ENTRY, TABLES_IN_MEMORY = 1, 4
 
-#: Places that divsufsort sorts quickest, whatever the threads.
+#: Maximum number of positions for which divsufsort is faster than the kernels with any number of threads.
 SMALL = 1 << 24
 
-#: With the one behind the end. Each has a letter of its own for divsufsort, whose letters are bytes.
+#: Maximum number of barriers, including the last: each has its own letter in divsufsort's byte alphabet, next to A, C,
+#: G, T.
 _MAX_BARRIERS = 256 - 4 + 1
 
-#: Entries of a prefix table that a kernel fills together where no suffix has their codes.
-_STRETCH = constant("index/index.cu", "STRETCH")
+#: Entries of a prefix table that one item of fill_gaps fills.
+_GAP_ENTRIES = constant("index/index.cu", "GAP_ENTRIES")
 
-#: What a kernel leaves where it has nothing to report.
+#: Value of a kernel's error position if it found no error.
 NO_ERROR = 2**64 - 1
 
 Suffixes = np.ndarray[Any, Any]
@@ -46,13 +47,13 @@ Suffixes = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class SuffixPlan:
-    """How a suffix array is built: by kernels where `sort` says how, else by divsufsort.
+    """How a suffix array is built: by kernels if `sort` is not None, else by divsufsort.
 
     Attributes:
-        length: of the reference, with barriers.
-        suffixes: how many start at a base.
-        dtype: uint32, or uint64 where 32 bits do not hold the places.
-        sort: the kernels' plan.
+        length: positions of the reference, including barriers.
+        suffixes: number of suffixes, which are those that start at A, C, G or T.
+        dtype: uint32, or uint64 if 32 bits are too few for the positions.
+        sort: the plan of the kernels.
     """
 
     length: int
@@ -62,7 +63,7 @@ class SuffixPlan:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of memory that building takes, the array among them, on the devices or on the host of a CPU."""
+        """The bytes of memory that building takes, including the result, on the devices or the CPU's host."""
         return (
             self.sort.nbytes
             if self.sort
@@ -73,10 +74,10 @@ class SuffixPlan:
 def plan_suffix_array(
     reference: Reference, held: DeviceReference, team: Team, force_64_bits: bool = False
 ) -> SuffixPlan:
-    """How the suffix array of a reference is built there; raises BackendError where the memory is too small.
+    """Plan the construction; raise BackendError if the memory is too small. All plans build the same array.
 
-    The array is the same in any case. divsufsort is the quickest for a small reference on a CPU, and on one thread.
-    held: the reference on the first device.
+    divsufsort is the fastest for a small reference on a CPU, and with one thread. held: the reference on the first
+    device.
     """
     backend = team.first
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
@@ -93,35 +94,35 @@ def build_suffix_array(
     team: Team,
     report: Callable[[float], None] = lambda share: None,
 ) -> list[Array]:
-    """The places of all suffixes that start at a base, in order, of the plan's dtype, a part on each device that sorts.
+    """Sort the suffixes; return their positions in order, in the plan's dtype, as one part per sorting device.
 
-    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal stand in the order of their places.
-    held: the reference on each device. report: hears the share of the work that is done, where kernels do it.
+    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal are in order of position. held: the
+    reference on each device. report: called with the completed share of the work if kernels sort.
     """
     if plan.sort:
         return sort_suffixes(held, plan.sort, team, report)
     codes = team.first.empty(plan.length, np.uint8)
     team.first.launch(_UNPACK, -(-plan.length // 32), reference=held[0], codes=codes, length=plan.length)
-    from pydivsufsort import divsufsort  # no other command needs what it loads
+    from pydivsufsort import divsufsort  # imported here, because its imports are slow
 
     order = divsufsort(codes)[plan.length - plan.suffixes :]
     return [order.view(np.uint32) if plan.dtype == np.uint32 else order.astype(np.uint64)]
 
 
 def kernel_types(suffixes: Suffixes) -> tuple[tuple[str, str], ...]:
-    """The variant of the kernels that reads these suffixes."""
+    """Return the kernels' type arguments for the dtype of these suffixes."""
     return (("suffix_t", "u64" if suffixes.dtype == np.uint64 else "u32"),)
 
 
 def table_bases(length: int) -> int:
-    """How many bases the prefix table of a reference resolves: about one suffix an entry."""
+    """Return the bases to resolve by a stored prefix table: about one suffix per entry."""
     return min(MAX_TABLE_BASES, max(MIN_TABLE_BASES, math.ceil(math.log(max(length, 1), 4))))
 
 
 def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
-    """How many bases the prefix table resolves on a device: the stored one's, or more where they pay and have room.
+    """Return the bases to resolve on a device: those of the stored table, or more if useful and if memory allows.
 
-    others: bytes that the rest of the index takes there.
+    others: device memory of the rest of the index, bytes.
     """
     entries, memory = len(suffixes) / SUFFIXES_PER_ENTRY, backend.memory()
     if memory:
@@ -130,39 +131,41 @@ def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Ba
 
 
 def table_bytes(bases: int, dtype: np.dtype[Any]) -> int:
-    """The bytes of a prefix table; dtype: the suffixes'."""
+    """Return the bytes of a prefix table with elements of `dtype`."""
     return ((1 << 2 * bases) + 1) * dtype.itemsize
 
 
 def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
-    """table[x] counts the suffixes whose first `bases` bases, A behind a barrier, are smaller than x; [4^bases + 1].
+    """Return the prefix table, [4^bases + 1]: table[x] counts the suffixes whose first bases, A after a barrier, are
+    below x.
 
-    Raises IndexFolderError where these bases are out of order; the suffixes are known to be places of the reference.
+    Raises IndexFolderError if the first bases are not in order; all suffixes must be positions of the reference.
     """
-    table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _nowhere(backend), len(suffixes)
+    table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _no_error(backend), len(suffixes)
     what = {"reference": held, "suffixes": suffixes, "table": table, "suffix_count": count, "table_bases": bases}
     backend.launch(_FILL, count + 1, error=error, **what)
-    backend.launch(_FILL_GAPS, 4**bases // _STRETCH, **what)
-    if (rank := _found(error, backend)) is not None:
+    backend.launch(_FILL_GAPS, 4**bases // _GAP_ENTRIES, **what)
+    if (rank := _reported_rank(error, backend)) is not None:
         raise IndexFolderError(f"suffix_array is out of order at rank {rank}")
     return table
 
 
 def first_unsorted_rank(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
-    """A rank whose suffix is no place of a base, or does not belong behind that before it; None where all is well."""
+    """Return the smallest rank that is not in order or whose suffix is not the position of a base; None if all are
+    right.
+    """
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
-    backend.launch(_RANK, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
-    error = _nowhere(backend)
+    backend.launch(_INVERT, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
+    error = _no_error(backend)
     backend.launch(_CHECK, len(suffixes), reference=held, suffixes=suffixes, ranks=ranks, error=error, length=length)
-    return _found(error, backend)
+    return _reported_rank(error, backend)
 
 
-def _nowhere(backend: Backend) -> Array:
-    """Where a kernel leaves the smallest rank that it reports, uint64 [1]."""
+def _no_error(backend: Backend) -> Array:
+    """Return memory for the smallest rank that a kernel reports, uint64 [1]."""
     return backend.full(1, -1, np.int64).view(np.uint64)
 
 
-def _found(error: Array, backend: Backend) -> int | None:
-    """The rank that a kernel left; None where it left none."""
+def _reported_rank(error: Array, backend: Backend) -> int | None:
     rank = int(backend.to_host(error)[0])
     return None if rank == NO_ERROR else rank

@@ -1,4 +1,4 @@
-"""SuffixArray -> SuffixTree: the flattened edges of the paper by Encarnação et al., built by kernels."""
+"""SuffixArray -> SuffixTree: the flat edge array of Encarnação et al., built by kernels."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _BLOCK = constant("index/suffix_tree.cu", "BLOCK")
 EDGES_PER_NODE = constant("index/suffix_tree.cuh", "EDGES_PER_NODE")
 ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
 
-#: Slices, for each lane of the device, in which common prefixes are measured. Each begins with a comparison that in a
-#: text of one letter is as long as the text.
+#: Slices per lane in which the LCP is computed. Each slice starts with a comparison that, in a text of one letter, is
+#: as long as the text.
 SLICES = 512
 
-#: Bytes a base: of the edges, of which there are at most as many nodes as bases, and of building them, with the order
-#: and the common prefixes twice. Usually the edges take 41.
+#: Bytes per base of the edges (at most as many nodes as bases; usually 41), and of building them, with the suffix array
+#: and the LCP twice.
 EDGE_BYTES, TREE_BYTES = 64, 13 + 64
 
-#: Starts and bounds are 32 bits.
+#: Starts and bounds of edges are 32 bits.
 MAX_TREE_BASES = 2**32 - 1
 
-#: Bases that the table of entries resolves: 4^10 entries are 16 MB, which a GPU's cache holds.
+#: Bases resolved by the table of tree entries: 4^10 entries take 16 MB, which fit into a GPU's cache.
 MAX_ENTRY_BASES = 10
 
-_NEIGHBOURS, _SHARE = Kernel("index/suffix_tree", "find_neighbours"), Kernel("index/suffix_tree", "share_prefixes")
-_ORDER, _MINIMA = Kernel("index/suffix_tree", "order_prefixes"), Kernel("index/suffix_tree", "take_minima")
+_PHI, _PLCP = Kernel("index/suffix_tree", "compute_phi"), Kernel("index/suffix_tree", "compute_plcp")
+_PERMUTE, _MINIMA = Kernel("index/suffix_tree", "permute_lcp"), Kernel("index/suffix_tree", "reduce_minima")
 _MARK, _OPEN = Kernel("index/suffix_tree", "mark_nodes"), Kernel("index/suffix_tree", "open_nodes")
 _WRITE, _CLOSE = Kernel("index/suffix_tree", "write_edges"), Kernel("index/suffix_tree", "close_nodes")
-_ENTER = Kernel("index/suffix_tree", "enter_tree")
+_FILL_ENTRIES = Kernel("index/suffix_tree", "fill_entries")
 
 Edges = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 @dataclass(frozen=True)
-class Prefixes:
-    """The common prefixes of neighbouring suffixes under their pyramid of minima; struct Pyramid of the kernels.
+class LcpPyramid:
+    """The LCP array under a pyramid of minima; struct LcpPyramid of the kernels.
 
-    values: uint32, level behind level. offsets: int64 [levels + 1], where each begins.
+    values: uint32, all levels concatenated. offsets: int64 [levels + 1], the start of each level.
     """
 
     values: Array
@@ -54,23 +54,25 @@ class Prefixes:
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Inner nodes but the root: marks, uint64, a bit a rank; mark_ends, int64, marks up to and with each word."""
+    """Inner nodes except the root. marks: uint64, one bit per rank; mark_ends: int64, the inclusive sum of the marks
+    per word.
+    """
 
     marks: Array
     mark_ends: Array
 
 
 def refuse_large(length: int) -> None:
-    """Raise UsageError where a reference of so many places has no suffix tree."""
+    """Raise UsageError if a reference of `length` positions is too large for a suffix tree."""
     if length > MAX_TREE_BASES:
-        raise UsageError(f"a suffix tree holds references below 2^32 bases, this one has {length:,}")
+        raise UsageError(f"a suffix tree supports fewer than 2^32 bases, the reference has {length:,}")
 
 
 def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Array:
-    """The tree's edges, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
+    """Return the edges of the tree, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
 
-    length: of the reference, with barriers. suffixes: the suffix array on the device. Beside the tree itself this takes
-    up to 9 bytes a base.
+    length: positions of the reference, including barriers. suffixes: the suffix array on the device. Takes up to 9
+        bytes per base in addition to the result.
     """
     count = len(suffixes)
     prefixes = build_lcp(held, length, suffixes, backend)
@@ -88,39 +90,42 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
 
 
 def build_tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
-    """Where walks begin whose first `bases` bases are known: int64 [4^bases, 2], struct Entry of suffix_tree.cuh."""
+    """Return the start nodes of walks whose first `bases` bases are known: int64 [4^bases, 2], struct Entry."""
     entries = backend.empty((4**bases, 2), np.int64)
-    backend.launch(_ENTER, len(entries), edges=edges, entries=entries, entry_bases=bases)
+    backend.launch(_FILL_ENTRIES, len(entries), edges=edges, entries=entries, entry_bases=bases)
     return entries
 
 
-def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Prefixes:
-    """The LCP array: what each suffix shares with the one before it, no barrier.
+def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> LcpPyramid:
+    """Return the LCP array: the common prefix, without barriers, of each suffix and its predecessor in the suffix
+    array.
 
-    length: of the reference, with barriers. suffixes: the suffix array on the device.
+    length: positions of the reference, including barriers. suffixes: the suffix array on the device.
     """
     sizes = [len(suffixes)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // _GROUP))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    by_place = backend.empty(length, np.uint32)
-    backend.launch(_NEIGHBOURS, len(suffixes), suffixes=suffixes, before=by_place)
+    plcp = backend.empty(length, np.uint32)
+    backend.launch(_PHI, len(suffixes), suffixes=suffixes, plcp=plcp)
     slice_size = -(-length // (SLICES * backend.lanes))
     slices = -(-length // slice_size)
-    backend.launch(_SHARE, slices, reference=reference, before=by_place, length=length, slice_size=slice_size)
+    backend.launch(_PLCP, slices, reference=reference, plcp=plcp, length=length, slice_size=slice_size)
     minima = backend.empty(int(offsets[-1]), np.uint32)
     lower, *levels = (minima[begin:end] for begin, end in itertools.pairwise(offsets.tolist()))
-    backend.launch(_ORDER, len(suffixes), suffixes=suffixes, by_place=by_place, prefixes=lower)
+    backend.launch(_PERMUTE, len(suffixes), suffixes=suffixes, plcp=plcp, prefixes=lower)
     for upper in levels:
         backend.launch(_MINIMA, len(upper), lower=lower, upper=upper, size=len(lower))
         lower = upper
-    return Prefixes(minima, backend.to_device(offsets))
+    return LcpPyramid(minima, backend.to_device(offsets))
 
 
-def first_mismatched_node(held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend) -> int | None:
-    """The smallest node of which an edge is not that of a tree built anew; None where all is well."""
-    anew = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
-    if len(anew) != len(edges):
-        return min(len(anew), len(edges)) // EDGES_PER_NODE
-    wrong = np.flatnonzero((anew != edges).any(axis=1))
+def first_mismatched_node(
+    held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend
+) -> int | None:
+    """Return the smallest node with an edge that differs from those of a newly built tree; None if all are equal."""
+    expected = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
+    if len(expected) != len(edges):
+        return min(len(expected), len(edges)) // EDGES_PER_NODE
+    wrong = np.flatnonzero((expected != edges).any(axis=1))
     return int(wrong[0]) // EDGES_PER_NODE if len(wrong) else None

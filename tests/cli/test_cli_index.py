@@ -204,7 +204,7 @@ def test_a_gpu_that_is_too_small(
     monkeypatch.setattr("readmap.backend.team.open_backend", open_backend)
     assert main(["index", "ref.fa", "--structure", structure, "--gpu-memory", "500M"]) == 0
     assert asked == [("auto", 500 << 20), ("cpu", None)]
-    reason = r"cuda:0 has too little memory to index 22 bases: 1,000 bytes are free, [\d,]+ are needed"
+    reason = r"cuda:0 has too little memory to index 22 bases: 1000 bytes are free, [\d.]+ \w+ are needed"
     assert re.match(f"{reason}: the CPU builds the index\n", capfd.readouterr().err)
     message = failure(capfd, "index", "ref.fa", "--structure", structure, "--device", "cuda", "--force", code=1)
     assert re.fullmatch(reason, message)

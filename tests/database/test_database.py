@@ -261,7 +261,7 @@ def test_an_index_is_no_database_nor_the_other_way_round(path: Path, tmp_path: P
 
 
 def test_an_index_named_by_the_environment_must_be_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(folder.VARIABLE, str(path))
+    monkeypatch.setenv(folder.INDEX_VARIABLE, str(path))
     with pytest.raises(IndexFolderError, match=r"db\.readmapdb \(\$READMAP_INDEX\) is a readmap database"):
         folder.find(None)
 

@@ -94,14 +94,14 @@ def test_spellings(backend: Backend, data: bytes, expected: dict[str, str]) -> N
         (b">a\nA\n>\nA\n", "ref.fa, record 2: expected a name behind '>', found none"),
         (b"> a\nA\n", "ref.fa, record 1: expected a name behind '>', found none"),
         (b">\r\nA\n", "ref.fa, record 1: expected a name behind '>', found none"),
-        (b">*\nA\n", "ref.fa, record 1 (*): expected a contig's name as SAM takes it, found '*' at character 1"),
+        (b">*\nA\n", "ref.fa, record 1 (*): expected a contig name allowed in SAM, found '*' at character 1"),
         (
             b">a\nA\n>b,c\nA\n",
-            "ref.fa, record 2 (b,c): expected a contig's name as SAM takes it, found ',' at character 2",
+            "ref.fa, record 2 (b,c): expected a contig name allowed in SAM, found ',' at character 2",
         ),
         (
             b">a\0\nA\n",
-            "ref.fa, record 1 (a\0): expected a contig's name as SAM takes it, found '\\x00' at character 2",
+            "ref.fa, record 1 (a\0): expected a contig name allowed in SAM, found '\\x00' at character 2",
         ),
         (b">a\nA\n>b\nAC\nG-T\n", "ref.fa, record 2 (b), position 4: expected a nucleotide (IUPAC), found '-'"),
         (b">a\nACGT*\n", "ref.fa, record 1 (a), position 5: expected a nucleotide (IUPAC), found '*'"),
@@ -151,7 +151,7 @@ def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(fasta, "MAX_CONTIG_BASES", 1000)
     read(b">a\n" + b"ACGTN" * 200 + b"\n>b\n" + b"A" * 1000, backend)
     for data in (b">a\nA\n>b\n" + b"ACGTN\n" * 200 + b"A", b">a\nA\n>b\n" + b"ACGTN" * 200 + b"A\n>c\nA\n"):
-        message = r"ref\.fa, record 2 \(b\): expected at most 1,000 bases, as SAM takes them, found 1,001"
+        message = r"ref\.fa, record 2 \(b\): expected at most 1,000 bases, SAM's maximum, found 1,001"
         with pytest.raises(DataError, match=message):
             read(data, backend)
 

@@ -49,7 +49,7 @@ def replaced(name: str, change: Callable[[np.ndarray[Any, Any]], np.ndarray[Any,
 
 LENGTH = sum(len(bases) + 1 for bases in CONTIGS.values())
 WRONG_SHAPES = {
-    "contig_starts.npy does not rise from 0": put("contig_starts", 0, 1),
+    "contig_starts.npy does not increase from 0": put("contig_starts", 0, 1),
     "contig_starts.npy contradicts the contigs' lengths": put("contig_starts", 1, 9002),
     r"contig_starts.npy holds int32 \[3\], expected int64 \[3\]": replaced(
         "contig_starts", lambda a: a.astype(np.int32)
@@ -63,12 +63,12 @@ WRONG_SHAPES = {
     r"barrier_starts.npy holds float64 \[\d+\], expected int64": replaced(
         "barrier_starts", lambda a: a.view(np.float64)
     ),
-    "barrier_starts.npy holds intervals that overlap, or are none": put("barrier_starts", 1, 0),
-    "barrier_starts.npy holds intervals that overlap, or are none ": put("barrier_starts", 0, -1),
-    "barrier_ends.npy does not end with everything behind": put("barrier_ends", -1, LAST_BARRIER_END - 1),
-    "barrier_letters.npy marks other places than those between contigs": put("barrier_letters", 0, 0),
-    "barrier_letters.npy holds what is no letter of an ambiguous base": put("barrier_letters", 0, ord("\n")),
-    "barrier_letters.npy holds what is no letter of an ambiguous base ": put("barrier_letters", 0, ord("A")),
+    "barrier_starts.npy has intervals that are empty or overlap": put("barrier_starts", 1, 0),
+    "barrier_starts.npy has intervals that are empty or overlap ": put("barrier_starts", 0, -1),
+    "barrier_ends.npy does not end with a barrier after": put("barrier_ends", -1, LAST_BARRIER_END - 1),
+    "barrier_letters.npy has 0 at other positions than those between contigs": put("barrier_letters", 0, 0),
+    "barrier_letters.npy has a letter other than an ambiguous base": put("barrier_letters", 0, ord("\n")),
+    "barrier_letters.npy has a letter other than an ambiguous base ": put("barrier_letters", 0, ord("A")),
     r"suffix_array.npy holds uint\d+ \[\d+\], expected uint32 or uint64": replaced("suffix_array", lambda a: a[1:]),
     r"suffix_array.npy holds uint8 \[\d+\], expected uint32 or uint64": replaced(
         "suffix_array", lambda a: a.astype(np.uint8)
@@ -114,9 +114,9 @@ def test_what_loading_refuses(backends: str, index: Index, tmp_path: Path, name:
     array, element, change = WRONG_ELEMENTS[name]
     path, backend = stored(index, tmp_path, change), open_backend(backends)
     element %= len(np.load(path / f"{array}.npy"))
-    with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
+    with pytest.raises(IndexFolderError, match=rf"{array}\.npy has an invalid element {element:,};"):
         Index.open(path).to_device(backend, IndexStructure.BOTH)
-    with pytest.raises(IndexFolderError, match=rf"{array}\.npy cannot be what it should be at element {element:,};"):
+    with pytest.raises(IndexFolderError, match=rf"{array}\.npy has an invalid element {element:,};"):
         Index.open(path).check(backend)
 
 
@@ -159,7 +159,7 @@ def test_places_behind_the_reference_are_found_before_a_table_is_made(
 ) -> None:
     largest = int(np.iinfo(index.suffixes.dtype).max)
     path = stored(index, tmp_path, replaced("suffix_array", lambda order: np.full_like(order, largest)))
-    with pytest.raises(IndexFolderError, match=r"suffix_array\.npy cannot be what it should be at element 0;"):
+    with pytest.raises(IndexFolderError, match=r"suffix_array\.npy has an invalid element 0;"):
         with_table(Index.open(path), 9, open_backend(backends), monkeypatch)
 
 
@@ -167,7 +167,7 @@ def test_an_edge_to_a_node_has_a_base_at_least(backends: str, index: Index, tmp_
     """Else a walk would not end."""
     inner = int(np.flatnonzero(index.edges[:, 2])[3])  # type: ignore[index]
     path = stored(index, tmp_path, put("edges", (inner, 1), 0))
-    with pytest.raises(IndexFolderError, match=rf"edges\.npy cannot be what it should be at element {inner}"):
+    with pytest.raises(IndexFolderError, match=rf"edges\.npy has an invalid element {inner}"):
         Index.open(path).to_device(open_backend(backends), IndexStructure.TREE)
 
 
@@ -185,8 +185,8 @@ def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> No
         ({"table_bases": 0}, "a prefix table of 0 bases"),
         ({"contigs": []}, "no contigs, or two of one name"),
         ({"contigs": [["a", 9000, "0" * 32], ["a", 6001, "0" * 32]]}, "no contigs, or two of one name"),
-        ({"contigs": [["a", 9000, "0" * 32], ["b\n", 6001, "0" * 32]]}, r"'b\\n' is no contig's name"),
-        ({"contigs": [["a", 9000, "0" * 32], ["b", 6001, "x"]]}, "'x' is no MD5"),
+        ({"contigs": [["a", 9000, "0" * 32], ["b\n", 6001, "0" * 32]]}, r"'b\\n' is not a valid contig name"),
+        ({"contigs": [["a", 9000, "0" * 32], ["b", 6001, "x"]]}, "'x' is not an MD5"),
         ({"contigs": [["a", 9000], ["b", 6001]]}, "not enough values"),
         ({"contigs": [["a", float("inf"), "0" * 32], ["b", 6001, "0" * 32]]}, "infinity"),
     ],

@@ -17,10 +17,11 @@ from oracles.alignment import clean, occurrences, reverse_complement, suffix_ord
 from readmap import Aligner
 from readmap.backend import Backend, open_backend
 from readmap.errors import BackendError, DataError, IndexFolderError, UsageError
+from readmap.formats.wording import format_bytes
 from readmap.index import suffix_array
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
-from readmap.index.occurrences import Location, Locations, find_occurrences, count_occurrences
+from readmap.index.occurrences import Location, Locations, count_occurrences, find_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import build_tree_entries
 from readmap.reads.parsing import reads_from_sequences
@@ -387,11 +388,11 @@ def test_structure_that_is_not_held(backends: str) -> None:
     assert (array.nodes, array.edges) == (0, None)
     assert tree.nodes > 0
     assert tree.prefix_table is None
-    missing = "the index holds no suffix tree: build it again with --structure tree, or both, to have it"
+    missing = "the index has no suffix tree: build it again with --structure tree or --structure both"
     for search in (array.count, array.locate):
         with pytest.raises(IndexFolderError, match=missing):
             search(["A"], structure="tree", device=backends)
-    missing = "the index holds no prefix table: build it again with --structure array, or both, to have it"
+    missing = "the index has no prefix table: build it again with --structure array or --structure both"
     for search in (tree.count, tree.locate):
         with pytest.raises(IndexFolderError, match=missing):
             search(["A"], structure="array", device=backends)
@@ -412,7 +413,7 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
         index.to_device(backend, structure)
         free = held + array.nbytes - 1
         monkeypatch.setattr(backend, "memory", lambda free=free: (free, 2**40))
-        with pytest.raises(BackendError, match=rf"the index needs \d+ bytes of memory on .*, {free} are free"):
+        with pytest.raises(BackendError, match=rf"the index needs .* of memory on .*, {format_bytes(free)} are free"):
             index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     monkeypatch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)

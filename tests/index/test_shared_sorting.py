@@ -52,7 +52,7 @@ def test_what_is_hard(backends: str, name: str, devices: int, few: bool, monkeyp
     """Steps of several batches and parts, and ranks that cross in several pieces."""
     expected = sort(HARD[few][name], open_backend(backends))
     take_few(monkeypatch, few)
-    monkeypatch.setattr(suffix_sorting, "_PIECE", 1000)
+    monkeypatch.setattr(suffix_sorting, "_CHUNK", 1000)
     with team_of(backends, devices) as group:
         assert np.array_equal(sort(HARD[few][name], group), expected)
 
@@ -122,7 +122,7 @@ def test_memory_of_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         planned(contigs, 2, {0: size})
 
 
-@pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "learn_ranks"])
+@pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "apply_ranks"])
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_an_error_of_one_device_ends_all(failing: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In any stage of the work."""

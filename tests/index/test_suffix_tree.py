@@ -16,11 +16,11 @@ from readmap.errors import IndexFolderError, UsageError
 from readmap.index.index import Index
 from readmap.index.suffix_tree import (
     Edges,
-    build_suffix_tree,
-    first_mismatched_node,
     build_lcp,
-    refuse_large,
+    build_suffix_tree,
     build_tree_entries,
+    first_mismatched_node,
+    refuse_large,
 )
 
 DRAW = random.Random(81)

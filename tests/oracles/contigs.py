@@ -36,7 +36,7 @@ def read(path: str, data: bytes) -> dict[str, str]:
             valid = len((NAME.match(name) or re.match(b"", b""))[0])  # type: ignore[index]
             if valid < len(name):
                 found = name[valid : valid + 1].decode(errors="backslashreplace")
-                text = f"expected a contig's name as SAM takes it, found {found!r} at character {valid + 1}"
+                text = f"expected a contig name allowed in SAM, found {found!r} at character {valid + 1}"
                 raise DataError(f"{record()}: {text}")
         for byte in line.replace(b"\r", b"") if not line.startswith(b">") else b"":
             found = f"'{chr(byte)}'" if 32 <= byte < 127 else f"byte 0x{byte:02x}"
