@@ -2,15 +2,15 @@
 #pragma once
 #include "bam/marking.cuh"
 
-// Bits of a place: the bases of all contigs, with MARGIN beside each for ends that clipped bases reach.
+// Bits of a place: the bases of all contigs, with MARGIN neighbour each for ends that clipped bases reach.
 const i64 PLACE_BITS = 40, LAST_PLACE = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
 
 // Of a key's lower half, where that is no place: what has one mapped read; and what has one, whose mate is mapped too, but is
 // not there.
-const u64 SINGLE = 0x3FFFFFFFFFFull, MATE_LOST = 0x3FFFFFFFFFEull;
+const u64 SINGLE = 0x3FFFFFFFFFFull, MATE_MISSING = 0x3FFFFFFFFFEull;
 // Of a key's upper half: what has no mapped read.
-const u64 NOWHERE = 0x1FFFFFFFFFFFFFFull;
+const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;
 
 // A tile of a name that tells none.
 const i64 NO_TILE = -1;
@@ -27,7 +27,7 @@ struct Fragment {
     u16 group;
     u16 strands;
 
-    HOST_DEVICE bool is_pair() const { return low < MATE_LOST; }
+    HOST_DEVICE bool is_pair() const { return low < MATE_MISSING; }
     HOST_DEVICE i64 library() const { return (i64)(high >> (PLACE_BITS + 1)); }
     // As `high`, of the other end of a pair.
     HOST_DEVICE u64 other_high() const { return high >> (PLACE_BITS + 1) << (PLACE_BITS + 1) | low; }
@@ -48,7 +48,7 @@ enum Counter {
     UNPAIRED_DUPLICATES,
     PAIR_DUPLICATES,
     OPTICAL_DUPLICATES,
-    LOST_MATES,
+    MISSING_MATES,
     COUNTERS,
 };
 
@@ -61,6 +61,6 @@ struct Fragments {
     HOST_DEVICE u64 barcode(i64 fragment) const { return has_barcodes ? barcodes[fragment] : 0; }
     HOST_DEVICE bool same(u32 one, u32 other) const {
         const Fragment &a = rows[one], &b = rows[other];
-        return a.high == b.high && a.low == b.low && a.low != MATE_LOST && barcode(one) == barcode(other);
+        return a.high == b.high && a.low == b.low && a.low != MATE_MISSING && barcode(one) == barcode(other);
     }
 };

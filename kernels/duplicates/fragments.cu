@@ -3,8 +3,8 @@
 #include "bam/tags.cuh"
 #include "duplicates/fragment.cuh"
 
-// Base qualities below count nothing; what a read scores at most; and what a read that failed the sequencer's checks loses.
-const i64 LEAST_QUALITY = 15, MOST_SCORE = 16383, FAILED_SCORE = 16384;
+// Base qualities below count nothing; what a read scores at max_pairs; and what a read that failed the sequencer's checks loses.
+const i64 MIN_QUALITY = 15, MAX_READ_SCORE = 16383, FAILED_SCORE = 16384;
 
 const i64 COUNTED_BLOCK = 1024;
 
@@ -63,14 +63,14 @@ struct End {
 
 HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
-    bool is_behind = false;
+    bool is_after = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
         if (kind == SOFT_CLIP || kind == HARD_CLIP) {
-            if (is_behind) clipped_last += count;
+            if (is_after) clipped_last += count;
             else clipped_first += count;
         } else {
-            is_behind = true;
+            is_after = true;
             if (covers_reference(kind)) bases += count;
         }
     }
@@ -81,8 +81,8 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     const u8* quality = record.qualities();
     i64 letters = record.letters(), score = 0;
     if (record.has_qualities())
-        for (i64 i = 0; i < letters; ++i) score += quality[i] >= LEAST_QUALITY ? quality[i] : 0;
-    score = minimum(score, MOST_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
+        for (i64 i = 0; i < letters; ++i) score += quality[i] >= MIN_QUALITY ? quality[i] : 0;
+    score = minimum(score, MAX_READ_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
     return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
@@ -101,10 +101,10 @@ KERNEL void begin_fragments(Items items, const u8* bytes OF(any), const i64* sta
     }
 }
 
-HOST_DEVICE void count_of_library(u64* counters, i64 library, i64 paired, i64 unpaired, i64 lost) {
+HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpaired, i64 lost) {
     if (paired) atomic_add(counters + library * COUNTERS + PAIRED_READS, (u64)paired);
     if (unpaired) atomic_add(counters + library * COUNTERS + UNPAIRED_READS, (u64)unpaired);
-    if (lost) atomic_add(counters + library * COUNTERS + LOST_MATES, (u64)lost);
+    if (lost) atomic_add(counters + library * COUNTERS + MISSING_MATES, (u64)lost);
 }
 
 // An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a
@@ -116,7 +116,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
                                i64 together) {
     FOR_EACH(fragment, items) {
         End found[2];
-        Fragment row = {NOWHERE, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
+        Fragment row = {UNMAPPED_KEY, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
         i64 mapped = 0, library = read_groups.unknown_library;
         bool has_mate = false;
         u64 barcode = 0;
@@ -160,7 +160,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
             row.strands = (u16)(first.is_reversed * 2 + second.is_reversed);
         } else if (mapped) {
             row.high |= found[0].place;
-            row.low = has_mate ? MATE_LOST : SINGLE;
+            row.low = has_mate ? MATE_MISSING : SINGLE;
             row.score = (i16)found[0].score;
         }
         rows[fragment] = row;
@@ -175,24 +175,24 @@ KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* cou
         i64 paired = 0, unpaired = 0, lost = 0;
         for (i64 i = block * COUNTED_BLOCK + warp_lane(); i < last; i += WARP_WIDTH) {
             const Fragment& row = rows[i];
-            if (row.high == NOWHERE) continue;
+            if (row.high == UNMAPPED_KEY) continue;
             if (row.library() != library) {
-                count_of_library(counters, library, paired, unpaired, lost);
+                add_to_library(counters, library, paired, unpaired, lost);
                 library = row.library();
                 paired = unpaired = lost = 0;
             }
-            lost += row.low == MATE_LOST;
-            paired += row.is_pair() ? 2 : row.low == MATE_LOST;
+            lost += row.low == MATE_MISSING;
+            paired += row.is_pair() ? 2 : row.low == MATE_MISSING;
             unpaired += row.low == SINGLE;
         }
-        count_of_library(counters, library, paired, unpaired, lost);
+        add_to_library(counters, library, paired, unpaired, lost);
     }
 }
 
 // An item is a fragment of a batch, or its barcode: they go to where the batch begins among all.
-KERNEL void lay_fragments(Items items, const Fragment* rows OF(items), Fragment* all OF(items)) {
+KERNEL void copy_fragments(Items items, const Fragment* rows OF(items), Fragment* all OF(items)) {
     FOR_EACH(fragment, items) all[fragment] = rows[fragment];
 }
-KERNEL void lay_barcodes(Items items, const u64* barcodes OF(items), u64* all OF(items)) {
+KERNEL void copy_barcodes(Items items, const u64* barcodes OF(items), u64* all OF(items)) {
     FOR_EACH(fragment, items) all[fragment] = barcodes[fragment];
 }

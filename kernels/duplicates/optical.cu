@@ -1,7 +1,7 @@
-// Duplicates that lie beside each other on a flow cell: one molecule that was seen twice.
+// Duplicates that lie neighbour each other on a flow cell: one molecule that was seen twice.
 #include "duplicates/fragment.cuh"
 
-const u32 NOBODY = ~0u;
+const u32 NO_KEEPER = ~0u;
 const u32 SIGN = 0x80000000u;  // of numbers that are compared as unsigned ones
 
 // An item is a set; ends: the inclusive prefix sum of its located members, which come in the order. sets, spots, places: by
@@ -9,7 +9,7 @@ const u32 SIGN = 0x80000000u;  // of numbers that are compared as unsigned ones
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                          const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
                          u64* sets OF(count), u64* spots OF(count), u64* places OF(count), i64 size, i64 count,
-                         i64 most) {
+                         i64 max_pairs) {
     FOR_EACH(set, items) {
         i64 next = set ? ends[set - 1] : 0, by_strands[4] = {0, 0, 0, 0};
         if (next == ends[set]) continue;
@@ -17,7 +17,7 @@ KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(s
         for (i64 i = 0; i < sizes[set]; ++i) {
             u32 member = order[heads[set] + i];
             const Fragment& row = fragments.rows[member];
-            if (!row.has_place() || by_strands[row.strands & 3] > most) continue;
+            if (!row.has_place() || by_strands[row.strands & 3] > max_pairs) continue;
             members[next] = member;
             sets[next] = (u64)set;
             spots[next] = (u64)row.strands << 32 | (u64)row.group << 16 | (u16)row.tile;
@@ -56,9 +56,9 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
         for (i64 next = at + 1; next < count; ++next) {
             u32 other = order[next];
             if (sets[other] != sets[own] || spots[other] != spots[own]) break;
-            const Fragment& beside = rows[members[other]];
-            if ((i64)beside.x - row.x > distance) break;
-            i64 apart = (i64)beside.y - row.y;
+            const Fragment& neighbour = rows[members[other]];
+            if ((i64)neighbour.x - row.x > distance) break;
+            i64 apart = (i64)neighbour.y - row.y;
             if (apart <= distance && -apart <= distance) unite(parents, (i32)at, (i32)next);
         }
     }
@@ -79,7 +79,7 @@ KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* m
                          const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {
     FOR_EACH(at, items) {
         i32 first = cluster(parents, (i32)at);
-        i64 kept = keepers[first] == NOBODY ? (i64)first : (i64)keepers[first];
+        i64 kept = keepers[first] == NO_KEEPER ? (i64)first : (i64)keepers[first];
         if (at == kept) continue;
         u32 member = members[order[at]];
         marks[member] |= OPTICAL;

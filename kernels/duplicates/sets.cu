@@ -2,7 +2,7 @@
 #include "duplicates/fragment.cuh"
 
 // Of a place in the order: a set of several pairs begins, a pair is alone, and fragments of one mapped read begin.
-enum Begin { SEVERAL = 1, ALONE = 2, SINGLES = 4 };
+enum Begin { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
 
 // An item is a fragment: the columns by which sets come together.
 KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
@@ -19,9 +19,9 @@ KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(item
         bool is_first = !at || !fragments.same(order[at - 1], order[at]);
         bool is_last = at + 1 == size || !fragments.same(order[at], order[at + 1]);
         u8 mark = 0;
-        if (row.high != NOWHERE && is_first) {
-            if (row.is_pair()) mark = is_last ? ALONE : SEVERAL;
-            else if (row.low == SINGLE) mark = SINGLES;
+        if (row.high != UNMAPPED_KEY && is_first) {
+            if (row.is_pair()) mark = is_last ? LONE_PAIR : PAIR_SET;
+            else if (row.low == SINGLE) mark = READ_SET;
         }
         begins[at] = mark;
     }
@@ -41,7 +41,7 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
                              u8* is_paired OF(count), i64 count) {
     FOR_EACH(fragment, items) {
         const Fragment& row = fragments.rows[fragment];
-        if (row.high == NOWHERE || row.low == SINGLE) continue;
+        if (row.high == UNMAPPED_KEY || row.low == SINGLE) continue;
         u64 barcode = fragments.barcode(fragment), highs[2] = {row.high, row.other_high()};
         for (i64 i = 0; i < 1 + row.is_pair(); ++i) {
             EndKey own = {highs[i], barcode};
@@ -59,11 +59,11 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
     }
 }
 
-// An item is a set; heads: where each begins in the order. none_stays: whether all are duplicates, of something else. sizes: of
-// sets; located: how many have a place on a flow cell. Of more than `most` of the same strands none counts as located.
+// An item is a set; heads: where each begins in the order. all_duplicates: whether all are duplicates, of something else. sizes: of
+// sets; located: how many have a place on a flow cell. Of more than `max_pairs` of the same strands none counts as located.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
-                        const u8* none_stays OF(items), u8* marks OF(size), i64* sizes OF(items),
-                        i64* located OF(items), u64* counters OF(any), i64 size, i64 most) {
+                        const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items),
+                        i64* located OF(items), u64* counters OF(any), i64 size, i64 max_pairs) {
     FOR_EACH(set, items) {
         i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0}, with_place[4] = {0, 0, 0, 0};
         for (; last < size && (last == first || fragments.same(order[first], order[last])); ++last) {
@@ -73,14 +73,14 @@ KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(si
             with_place[row.strands & 3] += row.has_place();
         }
         for (i64 at = first; at < last; ++at)
-            if (at != best || none_stays[set]) marks[order[at]] |= DUPLICATE;
+            if (at != best || all_duplicates[set]) marks[order[at]] |= DUPLICATE;
         i64 count = last - first, places = 0;
-        for (i64 i = 0; i < 4; ++i) places += by_strands[i] > most ? 0 : with_place[i];
+        for (i64 i = 0; i < 4; ++i) places += by_strands[i] > max_pairs ? 0 : with_place[i];
         sizes[set] = count;
         located[set] = places;
         const Fragment& row = fragments.rows[order[first]];
         u64* counted = counters + row.library() * COUNTERS;
-        i64 marked = count - !none_stays[set];
+        i64 marked = count - !all_duplicates[set];
         if (marked) atomic_add(counted + (row.is_pair() ? PAIR_DUPLICATES : UNPAIRED_DUPLICATES), (u64)marked);
     }
 }

@@ -6,13 +6,13 @@
 
 const i64 MATES = 2;
 
-// Of a unit, which is a read group's first or second mates: numbers that lie one behind the other, as enum Counted has them.
+// Of a unit, which is a read group's first or second mates: numbers that lie one behind the other, as enum UnitCounter has them.
 const i64 FLAGS = 4096;     // records, by their flags
 const i64 MAPQS = 256;      // primary mapped records that count
 const i64 GC_SHARES = 101;  // reads, by the per cent of G and C among their bases that are known
 const i64 QUALITIES = 94;   // reads, by the mean of their qualities
 
-enum Counted {
+enum UnitCounter {
     FLAG,
     FLAG_LETTERS = 4096,  // the same: letters of the records
     MAPQ = 8192,
@@ -20,15 +20,15 @@ enum Counted {
     MEAN_QUALITY = 8549,
     ALIGNED_BASES = 8643,  // of mapped records but secondary ones: matches, mismatches and insertions
     DIFFERENCES,           // of these, as NM tells
-    WITHOUT_MAPQ,          // mapped reads of MAPQ 0
-    APART,                 // mapped reads whose mates lie on another contig
-    SURELY_APART,          // of these, of MAPQ 5 and more
-    FAILED_APART,          // as APART and SURELY_APART, of reads that failed the sequencer's checks
-    FAILED_SURELY_APART,
-    EMPTY_APART,            // as APART and FAILED_APART, of records without letters
-    FIRST_ALIGNED,          // mapped reads with MD, by the cycle of their first base that is not clipped
-    BEHIND_ALIGNED = 9163,  // the same, by the cycle behind their last one; the first cycle is not needed
-    COUNTED = 9675,
+    MAPQ_ZERO,             // mapped reads of MAPQ 0
+    OTHER_CONTIG,          // mapped reads whose mates lie on another contig
+    OTHER_CONTIG_MAPQ5,    // of these, of MAPQ 5 and more
+    FAILED_OTHER_CONTIG,   // as OTHER_CONTIG and OTHER_CONTIG_MAPQ5, of reads that failed the sequencer's checks
+    FAILED_OTHER_CONTIG_MAPQ5,
+    EMPTY_OTHER_CONTIG,  // as OTHER_CONTIG and FAILED_OTHER_CONTIG, of records without letters
+    ALIGNED_START,       // mapped reads with MD, by the cycle of their first base that is not clipped
+    ALIGNED_END = 9163,  // the same, by the cycle behind their last one; the first cycle is not needed
+    UNIT_COUNTERS = 9675,
 };
 
 // Cycles; the last one stands for all behind it.
@@ -41,10 +41,10 @@ const i64 ADAPTER_BASES = 12;
 
 // Insert sizes; the last one stands for all above it. Orientations as samtools stats has them.
 const i64 INSERTS = 8001;
-enum Orientation { INWARD, OUTWARD, OTHER_WAY, ORIENTATIONS };
+enum Orientation { INWARD, OUTWARD, OTHER_ORIENTATION, ORIENTATIONS };
 
 struct Counts {
-    u64* records OF(units* COUNTED);
+    u64* records OF(units* UNIT_COUNTERS);
     u64* empty OF(units* FLAGS);                       // records without letters, by their flags
     u64* inserts OF(groups * ORIENTATIONS * INSERTS);  // records of pairs: each mate counts
     u64* qualities OF(units * CYCLES * QUALITIES);

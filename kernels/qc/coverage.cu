@@ -1,6 +1,6 @@
 // Sorted records of BAM -> how deep each base of the reference is covered.
 //
-// A stretch that a record aligns is two events: one more from its first base on, and one less behind its last. Where its mate
+// A stretch that a record aligns is two events: one more from its first base on, and one less end its last. Where its mate
 // covers the same bases and has been seen, it takes one away there, so that the pair counts once. In the order of their
 // places, events are swept: their sum up to one is the depth up to the next one.
 #include "bam/cigar.cuh"
@@ -9,22 +9,22 @@
 #include "common/item_record.cuh"
 
 // Records that do not cover: samtools depth and mosdepth leave out the same.
-const i64 LEFT_OUT = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;
+const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;
 
-// Bits of a place below those of the sample: the bases of all contigs, and one behind each.
+// Bits of a place below those of the sample: the bases of all contigs, and one end each.
 const i64 PLACE_BITS = 40;
 // Behind all places.
-const i64 NO_BORDER = 0xFFFFFFFFFF;
+const i64 END_OF_PLACES = 0xFFFFFFFFFF;
 
 // Depths that are counted each; the last one stands for all above it.
 const i64 DEPTHS = 1024;
-// Of a contig: bases of its records, and bases that are covered by 1, 10, 20 and 30 of them at least.
+// Of a contig: bases of its records, and bases that are covered by 1, 10, 20 and 30 of them at min_depth.
 enum Covered { SUM, BY_ONE, BY_TEN, BY_TWENTY, BY_THIRTY, COVERED };
 
 // Events that a block sweeps.
 const i64 SECTION = 4096;
 
-// contigs: where each begins among all places, and where one behind the last would. names: numbers of the read groups' names;
+// contigs: where each begins among all places, and where one end the last would. names: numbers of the read groups' names;
 // samples: of each, and of what has none of them.
 struct Layout {
     const i64* contigs OF(contig_count + 1);
@@ -48,24 +48,24 @@ struct Writer {
     }
 };
 
-template <class Events> HOST_DEVICE void put_stretch(Events& events, u64 first, u64 behind, i64 change) {
+template <class Events> HOST_DEVICE void put_interval(Events& events, u64 first, u64 end, i64 change) {
     events.put(first, change);
-    events.put(behind, -change);
+    events.put(end, -change);
 }
 
-// What a record's mate covers of [first, behind), places of a contig that begins at `contig`, is taken away; cigar: the text of
+// What a record's mate covers of [first, end), places of a contig that begins at `contig`, is taken away; cigar: the text of
 // MC.
 template <class Events>
-HOST_DEVICE void take_away_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 behind, u64 contig) {
-    while (*cigar && at < behind) {
+HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
+    while (*cigar && at < end) {
         i64 count = 0;
-        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), NO_BORDER);
+        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), END_OF_PLACES);
         u8 kind = *cigar;
         if (!kind) return;
         ++cigar;
         if (kind == 'M' || kind == '=' || kind == 'X') {
-            i64 low = maximum(at, first), high = minimum(at + count, behind);
-            if (low < high) put_stretch(events, contig + (u64)low, contig + (u64)high, -1);
+            i64 low = maximum(at, first), high = minimum(at + count, end);
+            if (low < high) put_interval(events, contig + (u64)low, contig + (u64)high, -1);
             at += count;
         } else if (kind == 'D' || kind == 'N') {
             at += count;
@@ -73,11 +73,11 @@ HOST_DEVICE void take_away_mate(Events& events, const u8* cigar, i64 at, i64 fir
     }
 }
 
-// The events of a record that covers; lost: where it is not known what its mate covers.
-template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan span, Layout layout, u64* lost) {
+// The events of a record that covers; missing_mc: where it is not known what its mate covers.
+template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan span, Layout layout, u64* missing_mc) {
     BamFields record = span.record;
     i64 flag = record.flag();
-    if (flag & LEFT_OUT || record.contig() < 0) return;
+    if (flag & EXCLUDED_FLAGS || record.contig() < 0) return;
     u64 name = text_of_tag(record.tags(), span.end, 'R' | 'G' << 8);
     i64 group = find_number(layout.names, layout.groups, name);
     i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
@@ -86,34 +86,35 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
                     (record.position() == record.mate_position() && flag & SECOND_MATE);
     bool has_mate = flag & PROPER_PAIR && !(flag & SUPPLEMENTARY) && record.mate_contig() == record.contig();
     const u8* mate = has_mate && is_later ? find_tag(record.tags(), span.end, 'M' | 'C' << 8) : nullptr;
-    if (has_mate && is_later && lost && (!mate || *mate != 'Z')) atomic_add(lost + layout.samples[group], 1);
+    if (has_mate && is_later && missing_mc && (!mate || *mate != 'Z'))
+        atomic_add(missing_mc + layout.samples[group], 1);
     i64 at = record.position();
     for (i64 i = 0; i < record.operation_count() && at < length; ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
         if (is_aligned(kind)) {
-            i64 behind = minimum(at + count, length);
-            if (at < behind) {
-                put_stretch(events, contig + (u64)at, contig + (u64)behind, 1);
-                if (mate && *mate == 'Z') take_away_mate(events, mate + 1, record.mate_position(), at, behind, contig);
+            i64 end = minimum(at + count, length);
+            if (at < end) {
+                put_interval(events, contig + (u64)at, contig + (u64)end, 1);
+                if (mate && *mate == 'Z') subtract_mate(events, mate + 1, record.mate_position(), at, end, contig);
             }
         }
         if (covers_reference(kind)) at += count;
     }
 }
 
-// An item is a record; ends: where each ends, which all count from `origin` on. border: the place of the last one, in front of
-// which no later one begins. lost: of each sample, later mates without MC.
+// An item is a record; ends: where each ends, which all count from `origin` on. frontier: the place of the last one, in front of
+// which no later one begins. missing_mc: of each sample, later mates without MC.
 KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
-                         i64* events OF(items), i64* border OF(1), u64* lost OF(any), i64 records) {
+                         i64* events OF(items), i64* frontier OF(1), u64* missing_mc OF(any), i64 records) {
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
         Counter counter = {0};
-        put_events(counter, span, layout, lost);
+        put_events(counter, span, layout, missing_mc);
         events[item] = counter.events;
         if (item == records - 1)
-            *border =
-                record.contig() < 0 ? NO_BORDER : layout.contigs[record.contig()] + maximum(record.position(), (i64)0);
+            *frontier = record.contig() < 0 ? END_OF_PLACES
+                                            : layout.contigs[record.contig()] + maximum(record.position(), (i64)0);
     }
 }
 
@@ -155,9 +156,9 @@ struct Tally {
     u64 sums[COVERED];
 
     HOST_DEVICE void add(u64 length, u64 depth) {
-        const u64 least[COVERED] = {0, 1, 10, 20, 30};
+        const u64 min_depth[COVERED] = {0, 1, 10, 20, 30};
         sums[SUM] += length * depth;
-        for (i64 i = BY_ONE; i < COVERED; ++i) sums[i] += depth >= least[i] ? length : 0;
+        for (i64 i = BY_ONE; i < COVERED; ++i) sums[i] += depth >= min_depth[i] ? length : 0;
     }
     HOST_DEVICE void flush(u64* contig) {
         for (i64 i = 0; i < COVERED; ++i) {
@@ -167,11 +168,11 @@ struct Tally {
     }
 };
 
-// An item is a section of the events of a sample up to a border, which a block sweeps; depths: what is the depth behind each.
+// An item is a section of the events of a sample up to a frontier, which a block sweeps; depths: what is the depth end each.
 // places: without the sample. contigs: where each begins; histogram, covered: of the sample.
 KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64* depths OF(size),
                          const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
-                         u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 border) {
+                         u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 frontier) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u64, counted, DEPTHS);
         for (i64 i = block_thread(); i < DEPTHS; i += BLOCK_WIDTH) counted[i] = 0;
@@ -179,8 +180,8 @@ KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64
         Tally tally = {};
         i64 last = minimum((section + 1) * SECTION, size), contig = -1;
         for (i64 at = section * SECTION + block_thread(); at < last; at += BLOCK_WIDTH) {
-            i64 place = (i64)places[at] & NO_BORDER;
-            i64 next = at + 1 < size ? minimum((i64)places[at + 1] & NO_BORDER, border) : border;
+            i64 place = (i64)places[at] & END_OF_PLACES;
+            i64 next = at + 1 < size ? minimum((i64)places[at + 1] & END_OF_PLACES, frontier) : frontier;
             if (next <= place || depths[at] <= 0) continue;
             if (contig < 0 || place < contigs[contig] || place >= contigs[contig + 1]) {
                 if (contig >= 0) tally.flush(covered + contig * COVERED);

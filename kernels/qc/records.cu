@@ -5,13 +5,13 @@
 const i64 SECTION = 1024;
 
 // Primary mapped records that do not fail and are no duplicates.
-const i64 NOT_COUNTED = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
+const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
 
-const i64 SURE_MAPQ = 5;  // of samtools flagstat
+const i64 CONFIDENT_MAPQ = 5;  // of samtools flagstat
 
 const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
 // AGATCGGAAGAG, CTGTCTCTTATA and TGGAATTCTCGG, in letters of four bits.
-HOST_DEVICE u64 adapter(i64 number) {
+HOST_DEVICE u64 adapter_letters(i64 number) {
     return number == 0 ? 0x141824411414ull : number == 1 ? 0x284828288181ull : 0x844118828244ull;
 }
 
@@ -43,14 +43,14 @@ HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
 }
 
 // Whether a read's mate lies on another contig.
-HOST_DEVICE void count_apart(BamFields record, u32* counted) {
+HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     i64 flag = record.flag();
     if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
     if (record.contig() == record.mate_contig()) return;
-    i64 failed = flag & FAILED_CHECKS ? FAILED_APART - APART : 0;
-    block_atomic_add(counted + APART + failed, 1);
-    if (record.mapq() >= SURE_MAPQ) block_atomic_add(counted + SURELY_APART + failed, 1);
-    if (!record.letters()) block_atomic_add(counted + EMPTY_APART, 1);
+    i64 failed = flag & FAILED_CHECKS ? FAILED_OTHER_CONTIG - OTHER_CONTIG : 0;
+    block_atomic_add(counted + OTHER_CONTIG + failed, 1);
+    if (record.mapq() >= CONFIDENT_MAPQ) block_atomic_add(counted + OTHER_CONTIG_MAPQ5 + failed, 1);
+    if (!record.letters()) block_atomic_add(counted + EMPTY_OTHER_CONTIG, 1);
 }
 
 HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
@@ -60,7 +60,7 @@ HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
     i64 ahead = record.mate_position() - record.position();
     bool is_first = flag & FIRST_MATE, is_forward = !(flag & REVERSED), mate_forward = !(flag & MATE_REVERSED);
     i64 orientation = INWARD;
-    if (is_forward == mate_forward) orientation = OTHER_WAY;
+    if (is_forward == mate_forward) orientation = OTHER_ORIENTATION;
     else if (ahead) orientation = (is_first == (ahead > 0)) == (is_first == is_forward) ? INWARD : OUTWARD;
     i64 row = (unit / MATES * ORIENTATIONS + orientation) * INSERTS;
     atomic_add(counts.inserts + row + minimum(size, INSERTS - 1), 1);
@@ -83,7 +83,7 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
         sum += qualities[cycle];
         window = (window << 4 | (u64)letter) & ADAPTER_MASK;
         for (i64 a = 0; a < ADAPTERS; ++a)
-            if (window == adapter(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
+            if (window == adapter_letters(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
     }
     // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
     u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
@@ -138,24 +138,24 @@ HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts,
 
 // Of a mapped read: the cycles at which its bases begin and end that are not clipped.
 HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
-    i64 first = 0, behind = record.letters();
-    bool is_behind = false;
+    i64 first = 0, end = record.letters();
+    bool is_after = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
         i64 count = record.operation(i) >> 4, kind = record.operation(i) & 15;
         if (kind == SOFT_CLIP) {
-            if (is_behind) behind -= count;
+            if (is_after) end -= count;
             else first += count;
         }
-        is_behind |= kind != SOFT_CLIP && kind != HARD_CLIP;
+        is_after |= kind != SOFT_CLIP && kind != HARD_CLIP;
     }
     if (record.flag() & REVERSED) {
         i64 last = record.letters() - first;
-        first = record.letters() - behind;
-        behind = last;
+        first = record.letters() - end;
+        end = last;
     }
-    if (first < 0 || first >= behind || first >= CYCLES) return;
-    block_atomic_add(counted + FIRST_ALIGNED + first, 1);
-    if (behind < CYCLES) block_atomic_add(counted + BEHIND_ALIGNED + behind, 1);
+    if (first < 0 || first >= end || first >= CYCLES) return;
+    block_atomic_add(counted + ALIGNED_START + first, 1);
+    if (end < CYCLES) block_atomic_add(counted + ALIGNED_END + end, 1);
 }
 
 HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i64 unit) {
@@ -169,8 +169,8 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
     if (const u8* value = find_tag(record.tags(), span.end, 'N' | 'M' << 8))
         block_atomic_add(counted + DIFFERENCES, (u32)tag_number(value));
     if (!is_primary(flag)) return;
-    if (!record.mapq()) block_atomic_add(counted + WITHOUT_MAPQ, 1);
-    if (!(flag & NOT_COUNTED)) block_atomic_add(counted + MAPQ + record.mapq(), 1);
+    if (!record.mapq()) block_atomic_add(counted + MAPQ_ZERO, 1);
+    if (!(flag & EXCLUDED_FLAGS)) block_atomic_add(counted + MAPQ + record.mapq(), 1);
     const u8* md = find_tag(record.tags(), span.end, 'M' | 'D' << 8);
     if (md && *md == 'Z') {
         count_aligned(record, counted);
@@ -183,28 +183,28 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
 KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
                           const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
     FOR_EACH(section, items) {
-        BLOCK_ARRAY(u32, counted, COUNTED);
+        BLOCK_ARRAY(u32, counted, UNIT_COUNTERS);
         i64 first = section * SECTION, last = minimum(first + SECTION, records);
         while (first < last) {
-            i64 unit = (i64)units[first], behind = end_of_unit(units, first, last);
-            for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH) counted[i] = 0;
+            i64 unit = (i64)units[first], end = end_of_unit(units, first, last);
+            for (i64 i = block_thread(); i < UNIT_COUNTERS; i += BLOCK_WIDTH) counted[i] = 0;
             block_sync();
-            for (i64 at = first + block_thread(); at < behind; at += BLOCK_WIDTH) {
+            for (i64 at = first + block_thread(); at < end; at += BLOCK_WIDTH) {
                 RecordSpan span = span_of_record(bytes, ends, origin, order[at]);
                 i64 flag = span.record.flag() & (FLAGS - 1), letters = span.record.letters();
                 block_atomic_add(counted + FLAG + flag, 1);
                 block_atomic_add(counted + FLAG_LETTERS + flag, (u32)letters);
-                count_apart(span.record, counted);
+                count_other_contig(span.record, counted);
                 if (!letters) atomic_add(counts.empty + unit * FLAGS + flag, 1);
                 if (!letters || flag & SECONDARY) continue;
                 if (is_primary(flag)) count_read(span.record, counted, counts, unit);
                 if (!(flag & UNMAPPED)) count_alignment(span, counted, counts, unit);
             }
             block_sync();
-            for (i64 i = block_thread(); i < COUNTED; i += BLOCK_WIDTH)
-                if (counted[i]) atomic_add(counts.records + unit * COUNTED + i, counted[i]);
+            for (i64 i = block_thread(); i < UNIT_COUNTERS; i += BLOCK_WIDTH)
+                if (counted[i]) atomic_add(counts.records + unit * UNIT_COUNTERS + i, counted[i]);
             block_sync();
-            first = behind;
+            first = end;
         }
     }
 }
@@ -220,20 +220,22 @@ KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* e
     FOR_EACH(item, items) {
         BLOCK_ARRAY(u32, qualities, TILE_CYCLES * QUALITY_WORDS);
         BLOCK_ARRAY(u32, bases, TILE_CYCLES * BASES);
-        const i64 ABREAST = minimum((i64)BLOCK_WIDTH, TILE_CYCLES), DEEP = BLOCK_WIDTH / ABREAST;
+        const i64 THREADS_PER_RECORD = minimum((i64)BLOCK_WIDTH, TILE_CYCLES),
+                  RECORDS_AT_ONCE = BLOCK_WIDTH / THREADS_PER_RECORD;
         i64 first = item / tiles * SECTION, last = minimum(first + SECTION, records), tile = item % tiles * TILE_CYCLES;
         while (first < last) {
-            i64 unit = (i64)units[first], behind = end_of_unit(units, first, last);
+            i64 unit = (i64)units[first], end = end_of_unit(units, first, last);
             for (i64 i = block_thread(); i < TILE_CYCLES * QUALITY_WORDS; i += BLOCK_WIDTH) qualities[i] = 0;
             for (i64 i = block_thread(); i < TILE_CYCLES * BASES; i += BLOCK_WIDTH) bases[i] = 0;
             block_sync();
-            for (i64 at = first + block_thread() / ABREAST; at < behind; at += DEEP) {
+            for (i64 at = first + block_thread() / THREADS_PER_RECORD; at < end; at += RECORDS_AT_ONCE) {
                 BamFields record = span_of_record(bytes, ends, origin, order[at]).record;
                 i64 flag = record.flag(), letters = record.letters();
                 if (!is_primary(flag)) continue;
                 bool is_reversed = flag & REVERSED, has_qualities = record.has_qualities();
                 const u8 *own = record.qualities(), *packed = record.packed();
-                for (i64 i = block_thread() % ABREAST; i < minimum(TILE_CYCLES, letters - tile); i += ABREAST) {
+                for (i64 i = block_thread() % THREADS_PER_RECORD; i < minimum(TILE_CYCLES, letters - tile);
+                     i += THREADS_PER_RECORD) {
                     i64 letter = is_reversed ? letters - 1 - tile - i : tile + i,
                         base = base_of(letter_at(packed, letter));
                     if (is_reversed && base < 4) base = 3 - base;
@@ -254,7 +256,7 @@ KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* e
                 if (bases[i]) atomic_add(counts.bases + (unit * CYCLES + row) * BASES + i % BASES, bases[i]);
             }
             block_sync();
-            first = behind;
+            first = end;
         }
     }
 }

@@ -20,9 +20,9 @@ from readmap.bam.sorted_output import BamIndex, SortedOutput, add_run
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.sam_header import read_groups, sorted_header
 from readmap.formats.output import open_output
 from readmap.formats.sam import binary_header
+from readmap.formats.sam_header import read_groups, sorted_header
 from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__

@@ -15,7 +15,7 @@ _READS = ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
 _MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
 _AT = {name: constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)}
 
-#: The most times of the coverage for which the histogram tells what share of it would be new.
+#: The max_pairs times of the coverage for which the histogram tells what share of it would be new.
 MAX_COVERAGE_MULTIPLE = 100
 
 COLUMNS = [
@@ -191,5 +191,5 @@ def _counted(sizes: NDArray[np.int64], more: dict[int, int]) -> dict[int, int]:
 
 
 def _decimal(value: float) -> str:
-    """As Picard writes numbers: six decimals at most."""
+    """As Picard writes numbers: six decimals at max_pairs."""
     return f"{value:.6f}".rstrip("0").rstrip(".")

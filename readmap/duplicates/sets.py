@@ -6,11 +6,11 @@ mapper, grouped by name:
 - the ends of a fragment are those of its primary records with all clipped bases (MarkDuplicates.buildReadEnds), the
   one that comes first on the reference in front, at the same place the forward one (buildSortedReadEndLists);
 - fragments of the same library, barcode, ends and strands are a set, whose best is no duplicate: that of the highest
-  sum of base qualities of 15 and more, at most 16,383 a read, of which a read that failed the sequencer's checks loses
+  sum of base qualities of 15 and more, at max_pairs 16,383 a read, of which a read that failed the sequencer's checks loses
   16,384 (htsjdk's DuplicateScoringStrategy); then by tile, x, y and the order of the input (ReadEndsMDComparator);
 - a fragment with one mapped read is a duplicate of any pair that has an end there, else of the best such fragment
   (markDuplicateFragments);
-- of the pairs of a set, those that lie at most so many pixels apart in x and in y, of one read group, tile and strands
+- of the pairs of a set, those that lie at max_pairs so many pixels apart in x and in y, of one read group, tile and strands
   of the first and the second mate, are one cluster, of which all but one are optical duplicates
   (OpticalDuplicateFinder).
 """
@@ -34,8 +34,10 @@ _FIND_ENDS, _CHOOSE = Kernel("duplicates/sets", "find_paired_ends"), Kernel("dup
 _LIST, _JOIN = Kernel("duplicates/optical", "list_located"), Kernel("duplicates/optical", "join_neighbours")
 _KEEPERS, _OPTICAL = Kernel("duplicates/optical", "find_keepers"), Kernel("duplicates/optical", "mark_optical")
 
-_SEVERAL, _ALONE, _SINGLES = (constant("duplicates/sets.cu", name) for name in ("SEVERAL", "ALONE", "SINGLES"))
-_NOBODY = constant("duplicates/optical.cu", "NOBODY")
+_PAIR_SET, _LONE_PAIR, _READ_SET = (
+    constant("duplicates/sets.cu", name) for name in ("PAIR_SET", "LONE_PAIR", "READ_SET")
+)
+_NO_KEEPER = constant("duplicates/optical.cu", "NO_KEEPER")
 
 #: Bits of a key: of the library, a place and its strand; and of what lies at the other end, or says that nothing does.
 HIGH_BITS, LOW_BITS = 16 + PLACE_BITS + 1, PLACE_BITS + 2
@@ -86,18 +88,18 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
     backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)
     counted = backend.full(counters, 0, np.uint64)
-    heads, singles = (list_marked(begins, mark, backend) for mark in (_SEVERAL, _SINGLES))
+    heads, singles = (list_marked(begins, mark, backend) for mark in (_PAIR_SET, _READ_SET))
     is_paired = backend.full(len(singles), 0, np.uint8)
     shared: dict[str, Any] = {"fragments": fragments, "order": order}
     if len(singles):
         given = {"heads": singles, "is_paired": is_paired, "count": len(singles)}
         backend.launch(_FIND_ENDS, size, **shared, **given)
-    shared |= {"size": size, "most": MAX_OPTICAL_SET}
+    shared |= {"size": size, "max_pairs": MAX_OPTICAL_SET}
     found = []
-    for of, none_stays in ((singles, is_paired), (heads, backend.full(len(heads), 0, np.uint8))):
+    for of, all_duplicates in ((singles, is_paired), (heads, backend.full(len(heads), 0, np.uint8))):
         sizes, located = backend.empty(len(of), np.int64), backend.empty(len(of), np.int64)
         made = {"marks": marks, "sizes": sizes, "located": located, "counters": counted}
-        backend.launch(_CHOOSE, len(of), **shared, heads=of, none_stays=none_stays, **made)
+        backend.launch(_CHOOSE, len(of), **shared, heads=of, all_duplicates=all_duplicates, **made)
         found.append((sizes, located))
     sizes, located = found[1]
     optical = backend.full(len(heads), 0, np.uint64)
@@ -110,7 +112,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         backend.to_host(counted).astype(np.int64),
         backend.to_host(sizes),
         backend.to_host(optical).astype(np.int64),
-        count_marked(begins, _ALONE, backend),
+        count_marked(begins, _LONE_PAIR, backend),
     )
 
 
@@ -143,7 +145,7 @@ def _mark_optical(
     given = {"members": members, "order": order, "parents": parents}
     neighbours = {"rows": rows, "sets": sets, "spots": spots, "count": count, "distance": distance}
     backend.launch(_JOIN, count, **given, **neighbours)
-    keepers = backend.full(count, _NOBODY, np.uint32)
+    keepers = backend.full(count, _NO_KEEPER, np.uint32)
     backend.launch(_KEEPERS, count, **given, marks=marks, keepers=keepers)
     found = {"rows": rows, "sets": sets, "keepers": keepers, "marks": marks, "found": optical, "counters": counters}
     backend.launch(_OPTICAL, count, **given, **found)

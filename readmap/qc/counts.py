@@ -21,7 +21,7 @@ _CYCLES = Kernel("qc/records", "count_cycles")
 _HEADER = "qc/counts.cuh"
 MATES, FLAGS, CYCLES, QUALITIES = (constant(_HEADER, name) for name in ("MATES", "FLAGS", "CYCLES", "QUALITIES"))
 BASES, ADAPTERS, INSERTS = (constant(_HEADER, name) for name in ("BASES", "ADAPTERS", "INSERTS"))
-ORIENTATIONS, COUNTED = constant(_HEADER, "ORIENTATIONS"), constant(_HEADER, "COUNTED")
+ORIENTATIONS, UNIT_COUNTERS = constant(_HEADER, "ORIENTATIONS"), constant(_HEADER, "UNIT_COUNTERS")
 _SECTION, _TILE = constant("qc/records.cu", "SECTION"), constant("qc/records.cu", "TILE_CYCLES")
 
 
@@ -42,7 +42,7 @@ class _Counts:
 
 #: Of the arrays: the elements of a read group.
 _SHAPES = {
-    "records": (MATES, COUNTED),
+    "records": (MATES, UNIT_COUNTERS),
     "empty": (MATES, FLAGS),
     "inserts": (ORIENTATIONS, INSERTS),
     "qualities": (MATES, CYCLES, QUALITIES),

@@ -22,11 +22,11 @@ _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
 _BOUNDS, _MERGE = Kernel("qc/coverage", "find_bounds"), Kernel("qc/coverage", "merge_events")
 _SWEEP = Kernel("qc/coverage", "sweep_events")
-_PLACE_BITS, _NO_BORDER = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE, "NO_BORDER")
+_PLACE_BITS, _END_OF_PLACES = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE, "END_OF_PLACES")
 _SECTION = constant(_SOURCE, "SECTION")
 DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")
 
-#: Depths of which is told how many bases reach them; behind the sum in a contig's row.
+#: Depths of which is told how many bases reach them; end the sum in a contig's row.
 BREADTHS = (1, 10, 20, 30)
 
 
@@ -59,19 +59,19 @@ class CoverageEvents:
 
     Attributes:
         events: of all samples; bounds: how many of them are of each sample and those before.
-        border: the place in front of which no later record begins.
+        frontier: the place in front of which no later record begins.
     """
 
     events: _Events
     bounds: list[int]
-    border: int
+    frontier: int
 
 
 class Coverage:
     """Depths of all bases; sorted records are seen in any order, and added in theirs.
 
     Attributes:
-        histogram: uint64 [samples * DEPTHS], bases by their depth; covered: uint64 [samples * contigs * COVERED]; lost:
+        histogram: uint64 [samples * DEPTHS], bases by their depth; covered: uint64 [samples * contigs * COVERED]; missing_mc:
             uint64 [samples], later mates of proper pairs without MC, whose overlaps count twice; on the device.
     """
 
@@ -90,23 +90,23 @@ class Coverage:
         self._bits = _PLACE_BITS + (self._samples - 1).bit_length()
         self.histogram = backend.full(self._samples * DEPTHS, 0, np.uint64)
         self.covered = backend.full(self._samples * len(lengths) * COVERED, 0, np.uint64)
-        self.lost = backend.full(self._samples, 0, np.uint64)
+        self.missing_mc = backend.full(self._samples, 0, np.uint64)
         self._left: dict[int, _Events] = {}
 
     def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
         """The events of some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
         backend, count = self._backend, len(ends)
         given = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
-        events, border = backend.empty(count, np.int64), backend.empty(1, np.int64)
-        made = {"events": events, "border": border, "lost": self.lost}
+        events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
+        made = {"events": events, "frontier": frontier, "missing_mc": self.missing_mc}
         backend.launch(_COUNT, count, **given, **made, records=count)
         event_ends, total = backend.ends(events)
         places, changes, *scratch = (backend.empty(total, np.uint64) for _ in range(4))
         listed = {"event_ends": event_ends, "places": places, "changes": changes, "events": total}
         backend.launch(_LIST, count, **given, **listed)
         found = _Events(*sort_pairs(places, changes, scratch[0], scratch[1], self._bits, backend))
-        bounds = self._not_above(found, [(sample << _PLACE_BITS) + _NO_BORDER for sample in range(self._samples)])
-        return CoverageEvents(found, bounds, int(backend.to_host(border)[0]))
+        bounds = self._not_above(found, [(sample << _PLACE_BITS) + _END_OF_PLACES for sample in range(self._samples)])
+        return CoverageEvents(found, bounds, int(backend.to_host(frontier)[0]))
 
     def accumulate(self, stretch: CoverageEvents) -> None:
         """Hear of the records that follow those before."""
@@ -115,25 +115,27 @@ class Coverage:
             if left := self._left.pop(sample, None):
                 events = self._merged(left, events)
             if len(events.places):
-                self._sweep(sample, events, stretch.border)
+                self._sweep(sample, events, stretch.frontier)
         self._backend.synchronize()  # the events are another thread's, which takes their memory again
 
     def finish(self) -> None:
         """No more records come."""
         for sample in [*self._left]:
-            self._sweep(sample, self._left.pop(sample), _NO_BORDER)
+            self._sweep(sample, self._left.pop(sample), _END_OF_PLACES)
         self._backend.synchronize()
 
     def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Bases by depth, int64 [samples, DEPTHS]; of contigs, [samples, contigs, COVERED]; and `lost`, [samples]."""
+        """Bases by depth, int64 [samples, DEPTHS]; of contigs, [samples, contigs, COVERED]; and `missing_mc`, [samples]."""
         host, samples = self._backend.to_host, self._samples
-        histogram, covered, lost = (host(one).astype(np.int64) for one in (self.histogram, self.covered, self.lost))
-        return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), lost
+        histogram, covered, missing_mc = (
+            host(one).astype(np.int64) for one in (self.histogram, self.covered, self.missing_mc)
+        )
+        return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), missing_mc
 
-    def _sweep(self, sample: int, events: _Events, border: int) -> None:
-        """Count the depths in front of the border; what is behind it is left for the next records."""
+    def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
+        """Count the depths in front of the frontier; what is end it is left for the next records."""
         backend, contigs = self._backend, self._layout.contig_count
-        (size,) = self._not_above(events, [(sample << _PLACE_BITS) + border])
+        (size,) = self._not_above(events, [(sample << _PLACE_BITS) + frontier])
         first = sample * contigs * COVERED
         depths = backend.prefix_sums(events.changes[:size].view(np.int64))
         backend.launch(
@@ -146,12 +148,12 @@ class Coverage:
             covered=self.covered[first : first + contigs * COVERED],
             size=size,
             contig_count=contigs,
-            border=border,
+            frontier=frontier,
         )
         depth = int(backend.to_host(depths[-1:])[0]) if size else 0
         rest = events.part(size, len(events.places))
         if depth or len(rest.places):
-            place = np.array([(sample << _PLACE_BITS) + border], np.uint64)
+            place = np.array([(sample << _PLACE_BITS) + frontier], np.uint64)
             begun = _Events(backend.to_device(place), backend.to_device(np.array([depth], np.int64).view(np.uint64)))
             self._left[sample] = self._merged(begun, rest)
 

@@ -48,8 +48,8 @@ def write_flagstat(tally: Tally) -> str:
     mapped, primary_mapped = both(flag_mask(0, without=UNMAPPED)), primary(0, UNMAPPED)
     proper = primary(PAIRED | PROPER, UNMAPPED)
     single = primary(PAIRED | MATE_UNMAPPED, UNMAPPED)
-    apart = tally.scalar("APART"), tally.scalar("FAILED_APART")
-    surely = tally.scalar("SURELY_APART"), tally.scalar("FAILED_SURELY_APART")
+    apart = tally.scalar("OTHER_CONTIG"), tally.scalar("FAILED_OTHER_CONTIG")
+    surely = tally.scalar("OTHER_CONTIG_MAPQ5"), tally.scalar("FAILED_OTHER_CONTIG_MAPQ5")
     lines = [
         (total, "in total (QC-passed reads + QC-failed reads)"),
         (reads, "primary"),
@@ -113,7 +113,7 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     aligned, differences = tally.scalar("ALIGNED_BASES"), tally.scalar("DIFFERENCES")
     mean, deviation = tally.insert_mean_and_deviation
     inward, outward, other = tally.pairs_by_insert.sum(1)
-    apart = tally.scalar("APART") + tally.scalar("FAILED_APART") - tally.scalar("EMPTY_APART")
+    apart = tally.scalar("OTHER_CONTIG") + tally.scalar("FAILED_OTHER_CONTIG") - tally.scalar("EMPTY_OTHER_CONTIG")
     marked = flag_mask(DUPLICATE, without=SECONDARY)
     longest = [_longest(tally, mates) for mates in ((0, 1), (0,), (1,))]
     quality = float((tally.qualities.sum((0, 1)) * np.arange(QUALITIES)).sum())
@@ -129,7 +129,7 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     yield "reads properly paired", proper
     yield "reads paired", count(PAIRED)
     yield "reads duplicated", int(flags[marked].sum())
-    yield "reads MQ0", tally.scalar("WITHOUT_MAPQ")
+    yield "reads MQ0", tally.scalar("MAPQ_ZERO")
     yield "reads QC failed", count(FAILED)
     yield "non-primary alignments", tally.count(flag_mask(SECONDARY))
     yield "supplementary alignments", tally.count(flag_mask(SUPPLEMENTARY, without=SECONDARY))

@@ -42,7 +42,9 @@ class Survey:
             raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MAX_READ_GROUPS}")
         self._groups, self._contigs = groups, contigs
 
-    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> CoverageEvents | None:
+    def measure(
+        self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
+    ) -> CoverageEvents | None:
         """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on; their coverage.
 
         backend: on which they lie; None for the host, which a device is faster than even if they are brought there.

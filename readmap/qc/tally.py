@@ -59,7 +59,7 @@ class Tally:
     """Counts, int64; a mate is 0, of first ones and single reads, or 1.
 
     Attributes:
-        records: [mates, COUNTED], by enum Counted of kernels/qc/counts.cuh. empty: [mates, FLAGS], records without
+        records: [mates, UNIT_COUNTERS], by enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records without
             letters. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases: [mates,
             CYCLES, BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], where they begin.
     """
@@ -151,7 +151,7 @@ class Tally:
         return int(self.adapters.sum())
 
     def scalar(self, name: str) -> int:
-        """One of the last numbers of enum Counted."""
+        """One of the last numbers of enum UnitCounter."""
         return int(self.records[:, _at(name)].sum())
 
     @property
@@ -220,7 +220,7 @@ class Tally:
 
     def mismatch_shares(self, mate: int) -> NDArray[np.float64]:
         """By cycle, of the reads with MD that are not clipped there, [cycles]; NaN where there are none."""
-        begun, ended = (self._part(name, CYCLES)[mate] for name in ("FIRST_ALIGNED", "BEHIND_ALIGNED"))
+        begun, ended = (self._part(name, CYCLES)[mate] for name in ("ALIGNED_START", "ALIGNED_END"))
         aligned = np.cumsum(begun - ended)[: self.cycles]
         return _ratio(self.mismatches[mate, : self.cycles], aligned)
 
@@ -239,7 +239,7 @@ class Tally:
 
 
 def _at(name: str) -> int:
-    """Where a part of a unit's numbers begins, as enum Counted of kernels/qc/counts.cuh has it."""
+    """Where a part of a unit's numbers begins, as enum UnitCounter of kernels/qc/counts.cuh has it."""
     return constant("qc/counts.cuh", name)
 
 

@@ -169,7 +169,9 @@ class Run:
         self.set_sizes = SetSizes.of(found.sizes, found.optical, found.alone)
 
 
-@pytest.mark.parametrize("rules", [DuplicateRules(), DuplicateRules(0), DuplicateRules(30), DuplicateRules(2500, "RX")], ids=str)
+@pytest.mark.parametrize(
+    "rules", [DuplicateRules(), DuplicateRules(0), DuplicateRules(30), DuplicateRules(2500, "RX")], ids=str
+)
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 1500])
 def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rules: DuplicateRules) -> None:
     records = draw_records(count, count)
@@ -235,7 +237,9 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ]
     backend = open_backend(backends)
     assert len(Run(records, tmp_path, DuplicateRules(), backend, 40).optical) == 39
-    assert len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39  # one cluster, each beside the next
+    assert (
+        len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39
+    )  # one cluster, each beside the next
     monkeypatch.setattr("readmap.duplicates.sets.MAX_OPTICAL_SET", 39)
     found = Run(records, tmp_path, DuplicateRules(), backend, 40)
     assert not found.optical

@@ -187,8 +187,8 @@ def expect_tally(tally: Tally, counts: oracle.Counts) -> None:
     assert tally.quality_of_reads.sum(0).tolist() == [counts.mean_qualities[mean] for mean in range(94)]
     assert tally.scalar("ALIGNED_BASES") == counts.aligned
     assert tally.scalar("DIFFERENCES") == counts.differences
-    assert tally.scalar("WITHOUT_MAPQ") == counts.without_mapq
-    assert tally.scalar("APART") + tally.scalar("FAILED_APART") == counts.apart
+    assert tally.scalar("MAPQ_ZERO") == counts.without_mapq
+    assert tally.scalar("OTHER_CONTIG") + tally.scalar("FAILED_OTHER_CONTIG") == counts.apart
 
 
 @pytest.mark.parametrize("from_host", [False, True])
@@ -284,4 +284,6 @@ def test_nothing(backends: str) -> None:
 
 def test_too_many_read_groups() -> None:
     with pytest.raises(UsageError, match="--report: 257 read groups, of which there may be 256"):
-        Survey(open_backend("cpu", 1)).begin([ReadGroupInfo(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS)
+        Survey(open_backend("cpu", 1)).begin(
+            [ReadGroupInfo(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS
+        )
