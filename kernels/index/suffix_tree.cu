@@ -5,7 +5,7 @@
 // [low, high) with prefixes[low] < d, prefixes[high] < d and d the minimum of the values between. It is marked at the
 // first rank with that minimum, and nodes are numbered from 1 in the order of their marks; the root, of depth 0, is
 // node 0.
-#include "index/longest_prefixes.cuh"
+#include "index/lcp.cuh"
 #include "index/suffix_tree.cuh"
 
 const u32 NO_PREDECESSOR = ~0u;

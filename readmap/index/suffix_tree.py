@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.errors import UsageError
 from readmap.index.reference import DeviceReference
 
-_GROUP = constant("index/longest_prefixes.cuh", "GROUP")
+_GROUP = constant("index/lcp.cuh", "GROUP")
 _BLOCK = constant("index/suffix_tree.cu", "BLOCK")
 EDGES_PER_NODE = constant("index/suffix_tree.cuh", "EDGES_PER_NODE")
 ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
