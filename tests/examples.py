@@ -376,7 +376,7 @@ def context_of(
 def with_table(index: Index, bases: int, backend: Backend, patch: pytest.MonkeyPatch) -> DeviceIndex:
     """The index on a device, which makes a prefix table of so many bases however few suffixes there are."""
     patch.setattr(suffix_array, "SUFFIXES_AN_ENTRY", 1e-9)
-    patch.setattr(backend, "most_table_bases", bases)
+    patch.setattr(backend, "max_table_bases", bases)
     found = index.to_device(backend)
     assert found.table_bases == bases > index.table_bases
     return found

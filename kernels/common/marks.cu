@@ -15,7 +15,7 @@ HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
 }
 
 // An item is a block of bytes.
-KERNEL void count_marked(WarpItems items, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
+KERNEL void count_flagged(WarpItems items, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
         if (warp_lane() == 0) counts[block] = count;
@@ -23,7 +23,7 @@ KERNEL void count_marked(WarpItems items, const u8* marks OF(size), i64* counts 
 }
 
 // The same, added up.
-KERNEL void add_marked(WarpItems items, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
+KERNEL void add_flagged_count(WarpItems items, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = marked_in(block, marks, size, mask);
         if (warp_lane() == 0) atomic_add(total, (u64)count);
@@ -31,7 +31,7 @@ KERNEL void add_marked(WarpItems items, const u8* marks OF(size), u64* total OF(
 }
 
 // ends: the inclusive prefix sum of counts. The first byte has the number `number`. More than `most` are not listed.
-KERNEL void list_marked(WarpItems items, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
+KERNEL void select_flagged(WarpItems items, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
                         i64 size, i64 most, i32 mask, i32 number) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;

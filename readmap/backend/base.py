@@ -18,7 +18,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.compilation.signatures import Bound, Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
-from readmap.backend.sizes import Count, most_of
+from readmap.backend.sizes import Count, capacity_of
 from readmap.errors import BackendError
 
 #: A NumPy array on the CPU, a CuPy array on the GPU.
@@ -51,43 +51,43 @@ class Backend(abc.ABC):
         name: what a user calls it, `cpu` or `cuda:N`.
         xp: the array module, numpy or cupy.
         few: elements up to which NumPy is quicker than a launch; -1 where not even empty arrays are the host's.
-        tells_at_once: whether the host reads what a kernel counted without waiting for it.
+        host_sees_counts: whether the host reads what a kernel counted without waiting for it.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
-        narrow_lanes, wide_lanes: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
+        lanes_16bit, lanes_32bit: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
             kernels/common/lanes.cuh.
-        traced_lanes: alignments that an item of a kernel traces.
-        most_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
+        traceback_lanes: alignments that an item of a kernel traces.
+        max_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
         scratch_bytes: memory that a stage may take for what it drops again.
         chunk_bytes: bytes of reads that are mapped together, where no plan for several devices says otherwise.
-        chunks_at_once: so many of these, each by a thread of its own.
+        concurrent_chunks: so many of these, each by a thread of its own.
         host_bytes: memory of the host that the device's driver and libraries take.
         device_errors: what is raised where the device fails, which others then do without.
         memory_error: what is raised where the device's memory does not suffice.
         threads: of the host, for whatever runs there.
         groups: of threads that work at once, for kernels whose items are given to groups.
-        resident_groups: groups that work at once and do not share what they compute with, so that all go at one pace.
-        compiling_seconds: that a module takes to be compiled, about, where many are.
+        resident_warps: groups that work at once and do not share what they compute with, so that all go at one pace.
+        seconds_per_module: that a module takes to be compiled, about, where many are.
     """
 
     name: str
     xp: ModuleType
     few: int
-    tells_at_once: bool
+    host_sees_counts: bool
     lanes: int
-    narrow_lanes: int
-    wide_lanes: int
-    traced_lanes: int
-    most_table_bases: int
+    lanes_16bit: int
+    lanes_32bit: int
+    traceback_lanes: int
+    max_table_bases: int
     scratch_bytes: int
     chunk_bytes: int
-    chunks_at_once: int
+    concurrent_chunks: int
     host_bytes: int
     device_errors: tuple[type[Exception], ...]
     memory_error: type[Exception]
     threads: int
     groups: int
-    resident_groups: int
-    compiling_seconds: float
+    resident_warps: int
+    seconds_per_module: float
 
     @property
     def lane_bits(self) -> int:
@@ -95,11 +95,11 @@ class Backend(abc.ABC):
         return self.lanes.bit_length() - 1
 
     @abc.abstractmethod
-    def own_stream(self) -> contextlib.AbstractContextManager[object]:
+    def thread_stream(self) -> contextlib.AbstractContextManager[object]:
         """While the calling thread is in it, what it launches and copies waits for itself alone, not for others'."""
 
     @abc.abstractmethod
-    def keep_own_stream(self) -> None:
+    def use_thread_stream(self) -> None:
         """The same for all that the calling thread does from now on."""
 
     @abc.abstractmethod
@@ -111,7 +111,7 @@ class Backend(abc.ABC):
         """A uint8 array in host memory from which copies to the device are fastest."""
 
     @abc.abstractmethod
-    def keep_buffers(self, most: int) -> None:
+    def cache_host_buffers(self, most: int) -> None:
         """Keep up to so many bytes of those that are let go of, where new ones take their time."""
 
     @abc.abstractmethod
@@ -184,14 +184,14 @@ class Backend(abc.ABC):
         with cache.alone(report):
             missing = [item for item in needed if not self.is_compiled(*item)]
             if missing:
-                seconds, place = max(round(self.compiling_seconds * len(missing)), 1), cache.folder()
+                seconds, place = max(round(self.seconds_per_module * len(missing)), 1), cache.folder()
                 count = f"{len(missing)} modules of kernels for {self.name}"
                 report(f"compiling {count}: this is done once, takes about {seconds} s, and is kept in {place}")
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 
     @abc.abstractmethod
-    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+    def preload(self, types: Types, rooms: Sequence[str]) -> None:
         """Have the kernels of some rooms ready soon, while the caller does something else."""
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
@@ -229,12 +229,12 @@ class Backend(abc.ABC):
         Raises TypeError for an argument that is not as declared: another dtype, extent or row width, an array that is
         not contiguous or lies elsewhere, an integer out of range, a name too many or too few.
         """
-        most = most_of(items)
+        most = capacity_of(items)
         types, bound = kernel.signature.bind(arguments, most, self.xp.ndarray)
         if most > 0:
             self.run(kernel, types, items, bound)
 
-    def prefix_sums(self, counts: Array) -> Array:
+    def inclusive_sum(self, counts: Array) -> Array:
         """The inclusive prefix sum of int64 counts; the host does not wait for it."""
         size = len(counts)
         if size <= self.few:
@@ -243,13 +243,13 @@ class Backend(abc.ABC):
         ends, sums = self.empty(size, np.int64), self.empty(blocks, np.int64)
         if blocks > 1:
             self.launch(_SUM, blocks, counts=counts, sums=sums, size=size)
-            sums = self.prefix_sums(sums)
+            sums = self.inclusive_sum(sums)
         self.launch(_FILL, blocks, counts=counts, sums=sums, ends=ends, size=size)
         return ends
 
     def ends(self, counts: Array) -> tuple[Array, int]:
         """The inclusive prefix sum of int64 counts, and their total."""
-        ends = self.prefix_sums(counts)
+        ends = self.inclusive_sum(counts)
         return ends, self.total(ends)
 
     def total(self, ends: Array) -> int:
@@ -262,10 +262,10 @@ class Backend(abc.ABC):
         lasts, end = self.full(sum(rows for _, rows in sums), 0, np.int64), 0
         for ends, rows in sums:
             begin, end = end, end + rows
-            self.put_lasts(ends, lasts[begin:end])
+            self.copy_row_ends(ends, lasts[begin:end])
         return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
 
-    def put_lasts(self, ends: Array, lasts: Array) -> None:
+    def copy_row_ends(self, ends: Array, lasts: Array) -> None:
         """The same of one of them, into int64 [rows] on the device, which stays as it is where there are no sums."""
         if not len(ends):
             return

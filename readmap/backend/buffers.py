@@ -59,7 +59,7 @@ class BufferPool:
             except BaseException:
                 self.give_back(buffer)  # other threads may be waiting for it
                 raise
-        buffer.hold()
+        buffer.retain()
         return buffer
 
     def grow(self) -> None:

@@ -20,7 +20,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
 from readmap.backend.machine import available_processors
-from readmap.backend.sizes import Bounded, Count
+from readmap.backend.sizes import BoundedCount, Count
 from readmap.errors import BackendError
 
 #: Number of Items in a thread's first call; of WarpItems and BlockItems a first call takes one, which may take long.
@@ -45,27 +45,27 @@ class CpuBackend(Backend):
     name = "cpu"
     xp = np
     few = 4096
-    tells_at_once = True
+    host_sees_counts = True
     lanes = 1
-    narrow_lanes = 16
-    wide_lanes = 8
-    traced_lanes = 16
-    most_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
+    lanes_16bit = 16
+    lanes_32bit = 8
+    traceback_lanes = 16
+    max_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
     scratch_bytes = 64 << 20
     host_bytes = 0
     device_errors: tuple[type[Exception], ...] = ()
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = self.groups = self.resident_groups = threads or available_processors()
-        self.compiling_seconds = 1.5 / self.threads
+        self.threads = self.groups = self.resident_warps = threads or available_processors()
+        self.seconds_per_module = 1.5 / self.threads
         self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
-        self.chunks_at_once = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
+        self.concurrent_chunks = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
 
-    def own_stream(self) -> contextlib.AbstractContextManager[object]:
+    def thread_stream(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
 
-    def keep_own_stream(self) -> None:
+    def use_thread_stream(self) -> None:
         pass
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -74,7 +74,7 @@ class CpuBackend(Backend):
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return np.empty(size, np.uint8)
 
-    def keep_buffers(self, most: int) -> None:
+    def cache_host_buffers(self, most: int) -> None:
         pass
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -136,7 +136,7 @@ class CpuBackend(Backend):
     def is_compiled(self, module: str, types: Types) -> bool:
         return cache.holds(compiler.library_name(module, types, compiler.level()))
 
-    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+    def preload(self, types: Types, rooms: Sequence[str]) -> None:
         pass
 
     def compile(self, module: str, types: Types) -> None:
@@ -146,8 +146,8 @@ class CpuBackend(Backend):
         pass
 
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
-        if isinstance(count, Bounded):
-            count = int(count.told[0])
+        if isinstance(count, BoundedCount):
+            count = int(count.device_count[0])
             if not count:
                 return
         function, threads = _function(kernel, types), self._threads
@@ -166,7 +166,7 @@ class CpuBackend(Backend):
     @functools.cached_property
     def _threads(self) -> _Threads:
         with _opening:
-            return _Threads(self.threads - self.chunks_at_once)
+            return _Threads(self.threads - self.concurrent_chunks)
 
 
 #: The memory of a launch of kernels/common/threads.cu.

@@ -20,8 +20,8 @@ from readmap.backend.compilation.signatures import Bound, Types, by_address, var
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
-from readmap.backend.pages import keep_released, page_locked
-from readmap.backend.sizes import Bounded, Count, most_of
+from readmap.backend.pages import set_pinned_cache_size, allocate_pinned
+from readmap.backend.sizes import BoundedCount, Count, capacity_of
 from readmap.backend.staging import LEAST_BYTES, Staging
 from readmap.backend.streams import Streams
 
@@ -35,16 +35,16 @@ class CudaBackend(Backend):
     """One GPU; a thread that launches has a stream of its own where it asks for one."""
 
     few = -1
-    tells_at_once = False
-    compiling_seconds = 1.0  # NVRTC does one at a time
+    host_sees_counts = False
+    seconds_per_module = 1.0  # NVRTC does one at a time
     lanes = 32
-    narrow_lanes = 2
-    wide_lanes = 1
-    traced_lanes = 1
-    most_table_bases = 15
+    lanes_16bit = 2
+    lanes_32bit = 1
+    traceback_lanes = 1
+    max_table_bases = 15
     scratch_bytes = 1 << 30
     chunk_bytes = 512 << 20
-    chunks_at_once = 2
+    concurrent_chunks = 2
     host_bytes = 384 << 20
 
     def __init__(self, number: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
@@ -61,7 +61,7 @@ class CudaBackend(Backend):
         self.device = cupy.cuda.Device(number)
         self.device.use()
         self.groups = 8 * self.device.attributes["MultiProcessorCount"]
-        self.resident_groups = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
+        self.resident_warps = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
         self._streams = Streams(self._make_stream)
@@ -72,12 +72,12 @@ class CudaBackend(Backend):
         self.architecture = f"sm_{self.device.compute_capability}"
 
     @contextlib.contextmanager
-    def own_stream(self) -> Iterator[None]:
+    def thread_stream(self) -> Iterator[None]:
         with self.device, self._streams.lent() as stream, stream:
             yield
             stream.synchronize()
 
-    def keep_own_stream(self) -> None:
+    def use_thread_stream(self) -> None:
         self.device.use()
         self._streams.own().use()
 
@@ -97,10 +97,10 @@ class CudaBackend(Backend):
         return array
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        return page_locked(size, self.xp.cuda.runtime)
+        return allocate_pinned(size, self.xp.cuda.runtime)
 
-    def keep_buffers(self, most: int) -> None:
-        keep_released(most)
+    def cache_host_buffers(self, most: int) -> None:
+        set_pinned_cache_size(most)
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
@@ -136,7 +136,7 @@ class CudaBackend(Backend):
     def bring(self, array: Array) -> Array:
         if array.device.id == self.device.id:
             return array
-        with self.own_stream():  # in whose end the other one may be let go
+        with self.thread_stream():  # in whose end the other one may be let go
             held = self.empty(array.shape, array.dtype)
             self.put(held, array)
             return held
@@ -185,7 +185,7 @@ class CudaBackend(Backend):
     def compile(self, module: str, types: Types) -> None:
         nvrtc.code(module, types, self.architecture)
 
-    def load_ahead(self, types: Types, rooms: Sequence[str]) -> None:
+    def preload(self, types: Types, rooms: Sequence[str]) -> None:
         needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in rooms]
 
         def load() -> None:
@@ -203,10 +203,10 @@ class CudaBackend(Backend):
         function = _function(self.device.id, kernel, types, self.architecture)
         item_type = kernel.signature.item_type
         block_items = {"Items": BLOCK, "BlockItems": 1}.get(item_type, BLOCK // WARP)
-        most = max(self.resident_groups // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
-        device_count = address(count.told) if isinstance(count, Bounded) else 0
-        given = by_address(arguments, most_of(count), device_count)  # struct Items of common/portable.cuh
-        self._driver.launch(function.ptr, min(-(-most_of(count) // block_items), most), BLOCK, given)
+        most = max(self.resident_warps // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
+        device_count = address(count.device_count) if isinstance(count, BoundedCount) else 0
+        given = by_address(arguments, capacity_of(count), device_count)  # struct Items of common/portable.cuh
+        self._driver.launch(function.ptr, min(-(-capacity_of(count) // block_items), most), BLOCK, given)
 
 
 @functools.cache

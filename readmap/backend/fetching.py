@@ -16,7 +16,7 @@ from readmap.backend.buffers import BufferPool
 BUFFERS = 12
 
 
-class DistantArray:
+class DeviceArrayReader:
     """A contiguous device array that the host reads in parts of at most `max_bytes`.
 
     Work launched by other threads on the array must have ended before. dtype, shape: the array's.
@@ -32,7 +32,7 @@ class DistantArray:
     def bytes(self, start: int, end: int) -> Iterator[NDArray[np.uint8]]:
         """Copy the bytes [start, end) to a host buffer, uint8 [end - start], which is valid inside the context."""
         with contextlib.ExitStack() as stack:
-            with self._backend.own_stream():
+            with self._backend.thread_stream():
                 buffer, wait = self._backend.download(self._bytes[start:end], self._pool)
                 stack.callback(buffer.release)
                 wait()

@@ -44,7 +44,7 @@ _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ct
 _libc.mmap.restype = ctypes.c_void_p
 
 
-def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def allocate_pinned(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Allocate pinned memory, uint8 [size], contents undefined; three times as fast as the driver's allocation.
 
     runtime: cupy.cuda.runtime. Raises MemoryError if the machine has no memory left.
@@ -56,7 +56,7 @@ def page_locked(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return array
 
 
-def keep_released(max_bytes: int) -> None:
+def set_pinned_cache_size(max_bytes: int) -> None:
     """Set how many bytes of released pinned memory are cached for later allocations."""
     _CACHE.max_bytes = max_bytes
     _CACHE.shrink(max_bytes)

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Bounded:
+class BoundedCount:
     """A count on the device that is at most `most`; told: int64 [1] on the device."""
 
     most: int
@@ -15,21 +15,21 @@ class Bounded:
 
 
 #: The number of items of a launch, known to the host or only to the device.
-Count = int | Bounded
+Count = int | BoundedCount
 
 
-def most_of(count: Count) -> int:
+def capacity_of(count: Count) -> int:
     """Return the capacity needed for `count` elements."""
-    return count.most if isinstance(count, Bounded) else count
+    return count.most if isinstance(count, BoundedCount) else count
 
 
 def known(count: Count, backend: Any) -> int:
     """Return the count; a count on the device is copied to the host, which waits for it."""
-    return int(backend.to_host(count.told)[0]) if isinstance(count, Bounded) else count
+    return int(backend.to_host(count.device_count)[0]) if isinstance(count, BoundedCount) else count
 
 
 @dataclass(frozen=True)
-class Listed:
+class DeviceList:
     """Indices of reads or other elements, int32 [capacity], the first `count` valid; key: the name of their kind."""
 
     numbers: Any
@@ -37,6 +37,6 @@ class Listed:
     key: str = ""
 
     @classmethod
-    def of(cls, numbers: Any) -> Listed:
+    def of(cls, numbers: Any) -> DeviceList:
         """Wrap an array of which all elements are valid."""
         return cls(numbers, len(numbers))

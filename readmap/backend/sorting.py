@@ -27,20 +27,20 @@ def sort_pairs(
     result is in either buffer; the other buffer is overwritten. bits: all keys are below 2^bits.
     """
     size = len(keys)
-    section_size = max(-(-size // (_SECTIONS_PER_WARP * backend.groups)), _MIN_SECTION)
+    section_size = max(-(-size // (_SECTIONS_PER_WARP * backend.concurrent_warps)), _MIN_SECTION)
     sections = -(-size // section_size)
     counts = backend.empty(_DIGITS * sections, np.int64)
     shape = {"size": size, "sections": sections, "section_size": section_size}
     for shift in range(0, bits, _DIGIT_BITS):
         backend.launch(_COUNT, sections, keys=keys, counts=counts, shift=shift, **shape)
-        ends = backend.prefix_sums(counts)
+        ends = backend.inclusive_sum(counts)
         buffers = {"keys": keys, "values": values, "sorted_keys": other_keys, "sorted_values": other_values}
         backend.launch(_SCATTER, sections, ends=ends, shift=shift, **buffers, **shape)
         keys, values, other_keys, other_values = other_keys, other_values, keys, values
     return keys, values
 
 
-def order_by(columns: Sequence[tuple[Array, int]], backend: Backend) -> Array:
+def argsort_columns(columns: Sequence[tuple[Array, int]], backend: Backend) -> Array:
     """Return the row indices, uint32, that sort the rows by their columns, the first column being the primary key.
 
     Equal rows keep their order. columns: (uint64 [rows], bits), where all values are below 2^bits.

@@ -33,7 +33,7 @@ class Team:
             others = [thread.submit(opener) for thread, opener in zip(self._threads[1:], openers[1:], strict=True)]
             self.backends = [openers[0](), *(other.result() for other in others)]
             if self._threads:
-                self.each(lambda backend: backend.keep_own_stream(), self.backends)
+                self.each(lambda backend: backend.use_thread_stream(), self.backends)
         except BaseException:
             self.close()
             raise
@@ -110,7 +110,7 @@ class Team:
         whole, end = self.first.empty(sum(map(len, parts)), parts[0].dtype), 0
         for part in parts:
             start, end = end, end + len(part)
-            self.first.put(whole[start:end], part)
+            self.first.copy_into(whole[start:end], part)
         self.first.synchronize()
         return whole
 
@@ -120,7 +120,7 @@ class Team:
             return self.first.to_host(parts[0])
         whole = np.empty(sum(map(len, parts)), parts[0].dtype)
         targets = np.split(whole, np.cumsum([len(part) for part in parts[:-1]]))
-        self.each(lambda backend, part, target: backend.receive(target, part), self.backends, parts, targets)
+        self.each(lambda backend, part, target: backend.copy_to_host(target, part), self.backends, parts, targets)
         return whole
 
     def release_memory(self) -> None:

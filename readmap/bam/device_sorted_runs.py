@@ -20,7 +20,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.buffers import BufferPool
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import count_marked
+from readmap.backend.marks import count_flagged
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.marking import Marking
 from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths
@@ -88,7 +88,7 @@ class DeviceRuns:
         self.backend = backend
         self._contigs, self._most, self._reserved = contigs, most, reserved
         self._room: int | None = None
-        self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", backend.keep_own_stream)
+        self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", backend.use_thread_stream)
         self._buffers = BufferPool(backend.host_buffer, 0, BUFFERS)
         self._runs: list[SortedRecords] = []
         self._held = 0
@@ -126,9 +126,9 @@ class DeviceRuns:
         bits = PLACE_BITS + (self._contigs + 1).bit_length()
         keys, order = sort_pairs(keys, numbers, *scratch, bits, backend)
         if marking.is_removed:
-            written = count_marked(marks, _WRITTEN, backend)
+            written = count_flagged(marks, _WRITTEN, backend)
             keys, order = keys[:written], order[:written]
-        ends = backend.prefix_sums(order_lengths(lengths, order, backend))
+        ends = backend.inclusive_sum(order_lengths(lengths, order, backend))
         return Ordered(keys, ends, order, addresses, lengths, marks, runs, marking)
 
     def pieces(self, ordered: Ordered, look: Callable[..., Seen], fetched: bool) -> Iterator[DevicePiece[Seen]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.marks import ANY_MARK, list_marked
+from readmap.backend.marks import ANY_FLAG, select_flagged
 from readmap.formats.bgzf import BLOCK_BYTES
 
 _FIND, _MARK, _TAKE = (Kernel("bam/file_index", f"{what}_places") for what in ("find", "mark", "take"))
@@ -124,7 +124,7 @@ class FileIndex:
         shape = {"min_shift": MIN_SHIFT, "levels": self._levels}
         backend.launch(_FIND, count, bytes=records, ends=ends, **columns, are_mapped=are_mapped, **shape, **where)
         backend.launch(_MARK, count, **columns, marks=marks, records=count)
-        numbers, mapped_ends = list_marked(marks, ANY_MARK, backend), backend.prefix_sums(are_mapped)
+        numbers, mapped_ends = select_flagged(marks, ANY_FLAG, backend), backend.inclusive_sum(are_mapped)
         places = backend.empty((len(numbers), _PLACE.itemsize // 8), np.int64)
         given = {"numbers": numbers, "ends": ends, "marks": marks, "mapped_ends": mapped_ends, "places": places}
         backend.launch(_TAKE, len(numbers), **columns, **given, **where)
@@ -201,7 +201,7 @@ class FileIndex:
         behind = rows[placed]
         if placed == begin:
             behind["start"], behind["number"], behind["mapped"] = start, records, mapped
-        behind["mark"], behind["contig"] = ANY_MARK, -1
+        behind["mark"], behind["contig"] = ANY_FLAG, -1
         return rows[: placed + 1], records
 
     def _meta(self, begun: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:

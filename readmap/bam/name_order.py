@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import ANY_MARK, count_marked
-from readmap.backend.sorting import order_by
+from readmap.backend.marks import ANY_FLAG, count_flagged
+from readmap.backend.sorting import argsort_columns
 from readmap.bam.order import SortedRecords, gather
 
 _MEASURE, _KEYS = Kernel("bam/name_order", "measure_names"), Kernel("bam/name_order", "key_names")
@@ -31,7 +31,7 @@ def sort_by_name(
     shape = {"entries": entries, "count": count}
     backend.launch(_KEYS, entries, **given, words=words, is_record=is_record, **shape)
     by_word = [(words[word * entries : (word + 1) * entries], 8 * WORD_BYTES) for word in range(count)]
-    order = order_by(by_word, backend)[: count_marked(is_record, ANY_MARK, backend)]
+    order = argsort_columns(by_word, backend)[: count_flagged(is_record, ANY_FLAG, backend)]
     written = backend.empty(WORD_BYTES * count * len(order), np.uint8)
     backend.launch(_WRITE, len(order), words=words, order=order, keys=written, **shape)
     gathered, new_ends = gather(records, ends, lengths, order, backend, fragments)

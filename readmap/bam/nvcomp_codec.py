@@ -172,7 +172,7 @@ def blocks_of(
     shape = {"size": len(data), "header_bytes": len(header), "block_bytes": BLOCK_BYTES}
     lengths = backend.empty(count, np.int64)
     backend.launch(_MEASURE, count, member_bytes=member_bytes, lengths=lengths, **shape)
-    ends, total = backend.ends(lengths)
+    ends, total = backend.inclusive_sum_with_total(lengths)
     given: dict[str, Any] = {"data": data, "header": header, "members": members, "member_bytes": member_bytes}
     shape |= {"room": len(blocks), "stride": len(members) // count}
     backend.launch(_WRITE, count, **given, ends=ends, blocks=blocks, **shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import ANY_MARK, count_marked, list_marked
+from readmap.backend.marks import ANY_FLAG, count_flagged, select_flagged
 from readmap.backend.sorting import sort_pairs
 from readmap.bam.marking import TAIL
 
@@ -77,7 +77,7 @@ def sort_records(
     keys, numbers, is_record = record_keys(records, lengths, ends, contigs, backend)
     scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
-    count = count_marked(is_record, ANY_MARK, backend)
+    count = count_flagged(is_record, ANY_FLAG, backend)
     gathered, new_ends = gather(records, ends, lengths, order[:count], backend, fragments)
     return SortedRecords(gathered, keys[:count], new_ends)
 
@@ -98,7 +98,7 @@ def hold_sorted(
     keys, is_wrong = backend.empty(len(ends), np.uint64), backend.empty(len(ends), np.uint8)
     shape = {"contigs": contigs, "fragments": fragments, "tail": TAIL}
     backend.launch(_HOLD, len(ends), bytes=records, ends=ends, **shape, keys=keys, is_wrong=is_wrong)
-    wrong = backend.to_host(list_marked(is_wrong, ANY_MARK, backend)[:1]).tolist()
+    wrong = backend.to_host(select_flagged(is_wrong, ANY_FLAG, backend)[:1]).tolist()
     return SortedRecords(records, keys, ends), wrong[0] if wrong else None
 
 
@@ -119,7 +119,7 @@ def gather(
     sort_records has them.
     """
     numbers, tail = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, TAIL)
-    new_ends = backend.prefix_sums(order_lengths(lengths, order, backend, tail))
+    new_ends = backend.inclusive_sum(order_lengths(lengths, order, backend, tail))
     gathered = backend.empty(len(records) + tail * len(order), np.uint8)
     places = {"ends": ends, "lengths": lengths, "order": order, "new_ends": new_ends, "records": len(lengths)}
     backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tail=tail, **places)

@@ -153,7 +153,7 @@ class SortedOutput(ByteSink):
 
     def _bring(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
         backend = device.backend
-        with backend.own_stream():
+        with backend.thread_stream():
             ordered = device.ordered(runs, unmarked(backend))
             self._runs.add(backend.to_host(ordered.keys), backend.to_host(ordered.ends))
             for piece in device.pieces(ordered, nothing, fetched=True):
@@ -213,7 +213,7 @@ class SortedOutput(ByteSink):
         """All records in order: from the device, where no others are, else from the host."""
         device = self._device
         if device is not None and self._moving is None:
-            with device.backend.own_stream():
+            with device.backend.thread_stream():
                 ordered = device.ordered(device.take(), self._marking(device.backend))
                 yield device.pieces(ordered, look, fetched=not self._output.from_device)
         else:

@@ -81,7 +81,7 @@ def learn(context: typer.Context, options: Options) -> None:
         tell(path, index, options.index, options.ignore_alternates, report)
         with report.progress() as show:
             for backend in backends:
-                backend.prepare(
+                backend.compile_missing(
                     kernel_types(index.suffixes), ["common", "index", "reads", "mapping", "run"], report.say
                 )
             show("loading the index")

@@ -67,7 +67,7 @@ def _learn(job: Job, turn: Turn) -> SampleModel:
     learnt = SampleModel()
     index, backend = hold_index(job.index, job.resources, turn)
     context = Context(index, backend, job.scoring, job.pairing)
-    with backend.own_stream():
+    with backend.thread_stream():
         for numbers in first_lanes([lane.group for lane in job.lanes]):
             lanes = [job.lanes[number] for number in numbers]
             groups, layouts = tuple(lane.group for lane in lanes), [lane.layout for lane in lanes]
@@ -108,7 +108,7 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
     first = _fragments_before([part.first for part in parts], job.layouts)
     last = _fragments_before([part.last for part in parts], job.layouts)
     context = Context(index, backend, job.scoring, job.pairing, job.reporting)
-    with backend.own_stream(), contextlib.ExitStack() as opened:
+    with backend.thread_stream(), contextlib.ExitStack() as opened:
         kept = None
         if job.rules:
             kept = FragmentRecorder(job.rules, backend, first)

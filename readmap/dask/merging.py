@@ -59,7 +59,7 @@ def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> 
 
 def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
     backend = hold_backend(job.resources)
-    with backend.own_stream():
+    with backend.thread_stream():
         duplicates, places = DuplicateMarker(rules, backend), []
         duplicates.begin(job.groups, job.contig_lengths)
         for number, (first, _) in enumerate(bounds):
@@ -86,7 +86,7 @@ def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> 
     host, codec = CpuBackend(backend.threads), choose_codec(packing.codec, packing.level, [backend])
     index, seen = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[Seen]()
     with (
-        backend.own_stream(),
+        backend.thread_stream(),
         codec.open(open_output(str(folder / RECORDS)), backend.threads, packing.level) as output,
     ):
         runs = Runs(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)

@@ -37,7 +37,7 @@ class Part:
 @tells_errors
 def check_database(path: str, device: str, threads: int | None) -> None:
     """Raise DatabaseFolderError where a database was altered."""
-    with take_turn(), (backend := hold_backend(Resources(device, threads))).own_stream():
+    with take_turn(), (backend := hold_backend(Resources(device, threads))).thread_stream():
         Database.open(path).check(backend)
 
 
@@ -48,7 +48,7 @@ def scan_part(
     """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
     with take_turn():
         numbers, database, pool = _hold_part(part, device, threads)
-        with hold_backend(Resources(device, threads)).own_stream():
+        with hold_backend(Resources(device, threads)).thread_stream():
             found = [scanned.hits for scanned in Scan(database, scoring, limits, pool)(queries)]
     return [replace(hits, subjects=numbers[hits.subjects]) for hits in found]
 

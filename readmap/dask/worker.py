@@ -122,7 +122,7 @@ def hold_backend(resources: Resources) -> Backend:
     if key not in _backends:
         _backends[key] = open_backend(*key)
         available = available_memory()
-        _backends[key].keep_buffers(min(BUFFER_BYTES, BUFFER_BYTES if available is None else available // BUFFER_SHARE))
+        _backends[key].cache_host_buffers(min(BUFFER_BYTES, BUFFER_BYTES if available is None else available // BUFFER_SHARE))
     return _backends[key]
 
 
@@ -148,7 +148,7 @@ def hold_index(place: IndexPlace, resources: Resources, turn: Turn) -> tuple[Dev
         _held = None  # a device has room for one
         backend.release_memory()
         index = Index.open(place.path, place.check, place.alternates)
-        backend.prepare(kernel_types(index.suffixes), ROOMS, _log.info)
+        backend.compile_missing(kernel_types(index.suffixes), ROOMS, _log.info)
         _held = _LoadedIndex(key, index.to_device(backend))
         backend.synchronize()
     return _held.index, backend

@@ -57,7 +57,7 @@ def scan(
     limits = HitFilter(evalue, min_score, max_hits, HitFilter.strand_of(opened.molecule, strand), database_letters)
     given = sequences_of("query", queries, opened.molecule)
     with Team.open(device, gpus, threads) as team:
-        team.do(0, partial(opened.check, team.first)).result()
+        team.submit(0, partial(opened.check, team.first)).result()
         return [scanned.hits for scanned in Scan(opened, scoring, limits, DevicePool(opened, team))(given)]
 
 

@@ -75,7 +75,7 @@ class DevicePool:
                 report(cells)
 
         try:
-            found = self.team.each(lambda worker: worker.scores(queries, scoring, count), self._workers)
+            found = self.team.map(lambda worker: worker.scores(queries, scoring, count), self._workers)
         except BaseException:
             stopped = True  # the others would go on to their ends
             raise

@@ -87,12 +87,12 @@ def _pairs(wanted: AlignmentRequest, scoring: ScanScoring, backend: Backend) -> 
 
 def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArray[np.int64]:
     """The numbers of the subjects of which looking for the part takes less than aligning the whole."""
-    lanes, order = backend.narrow_lanes, np.argsort(-lengths, kind="stable")
+    lanes, order = backend.lanes_16bit, np.argsort(-lengths, kind="stable")
     groups = np.zeros((-(-len(lengths) // lanes), lanes), np.int64)
     groups.reshape(-1)[: len(lengths)] = lengths[order]
     # A lane that has nothing to do takes as long as one that has.
     are_full = EMPTY_LANES * groups.sum(axis=1) >= lanes * groups[:, 0]
-    if backend.lanes > 1:
+    if backend.warp_width > 1:
         are_full &= rows * groups[:, 0] <= ALONE_CELLS
     return np.sort(order[np.repeat(are_full, lanes)[: len(lengths)]])
 

@@ -53,9 +53,9 @@ def interleave(
     codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend
 ) -> InterleavedSubjects:
     """Subjects, the longest ones first, on the device; starts: where in `codes` each begins; lengths: of each."""
-    lanes = backend.narrow_lanes
+    lanes = backend.lanes_16bit
     sizes = lengths[::lanes].astype(np.int64)
-    if backend.lanes == 1:
+    if backend.warp_width == 1:
         sizes = -(-sizes // BLOCK_COLUMNS) * BLOCK_COLUMNS
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     letters = backend.empty(int(offsets[-1]) * lanes, np.uint8)

@@ -120,8 +120,8 @@ class ColumnRanges:
         arrays = []
         for own, other in zip(self._arrays, others._arrays, strict=True):
             both = backend.empty(len(own) + len(other), own.dtype)
-            backend.put(both[: len(own)], own)
-            backend.put(both[len(own) :], other)
+            backend.copy_into(both[: len(own)], own)
+            backend.copy_into(both[len(own) :], other)
             arrays.append(both)
         return ColumnRanges(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
 
@@ -137,12 +137,12 @@ class _Ends:
 
 def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
     """The score of every subject, int32 [subjects], in the order of the columns."""
-    scores = backend.full(columns.count * backend.narrow_lanes, 0, np.int32)
+    scores = backend.full(columns.count * backend.lanes_16bit, 0, np.int32)
     results = {"scores": scores}
     _launch("score", query, _stretches(query, columns, backend), columns, results, query.is_narrow, backend)
     found = backend.to_host(scores)
     if query.is_narrow and found.max(initial=0) >= OVERFLOW:
-        groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.narrow_lanes)
+        groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.lanes_16bit)
         offsets = columns.offsets
         stretches = _made(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
         _launch("score", query, stretches, columns, results, False, backend)
@@ -156,7 +156,7 @@ def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backen
     Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
     """
     # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
-    enough = int(columns.offsets[-1]) // (PIECES * backend.groups)
+    enough = int(columns.offsets[-1]) // (PIECES * backend.concurrent_warps)
     own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
     whole = ColumnRanges(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
     long = columns.longer_than(own + before)
@@ -195,7 +195,7 @@ def find_ends(
     Of each subject, int64 [subjects]: row and column of the first end (comparison.cuh), the last row and the last
     column of any.
     """
-    count = columns.count * backend.narrow_lanes
+    count = columns.count * backend.lanes_16bit
     targets = np.full(count, -1, np.int32)
     targets[: len(scores)] = scores
     firsts = backend.to_device(np.full(count, NO_END, np.uint64))
@@ -224,7 +224,7 @@ def _launch(
     shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
     kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}")
     # The groups of threads of a block fill its memory together: none of them may be missing.
-    block = BLOCK_GROUPS * (backend.lanes // shape.width)
+    block = BLOCK_GROUPS * (backend.warp_width // shape.width)
     for part, borders in _slices(query, stretches, shape, is_narrow, backend):
         for number, own in enumerate(_rounds(query, part, backend)):
             backend.launch(
@@ -245,7 +245,7 @@ def _shape(rows: int, stretches: ColumnRanges, sizes: Sequence[int], backend: Ba
 
     sizes: cells that a thread may hold.
     """
-    if backend.lanes == 1:
+    if backend.warp_width == 1:
         return StripShape(1, CELLS[0])
     mean = int(stretches.offsets[-1] - stretches.offsets[0]) / stretches.count
     shapes = [StripShape(width, cells) for width in WIDTHS for cells in sizes]
@@ -262,8 +262,8 @@ def _slices(
     query: DeviceQuery, stretches: ColumnRanges, shape: StripShape, is_narrow: bool, backend: Backend
 ) -> Iterator[tuple[ColumnRanges, Array]]:
     """ColumnRanges whose borders fit in the scratch memory, and room for these."""
-    border = 4 * backend.narrow_lanes * (1 if is_narrow else 2)
-    if backend.lanes == 1:
+    border = 4 * backend.lanes_16bit * (1 if is_narrow else 2)
+    if backend.warp_width == 1:
         ends = np.arange(stretches.count + 1) * (query.rows * border)
     elif query.rows > shape.width * shape.cells:
         ends = (stretches.offsets - stretches.offsets[0]) * border
@@ -280,8 +280,8 @@ def _slices(
 
 def _rounds(query: DeviceQuery, part: ColumnRanges, backend: Backend) -> Iterator[ColumnRanges]:
     """The stretches, cut for calls that do not last too long, one behind the other."""
-    step = max(CALL_CELLS // (query.rows * backend.narrow_lanes) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
-    if backend.lanes > 1 or (most := int(part.columns.max())) <= step:
+    step = max(CALL_CELLS // (query.rows * backend.lanes_16bit) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
+    if backend.warp_width > 1 or (most := int(part.columns.max())) <= step:
         yield part
         return
     for begin in range(0, most, step):

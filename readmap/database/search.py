@@ -150,7 +150,7 @@ class Scan:
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[PairAlignments]:
         """The alignments of each query's hits."""
         counts, team = [len(made.ranks) for made in chosen], self.pool.team
-        return team.do(0, lambda: align(self._wanted(queries, chosen), counts, self.scoring, team.first)).result()
+        return team.submit(0, lambda: align(self._wanted(queries, chosen), counts, self.scoring, team.first)).result()
 
     def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[AlignmentRequest]:
         """One query at a time: reverse complements of long subjects take memory."""

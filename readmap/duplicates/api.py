@@ -48,7 +48,7 @@ def mark_duplicates(
     with contextlib.ExitStack() as stack:
         reads = stack.enter_context(open_alignments(str(alignments), grouped, backend.threads))
         sink = stack.enter_context(open_marked(str(output), reads, sort_memory, duplicates, backend, "", survey))
-        with backend.own_stream():
+        with backend.thread_stream():
             mark_file(reads, sink, duplicates, backend)
         sink.finish()
         told: list[Output] = []

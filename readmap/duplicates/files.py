@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
-from readmap.backend.marks import ANY_MARK, list_marked
+from readmap.backend.marks import ANY_FLAG, select_flagged
 from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
@@ -173,4 +173,4 @@ def _firsts(data: Array, starts: Places, backend: Backend) -> Places:
     count = len(starts) - 1
     begins = backend.empty(count, np.uint8)
     backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), begins=begins)
-    return backend.to_host(list_marked(begins, ANY_MARK, backend)).astype(np.int64)
+    return backend.to_host(select_flagged(begins, ANY_FLAG, backend)).astype(np.int64)

@@ -97,7 +97,7 @@ class DuplicateMarker:
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:
             backend = CpuBackend(backend.threads)
-        with backend.own_stream():
+        with backend.thread_stream():
             rows, barcodes = table.take(backend)
             found = find_duplicates(rows, barcodes, table.counters.size, self._rules.distance, backend)
             self._marks = backend.to_host(found.marks)

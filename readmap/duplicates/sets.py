@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import count_marked, list_marked
-from readmap.backend.sorting import order_by
+from readmap.backend.marks import count_flagged, select_flagged
+from readmap.backend.sorting import argsort_columns
 from readmap.duplicates.fragments import PLACE_BITS
 
 _KEY, _MARK = Kernel("duplicates/sets", "key_fragments"), Kernel("duplicates/sets", "mark_sets")
@@ -88,7 +88,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
     backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)
     counted = backend.full(counters, 0, np.uint64)
-    heads, singles = (list_marked(begins, mark, backend) for mark in (_PAIR_SET, _READ_SET))
+    heads, singles = (select_flagged(begins, mark, backend) for mark in (_PAIR_SET, _READ_SET))
     is_paired = backend.full(len(singles), 0, np.uint8)
     shared: dict[str, Any] = {"fragments": fragments, "order": order}
     if len(singles):
@@ -104,7 +104,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     sizes, located = found[1]
     optical = backend.full(len(heads), 0, np.uint64)
     if distance and len(heads):
-        ends, count = backend.ends(located)
+        ends, count = backend.inclusive_sum_with_total(located)
         listed = shared | {"heads": heads, "sizes": sizes, "ends": ends}
         _mark_optical(fragments.rows, listed, count, marks, optical, counted, distance, backend)
     return DuplicateSets(
@@ -112,7 +112,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         backend.to_host(counted).astype(np.int64),
         backend.to_host(sizes),
         backend.to_host(optical).astype(np.int64),
-        count_marked(begins, _LONE_PAIR, backend),
+        count_flagged(begins, _LONE_PAIR, backend),
     )
 
 
@@ -122,7 +122,7 @@ def _order(fragments: _Fragments, backend: Backend) -> Array:
     highs, lows = backend.empty(size, np.uint64), backend.empty(size, np.uint64)
     backend.launch(_KEY, size, rows=fragments.rows, highs=highs, lows=lows)
     barcodes = [(fragments.barcodes, 64)] if fragments.has_barcodes else []
-    return order_by([(highs, HIGH_BITS), *barcodes, (lows, LOW_BITS)], backend)
+    return argsort_columns([(highs, HIGH_BITS), *barcodes, (lows, LOW_BITS)], backend)
 
 
 def _mark_optical(
@@ -140,7 +140,7 @@ def _mark_optical(
     sets, spots, places = (backend.empty(count, np.uint64) for _ in range(3))
     made = {"members": members, "sets": sets, "spots": spots, "places": places}
     backend.launch(_LIST, len(optical), **listed, **made, count=count)
-    order = order_by([(sets, len(optical).bit_length()), (spots, SPOT_BITS), (places, 64)], backend)
+    order = argsort_columns([(sets, len(optical).bit_length()), (spots, SPOT_BITS), (places, 64)], backend)
     parents = backend.to_device(np.arange(count, dtype=np.int32))
     given = {"members": members, "order": order, "parents": parents}
     neighbours = {"rows": rows, "sets": sets, "spots": spots, "count": count, "distance": distance}

@@ -56,7 +56,7 @@ class FragmentRecorder(DuplicateMarker):
     def write(self, output: ByteSink) -> None:
         """Write all fragments that have come."""
         table, backend = self.table, self._backend
-        with backend.own_stream():
+        with backend.thread_stream():
             rows, barcodes = (backend.to_host(array) for array in table.take(backend))
         arrays = {"rows": rows, "barcodes": barcodes, "counters": table.counters, "format": np.array(FORMAT)}
         arrays["barcode_tag"] = np.array(table.barcode_tag or "")

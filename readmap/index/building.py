@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from readmap.backend import Array, Gpus
-from readmap.backend.fetching import DistantArray
+from readmap.backend.fetching import DeviceArrayReader
 from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.formats.array_files import ArraySink
@@ -128,7 +128,7 @@ def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, tea
     """Plan the build; keeps_suffixes: the host will hold the suffix array. Raise BackendError if a device has too
     little memory.
     """
-    length, memories = reference.length, team.each(lambda backend: backend.memory(), team.backends)
+    length, memories = reference.length, team.map(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
     for backend, memory in zip(team.backends, memories, strict=True):
         needed = on_device if backend is team.first else reference.nbytes
@@ -137,7 +137,7 @@ def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, tea
                 f"{backend.name} has too little memory to index {reference.bases:,} bases: {format_bytes(memory[0])} "
                 f"are free, {format_bytes(needed)} are needed"
             )
-    references = team.each(reference.to_device, team.backends)
+    references = team.map(reference.to_device, team.backends)
     plan = plan_suffix_array(reference, references[0], team, force_64_bits)
     building = max(plan.nbytes, on_device)
     if memories[0] is not None:
@@ -148,7 +148,7 @@ def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, tea
         building = order + edges + (plan.sort.host_bytes if plan.sort else 0)
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
     # The memory used for reading may not have been returned to the system.
-    fixed = FIXED_BYTES + sum(backend.host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
+    fixed = FIXED_BYTES + sum(backend.driver_host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
     return _Plan(references, plan, fixed + reference.nbytes + table + building)
 
 
@@ -201,7 +201,7 @@ def _write_parts(parts: Sequence[Array], sink: ArraySink, team: Team) -> Callabl
     waits, end = list[Callable[[], None]](), 0
     for part, backend in zip(parts, team.backends, strict=False):
         is_here = isinstance(part, np.ndarray)
-        waits.append(sink.write(end, part if is_here else DistantArray(part, sink.block_bytes, backend)))
+        waits.append(sink.write(end, part if is_here else DeviceArrayReader(part, sink.block_bytes, backend)))
         end += len(part)
 
     def wait() -> None:

@@ -76,8 +76,8 @@ class HostIndex:
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
         reference = self.reference.to_device(backend)
-        suffixes, edges = map(backend.hold, (self.suffixes, self.edges))
-        table = None if self.prefix_table is None else backend.hold(self.prefix_table)
+        suffixes, edges = map(backend.to_device_random_access, (self.suffixes, self.edges))
+        table = None if self.prefix_table is None else backend.to_device_random_access(self.prefix_table)
         letters = backend.to_device(self.reference.barrier_letters)
         if self.stored:
             loaded = {name: array for name, array in vars(reference).items() if name in REFERENCE_ARRAYS}
@@ -144,7 +144,7 @@ class DeviceIndex:
 def _copy_to(group: Any, backend: Backend) -> Any:
     """Copy a dataclass with all arrays in it, and in the dataclasses in it, to another device."""
     members = {one.name: getattr(group, one.name) for one in fields(group)}
-    arrays = {name: backend.bring(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)}
+    arrays = {name: backend.copy_from_peer(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)}
     groups = {
         name: _copy_to(value, backend)
         for name, value in members.items()

@@ -67,11 +67,11 @@ class Reference:
     def to_device(self, backend: Backend) -> DeviceReference:
         """Copy the arrays to a device; the CPU backend shares the host's arrays."""
         return DeviceReference(
-            backend.hold(self.words),
-            backend.hold(self.barrier_blocks),
-            backend.hold(self.barrier_starts),
-            backend.hold(self.barrier_ends),
-            backend.hold(self.contig_starts),
+            backend.to_device_random_access(self.words),
+            backend.to_device_random_access(self.barrier_blocks),
+            backend.to_device_random_access(self.barrier_starts),
+            backend.to_device_random_access(self.barrier_ends),
+            backend.to_device_random_access(self.contig_starts),
             backend.to_device(self.alternates),
             len(self.barrier_starts),
             len(self.contigs),

@@ -126,7 +126,7 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -
     team.first.launch(_CODES, sections, reference=reference, counts=counts, length=length, section_size=_SECTION)
     codes = team.first.to_host(counts).astype(np.int64)
     parts = _divide(codes, len(team.backends))
-    memories = team.each(lambda backend, _: backend.memory(), team.backends, parts)
+    memories = team.map(lambda backend, _: backend.memory(), team.backends, parts)
     if len(parts) > 1:
         fitting = [_fit(part, length, dtype, memory, _WAYS[:1]) for part, memory in zip(parts, memories, strict=True)]
         shared = tuple(part for part in fitting if part)

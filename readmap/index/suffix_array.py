@@ -83,7 +83,7 @@ def plan_suffix_array(
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
     few_barriers = len(reference.barrier_starts) <= _MAX_BARRIERS
     small = length <= SMALL or (backend.threads == 1 and length < 2**31)
-    by_kernels = backend.lanes > 1 or not (small and few_barriers)
+    by_kernels = backend.warp_width > 1 or not (small and few_barriers)
     sort = plan_sort(held, length, dtype, team) if by_kernels else None
     return SuffixPlan(length, reference.bases - reference.ambiguous_bases, dtype, sort)
 
@@ -127,7 +127,7 @@ def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Ba
     entries, memory = len(suffixes) / SUFFIXES_PER_ENTRY, backend.memory()
     if memory:
         entries = min(entries, (memory[0] - others) / (TABLES_IN_MEMORY * suffixes.itemsize))
-    return max(min(int(math.log2(max(entries, 1)) / 2), backend.most_table_bases), stored)
+    return max(min(int(math.log2(max(entries, 1)) / 2), backend.max_table_bases), stored)
 
 
 def table_bytes(bases: int, dtype: np.dtype[Any]) -> int:

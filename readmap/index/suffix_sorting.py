@@ -122,7 +122,7 @@ def sort_suffixes(
     The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal are in order of position. references:
     one per device. report: called with the completed share of the work.
     """
-    sorters, total, done = team.each(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
+    sorters, total, done = team.map(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
     for updates in _steps(team, [sorter.sort_batches() for sorter in sorters]):
         done += _size(updates)
         report(done / total / 2)
@@ -134,7 +134,7 @@ def sort_suffixes(
         for updates in _steps(team, [sorter.double_prefixes(depth) for sorter in sorters]):
             tied += _size(updates)
             if len(sorters) > 1:
-                team.each(_Sorter.apply, sorters, _from_others(updates))
+                team.map(_Sorter.apply, sorters, _from_others(updates))
         depth *= 2
         report(1 - tied / total / 2)
     return [sorter.groups.order for sorter in sorters]
@@ -142,7 +142,7 @@ def sort_suffixes(
 
 def _steps(team: Team, works: Sequence[Iterator[_RankUpdate]]) -> Iterator[list[_RankUpdate | None]]:
     """Yield the updates of each step by device; None for a device that has no steps left."""
-    while any(updates := team.each(next, works, repeat(None))):
+    while any(updates := team.map(next, works, repeat(None))):
         yield updates
 
 
@@ -159,8 +159,8 @@ def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))
-    team.each(_Sorter.merge, sorters, sections, _from_others(ranks))
-    team.each(_Sorter.take, sorters, _from_others(list(zip(sections, ranks, strict=True))))
+    team.map(_Sorter.merge, sorters, sections, _from_others(ranks))
+    team.map(_Sorter.take, sorters, _from_others(list(zip(sections, ranks, strict=True))))
 
 
 def _from_others(items: Sequence[Item]) -> list[list[Item]]:
@@ -198,7 +198,7 @@ class _Sorter:
         counts = backend.empty(runs, np.int64)
         what = {"reference": self._reference, "batch": batch, "length": self.groups.length}
         backend.launch(_COUNT, runs, counts=counts, **what)
-        ends = backend.prefix_sums(counts)
+        ends = backend.inclusive_sum(counts)
         backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
         return self._assign_groups(
             self._radix_sort(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES, store_ranks=False
@@ -245,7 +245,7 @@ class _Sorter:
     def take(self, others: Sequence[tuple[slice, Array]]) -> None:
         """Copy sections of the ranks from the devices that have collected them."""
         for section, ranks in others:
-            self.backend.put(self.groups.ranks[section], ranks[section])
+            self.backend.copy_into(self.groups.ranks[section], ranks[section])
 
     def apply(self, others: Sequence[_RankUpdate | None]) -> None:
         """Apply the rank updates of other devices."""
@@ -306,7 +306,7 @@ class _Sorter:
         """
         groups, backend, most = self.groups, self.backend, len(self._pairs.keys)
         everything = (_Ties(0, groups.slot_count, small) for small in (0, 1))
-        large, small = (backend.ends(self._count(ties)[0]) for ties in everything)
+        large, small = (backend.inclusive_sum_with_total(self._count(ties)[0]) for ties in everything)
         first, tied = 0, large[1] + small[1]
         if tied > most:
             ends, done = backend.to_host(large[0]) + backend.to_host(small[0]), 0

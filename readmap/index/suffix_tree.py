@@ -79,7 +79,7 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
     blocks = -(-count // _BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
-    mark_ends, inner = backend.ends(counts)
+    mark_ends, inner = backend.inclusive_sum_with_total(counts)
     nodes = _Nodes(marks, mark_ends)
     edges = backend.empty(((inner + 1) * EDGES_PER_NODE, 4), np.uint32)
     tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
@@ -108,7 +108,7 @@ def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend:
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     plcp = backend.empty(length, np.uint32)
     backend.launch(_PHI, len(suffixes), suffixes=suffixes, plcp=plcp)
-    slice_size = -(-length // (SLICES * backend.lanes))
+    slice_size = -(-length // (SLICES * backend.warp_width))
     slices = -(-length // slice_size)
     backend.launch(_PLCP, slices, reference=reference, plcp=plcp, length=length, slice_size=slice_size)
     minima = backend.empty(int(offsets[-1]), np.uint32)

@@ -67,7 +67,7 @@ def measure_alignments(
         paired=batch.reads.paired,
         supplementary_as_secondary=context.reporting.supplementary_as_secondary,
     )
-    backend.put(plan.roles, alignments.roles)
+    backend.copy_into(plan.roles, alignments.roles)
     return alignments
 
 

@@ -86,11 +86,11 @@ class Batch:
         windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0})
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
         ledger = Ledger(count, backend, context.rates)
-        backend.put(ledger.total("replaced"), queries.replaced)
+        backend.copy_into(ledger.total("replaced"), queries.replaced)
         return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), ledger)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
-        """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.lasts has them.
+        """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
 
         Raises Overflow where a stage had no room for all that it found.
         """

@@ -6,7 +6,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.backend.sorting import order_by
+from readmap.backend.sorting import argsort_columns
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -64,4 +64,4 @@ def order_by_position(strands: Array, places: Array, batch: Batch, context: Cont
     negative.
     """
     place_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.longest).bit_length()
-    return order_by([(strands, batch.reads.count.bit_length() + 1), (places, place_bits)], context.backend)
+    return argsort_columns([(strands, batch.reads.count.bit_length() + 1), (places, place_bits)], context.backend)

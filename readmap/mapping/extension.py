@@ -10,8 +10,8 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import list_marked
-from readmap.backend.sizes import Count, Listed
+from readmap.backend.marks import select_flagged
+from readmap.backend.sizes import Count, DeviceList
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
@@ -57,7 +57,7 @@ class _TaskRooms(NamedTuple):
     widest: int
 
 
-def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool = True) -> None:
+def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: bool = True) -> None:
     """Raise the scores of the slots' new windows to those of their banded alignments.
 
     long_gaps: windows that hope for one are aligned too; a read that has one is searched again without that.
@@ -80,16 +80,16 @@ def score_windows(slots: Listed, batch: Batch, context: Context, long_gaps: bool
 
 
 def _count_tasks(
-    counts: Array, slots: Listed, lanes: int, batch: Batch, context: Context
+    counts: Array, slots: DeviceList, lanes: int, batch: Batch, context: Context
 ) -> tuple[Array, list[Count], _TaskRooms]:
     """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
     kinds = len(BANDS) if batch.queries.longest > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
-    sizes, ends = batch.ledger.sizes("scored", slots, at_most, lanes), backend.prefix_sums(counts)
+    sizes, ends = batch.ledger.sizes("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
     if sizes.rooms is None:
-        lasts = backend.lasts((ends, len(BANDS)))
+        lasts = backend.row_ends((ends, len(BANDS)))
         found = [last - before for before, last in pairwise([0, *lasts])]
         batch.ledger.know(sizes, found)
         items = [-(-count // lanes) for count in found]
@@ -110,7 +110,7 @@ def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: C
     """The same for windows of any number a slot; slots: int32 [rows]; kinds: uint8 [rows], 1 << that of a band."""
     backend = context.backend
     for kind in BANDS:
-        wanting = list_marked(kinds, 1 << kind, backend)
+        wanting = select_flagged(kinds, 1 << kind, backend)
         count, lanes = len(wanting), _lanes(batch, context)
         items = -(-count // lanes)
         tasks, task_slots = backend.full(items * lanes, _NO_TASK, np.int64), backend.empty(items * lanes, np.int32)
@@ -121,7 +121,7 @@ def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: C
 
 def _lanes(batch: Batch, context: Context) -> int:
     """Tasks that an item scores."""
-    return context.backend.narrow_lanes if context.scoring.fits_16_bits(batch.queries.longest) else 1
+    return context.backend.lanes_16bit if context.scoring.fits_16_bits(batch.queries.longest) else 1
 
 
 def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, batch: Batch, context: Context) -> None:
@@ -142,8 +142,8 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
-    ends, room_ends = backend.prefix_sums(counts), backend.prefix_sums(plan.rooms)
-    total, *lasts = backend.lasts((room_ends, 1), (ends, len(BANDS)))
+    ends, room_ends = backend.inclusive_sum(counts), backend.inclusive_sum(plan.rooms)
+    total, *lasts = backend.row_ends((room_ends, 1), (ends, len(BANDS)))
     extensions = Extensions.allocate(backend, ends=room_ends, rooms=plan.rooms, operations=total)
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
     batch.launch(_LAY, plan.entries, context, **shared)
@@ -159,7 +159,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
 
 def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], batch: Batch, context: Context) -> None:
     """Trace the entries `traced`, whose windows have one kind of band, in the order of their reads' lengths."""
-    backend, begin, lanes = context.backend, 0, context.backend.traced_lanes
+    backend, begin, lanes = context.backend, 0, context.backend.traceback_lanes
 
     def bytes_of(longest: int) -> int:
         return longest * band.width * lanes

@@ -14,7 +14,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed, known, most_of
+from readmap.backend.sizes import DeviceList, known, capacity_of
 from readmap.backend.sorting import sort_pairs
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
@@ -61,14 +61,14 @@ def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Arra
     backend, count = context.backend, batch.reads.count // 2
     rests, doubtful = backend.full(count, APART, np.int32), backend.empty(2 * count, np.uint8)
     batch.launch(_DOUBTFUL, count, context, inserts=inserts, doubtful=doubtful)
-    mates = batch.ledger.list_marked("joined", doubtful, 1)
-    if most_of(mates.count):
+    mates = batch.ledger.select_flagged("joined", doubtful, 1)
+    if capacity_of(mates.count):
         for part, matches in _parts(mates, batch, context):
             _join(part, matches, rests, inserts, batch, context)
     return rests
 
 
-def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[Listed, SeedMatches]]:
+def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[DeviceList, SeedMatches]]:
     """Yield (mates, their matches), split so that the matches of a part fit into memory.
 
     mates: records, mates next to each other.
@@ -76,7 +76,7 @@ def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[List
     backend = context.backend
     most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
     matches = _matches(mates, most, batch, context)
-    if most_of(matches.total) <= most:
+    if capacity_of(matches.total) <= most:
         yield mates, matches
         return
     numbers, first = mates.numbers[: known(mates.count, backend)], 0
@@ -84,12 +84,12 @@ def _parts(mates: Listed, batch: Batch, context: Context) -> Iterator[tuple[List
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + most, "right"))
-        part = Listed.of(numbers[2 * first : 2 * last])
+        part = DeviceList.of(numbers[2 * first : 2 * last])
         yield part, _matches(part, most, batch, context)
         first = last
 
 
-def _matches(mates: Listed, fitting: int, batch: Batch, context: Context) -> SeedMatches:
+def _matches(mates: DeviceList, fitting: int, batch: Batch, context: Context) -> SeedMatches:
     """Return the seed matches of the mates; fitting: number of matches that fit into memory."""
     slots = context.backend.empty(len(mates.numbers), np.int32)
     batch.launch(_MATES, mates.count, context, mates=mates.numbers, slots=slots)
@@ -97,7 +97,7 @@ def _matches(mates: Listed, fitting: int, batch: Batch, context: Context) -> See
 
 
 def _join(
-    mates: Listed,
+    mates: DeviceList,
     matches: SeedMatches,
     rests: Array,
     inserts: InsertSizeTable,
@@ -114,14 +114,14 @@ def _join(
     choose_windows(slots, batch, context)
 
 
-def _list_places(matches: SeedMatches, slots: Listed, batch: Batch, context: Context) -> Places:
+def _list_places(matches: SeedMatches, slots: DeviceList, batch: Batch, context: Context) -> Places:
     """Return the placements of the slots that explain their read not much worse than the best one, sorted by key."""
-    backend, most = context.backend, most_of(matches.total)
+    backend, most = context.backend, capacity_of(matches.total)
     counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
-    listed = Listed(counts, matches.total, f"{slots.key} matches")
+    listed = DeviceList(counts, matches.total, f"{slots.key} matches")
     ends, count = batch.ledger.ends("places", counts, listed, most)
-    total = most_of(count)
+    total = capacity_of(count)
     keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))
     batch.launch(_LIST, matches.total, context, matches=matches, ends=ends, keys=keys, losses=losses)

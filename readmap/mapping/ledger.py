@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import list_ahead, list_marked, marked_ends
-from readmap.backend.sizes import Bounded, Count, Listed
+from readmap.backend.marks import select_flagged_into, select_flagged, scan_flagged
+from readmap.backend.sizes import BoundedCount, Count, DeviceList
 from readmap.mapping.counters import TALLIES
 
 #: What kernels add up, and of how many kinds; the other numbers are sizes.
@@ -80,7 +80,7 @@ class Sizes:
     def bounded(self, unit: int = 1) -> list[Count]:
         """How many there are of each kind, in units."""
         rooms = self.rooms or []
-        return [Bounded(room // unit, self.told[kind : kind + 1]) for kind, room in enumerate(rooms)]
+        return [BoundedCount(room // unit, self.told[kind : kind + 1]) for kind, room in enumerate(rooms)]
 
     def lacking(self, needed: Sequence[int]) -> list[str]:
         """The keys of the kinds for which there is no room."""
@@ -99,7 +99,7 @@ class Ledger:
     def __init__(self, reads: int, backend: Backend, rates: Rates | None) -> None:
         """rates: None where the host hears of every size at once, and nothing is learnt."""
         self._reads, self._backend = reads, backend
-        self._rates = None if backend.tells_at_once else rates
+        self._rates = None if backend.host_sees_counts else rates
         self._uses: Counter[str] = Counter()
         self._clear()
 
@@ -114,7 +114,7 @@ class Ledger:
         begin = _BEGINS[name]
         return self._numbers.view(np.uint64)[begin : begin + TOTALS[name]]
 
-    def sizes(self, name: str, of: Listed, most: Sequence[int], unit: int = 1) -> Sizes:
+    def sizes(self, name: str, of: DeviceList, most: Sequence[int], unit: int = 1) -> Sizes:
         """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
         return self._sizes(name, f"{of.key} {name}", most, unit, of.count)
 
@@ -156,38 +156,38 @@ class Ledger:
             for key, count in zip(sizes.keys, needed, strict=True):
                 self._rates.learn(key, self._reads, count)
 
-    def list_marked(
-        self, name: str, marks: Array, mask: int, number: int = 0, *, apart: str = "", beside: Listed | None = None
-    ) -> Listed:
+    def select_flagged(
+        self, name: str, marks: Array, mask: int, number: int = 0, *, apart: str = "", beside: DeviceList | None = None
+    ) -> DeviceList:
         """The numbers of the marks that have a bit of the mask, as backend.marks has it.
 
         apart: what tells it from other lists of the name. beside: of what there is none either without room for all.
         """
         sizes, backend = self._sizes(name, name + apart, [len(marks)]), self._backend
         if sizes.rooms is None:
-            numbers = list_marked(marks, mask, backend, number)
+            numbers = select_flagged(marks, mask, backend, number)
             self.know(sizes, [len(numbers)])
-            return Listed(numbers, len(numbers), *sizes.keys)
-        ends, numbers = marked_ends(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
-        owners = beside.count.told if beside and isinstance(beside.count, Bounded) else sizes.told
+            return DeviceList(numbers, len(numbers), *sizes.keys)
+        ends, numbers = scan_flagged(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
+        owners = beside.count.device_count if beside and isinstance(beside.count, BoundedCount) else sizes.told
         self._tell(ends, sizes.told, sizes.needed, owners, sizes.rooms[0])
-        list_ahead(marks, mask, ends, numbers, backend, number)
-        return Listed(numbers, sizes.bounded()[0], sizes.keys[0])
+        select_flagged_into(marks, mask, ends, numbers, backend, number)
+        return DeviceList(numbers, sizes.bounded()[0], sizes.keys[0])
 
     def ends(
-        self, name: str, counts: Array, of: Listed, most: int, *, may_be_more: bool = False
+        self, name: str, counts: Array, of: DeviceList, most: int, *, may_be_more: bool = False
     ) -> tuple[Array, Count]:
         """The inclusive prefix sum of int64 counts, and their total; without room for all, none are listed.
 
         may_be_more: than `most`, which have memory at once: where that is likely, the host hears of the total.
         """
         sizes = self._sizes(name, f"{of.key} {name}", [most], 1, of.count, may_be_more)
-        ends = self._backend.prefix_sums(counts)
-        if sizes.rooms is None or not isinstance(of.count, Bounded):
+        ends = self._backend.inclusive_sum(counts)
+        if sizes.rooms is None or not isinstance(of.count, BoundedCount):
             total = self._backend.total(ends)
             self.know(sizes, [total])
             return ends, total
-        self._tell(ends, sizes.told, sizes.needed, of.count.told, sizes.rooms[0])
+        self._tell(ends, sizes.told, sizes.needed, of.count.device_count, sizes.rooms[0])
         return ends, sizes.bounded()[0]
 
     def _tell(self, ends: Array, told: Array, needed: Array, owners: Array, room: int) -> None:
@@ -197,13 +197,13 @@ class Ledger:
     def settle(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
         """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
 
-        sums: as Backend.lasts has them.
+        sums: as Backend.row_ends has them.
         Raises Overflow where a stage had no room for all that it found.
         """
         backend, counted, begin = self._backend, self._counted, self._taken
         for ends, rows in sums:
             first, self._taken = self._taken, self._taken + rows
-            backend.put_lasts(ends, self._numbers[first : self._taken])
+            backend.copy_row_ends(ends, self._numbers[first : self._taken])
         numbers = backend.to_host(self._numbers[: self._taken]).tolist()
         totals = numbers[begin:]
         for name, begin in _BEGINS.items():

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_MARK, list_marked
-from readmap.backend.sizes import Count, Listed, most_of
+from readmap.backend.marks import ANY_FLAG, select_flagged
+from readmap.backend.sizes import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -54,15 +54,15 @@ class Candidates:
         return len(self.slots)
 
 
-def placed_reads(batch: Batch, context: Context) -> Listed:
+def placed_reads(batch: Batch, context: Context) -> DeviceList:
     """Return the slots of the reads that have a placement."""
     marks = context.backend.empty(batch.reads.count, np.uint8)
     batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
-    return Listed.of(list_marked(marks, ANY_MARK, context.backend))
+    return DeviceList.of(select_flagged(marks, ANY_FLAG, context.backend))
 
 
 def find_matches(
-    slots: Listed, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
+    slots: DeviceList, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
 ) -> SeedMatches:
     """Return the seed matches of the reads in `slots`; a read shorter than a seed has none.
 
@@ -73,7 +73,7 @@ def find_matches(
     backend, index, numbers = context.backend, context.index, slots.numbers
     seed_bases = dense_seed_bases(index.suffix_count)
     offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
-    found = most_of(seeds)
+    found = capacity_of(seeds)
     ranks, counts = backend.empty(found, index.suffixes.dtype), backend.full(found, 0, np.int64)
     shared = {"seed_offsets": offsets, "counts": counts, "ranks": ranks, "seed_bases": seed_bases, "stride": stride}
     batch.launch(_FIND, slots.count, context, selected=numbers, **shared)
@@ -88,7 +88,7 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
     """Yield the batch and its matches, split into parts whose matches fit into memory; a pair is never split."""
     most = context.backend.scratch_bytes // MATCH_BYTES
     matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, most)
-    if most_of(matches.total) <= most:
+    if capacity_of(matches.total) <= most:
         yield batch, matches
         return
     together = 2 if batch.reads.paired else 1
@@ -121,7 +121,7 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     """Return the diagonals that the matches name."""
     backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
     naming = [
-        (first, _naming(matches, first, most, batch, context)) for first in range(0, most_of(matches.total), most)
+        (first, _naming(matches, first, most, batch, context)) for first in range(0, capacity_of(matches.total), most)
     ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.longest
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
@@ -151,6 +151,6 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
 
 def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
     """Return the matches that name a diagonal, as int32 offsets from `first`, among at most `most` matches."""
-    marks = context.backend.empty(min(most, most_of(matches.total) - first), np.uint8)
+    marks = context.backend.empty(min(most, capacity_of(matches.total) - first), np.uint8)
     batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
-    return list_marked(marks, ANY_MARK, context.backend)
+    return select_flagged(marks, ANY_FLAG, context.backend)

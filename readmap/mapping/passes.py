@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.counters import PASS_COUNTERS
 from readmap.mapping.parameters import SearchPass
@@ -21,7 +21,7 @@ class Selection:
         search_pass: the pass.
     """
 
-    slots: Listed
+    slots: DeviceList
     stride: int
     search_pass: SearchPass
 
@@ -35,7 +35,7 @@ def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
         stride = search_pass.stride_of(length)
         end = steps.first_of(_next_length(length, stride, search_pass, steps.longest))
         unresolved = batch.placements.unresolved[begin:end]
-        slots = batch.ledger.list_marked(PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}")
+        slots = batch.ledger.select_flagged(PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}")
         if slots.count:
             yield Selection(slots, stride, search_pass)
         begin = end

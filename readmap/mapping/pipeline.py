@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.alignments import Alignments, measure_alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
@@ -75,7 +75,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     """
     # A batch may hold single reads only, even if the library has pairs.
     inserts = to_device(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
-    choose_windows(Listed.of(batch.queries.slot_of), batch, context)
+    choose_windows(DeviceList.of(batch.queries.slot_of), batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
     rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None
     if rests is not None:

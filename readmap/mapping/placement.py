@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from readmap.backend import Kernel
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import DIVERGENT_DIFFERENCES
@@ -11,7 +11,7 @@ from readmap.mapping.parameters import DIVERGENT_DIFFERENCES
 _CHOOSE = Kernel("mapping/placement", "choose_windows")
 
 
-def choose_windows(slots: Listed, batch: Batch, context: Context, differences: int = DIVERGENT_DIFFERENCES) -> None:
+def choose_windows(slots: DeviceList, batch: Batch, context: Context, differences: int = DIVERGENT_DIFFERENCES) -> None:
     """Choose among the windows of the slots; a read with more than `differences` mismatches is searched more densely."""
     divergent_deficit = differences * (context.scoring.match + context.scoring.mismatch)
     batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, divergent_deficit=divergent_deficit)

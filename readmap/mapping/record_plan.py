@@ -36,10 +36,10 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
-    ends = backend.prefix_sums(counts)
+    ends = backend.inclusive_sum(counts)
     (total,) = batch.settle((ends, 1))
     offsets = backend.full(reads + 1, 0, np.int64)
-    backend.put(offsets[1:], ends)
+    backend.copy_into(offsets[1:], ends)
     plan = RecordPlan.allocate(backend, offsets=offsets, entries=total, window_rows=batch.windows.rows)
     batch.launch(_LIST, reads, context, plan=plan)
     return plan

@@ -87,7 +87,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     }
     lengths = backend.empty(count, np.int64)
     batch.launch(_MEASURE, count, context, lengths=lengths, **shared)
-    ends = backend.prefix_sums(lengths)
+    ends = backend.inclusive_sum(lengths)
     (total,) = batch.settle((ends, 1))
     out = backend.empty(total, np.uint8)
     batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_MARK, add_marked
-from readmap.backend.sizes import Listed
+from readmap.backend.marks import ANY_FLAG, add_flagged_count
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import new_diagonals
@@ -30,7 +30,7 @@ class Rescues:
         window_counts: int32 [rescues], number of windows before the rescue.
     """
 
-    slots: Listed
+    slots: DeviceList
     window_counts: Array
 
 
@@ -42,7 +42,7 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
-    slots = batch.ledger.list_marked("rescues", wanted, 1)
+    slots = batch.ledger.select_flagged("rescues", wanted, 1)
     if not slots.count:
         return None
     rescues = Rescues(slots, backend.empty(len(slots.numbers), np.int32))
@@ -69,4 +69,4 @@ def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     rescued = backend.full(len(slots.numbers), 0, np.uint8)
     selected = {"selected": slots.numbers, "window_counts": rescues.window_counts}
     batch.launch(_MARK, slots.count, context, **selected, rescued=rescued)
-    add_marked(rescued, ANY_MARK, batch.ledger.total("rescued"), backend)
+    add_flagged_count(rescued, ANY_FLAG, batch.ledger.total("rescued"), backend)

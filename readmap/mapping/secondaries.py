@@ -6,8 +6,8 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_MARK, list_marked
-from readmap.backend.sorting import order_by
+from readmap.backend.marks import ANY_FLAG, select_flagged
+from readmap.backend.sorting import argsort_columns
 from readmap.backend.tables import Table
 from readmap.mapping.batch import WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
@@ -54,7 +54,7 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
         heads=heads,
         counts=counts,
     )
-    ends, total = backend.ends(counts)
+    ends, total = backend.inclusive_sum_with_total(counts)
     kept, reads = len(batch.windows.rows), np.arange(batch.reads.count, dtype=np.int32)
     rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
     batch.copy_windows(backend.to_device(reads), rows[:kept], context)
@@ -84,7 +84,7 @@ def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: C
     shared = {"plan": plan, "windows": windows}
     counts = backend.empty(count, np.int64)
     batch.launch(_COUNT_PLACES, count, context, counts=counts, **shared)
-    ends, total = backend.ends(counts)
+    ends, total = backend.inclusive_sum_with_total(counts)
     places = backend.empty((total, PLACE_WORDS), np.int64)
     batch.launch(_LIST_PLACES, count, context, ends=ends, places=places, **shared)
     return places
@@ -95,7 +95,7 @@ def _best(places: Array, most: int, entries: int, backend: Backend) -> Array:
     count = len(places)
     losses, ties, strands = (backend.empty(count, np.uint64) for _ in range(3))
     backend.launch(_KEY, count, places=places, losses=losses, ties=ties, strands=strands)
-    order = order_by([(losses, 32 + entries.bit_length()), (ties, 64), (strands, 1)], backend)
+    order = argsort_columns([(losses, 32 + entries.bit_length()), (ties, 64), (strands, 1)], backend)
     marks = backend.empty(count, np.uint8)
     backend.launch(_MARK, count, places=places, order=order, marks=marks, most=most)
-    return list_marked(marks, ANY_MARK, backend)
+    return select_flagged(marks, ANY_FLAG, backend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.sizes import Count, Listed, most_of
+from readmap.backend.sizes import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -18,7 +18,7 @@ class Seeds(Table, struct="mapping/seeds.cuh:Seeds"):
     """Seeds of the selected reads, every `stride` bases, orientation 0 first."""
 
 
-def seed_offsets(slots: Listed, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, Count]:
+def seed_offsets(slots: DeviceList, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, Count]:
     """Return the index of each read's first seed, int64 [slots + 1], and the total number of seeds.
 
     Seeds start every `stride` bases on both strands; a read shorter than a seed has none.
@@ -35,7 +35,7 @@ def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     backend, shortest, stride = context.backend, selection.search_pass.min_seed_bases, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     dtype = context.index.suffixes.dtype
-    seeds = Seeds.allocate(backend, offsets=offsets, seeds=most_of(total), suffix_t=dtype, stride=stride)
+    seeds = Seeds.allocate(backend, offsets=offsets, seeds=capacity_of(total), suffix_t=dtype, stride=stride)
     selected = {"selected": selection.slots.numbers, "selected_count": len(selection.slots.numbers)}
     batch.launch(_FIND, total, context, seeds=seeds, min_seed_bases=shortest, **selected)
     return seeds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals
@@ -14,12 +14,12 @@ _READS_PER_BLOCK = constant("mapping/windows.cu", "READS_PER_BLOCK")
 _JOIN, _ADD = Kernel("mapping/windows", "replace_windows"), Kernel("mapping/windows", "add_windows")
 
 
-def replace_windows(slots: Listed, diagonals: Diagonals, batch: Batch, context: Context) -> None:
+def replace_windows(slots: DeviceList, diagonals: Diagonals, batch: Batch, context: Context) -> None:
     """Replace the windows of the slots by the windows of their diagonals."""
     batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
 
 
-def add_windows(slots: Listed, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
+def add_windows(slots: DeviceList, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
     """Append the windows of further diagonals to the windows of the slots, up to `most` windows a read."""
     batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, most=most)
 

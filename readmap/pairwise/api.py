@@ -184,7 +184,7 @@ def align_arrays(
         int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)
     }
     bounds = [0, *sorted(column_ranges - {0}), len(cells)]
-    parts = list(team.divide(partial(align, first, end) for first, end in pairwise(bounds)))
+    parts = list(team.run_tasks(partial(align, first, end) for first, end in pairwise(bounds)))
     return join_alignments(parts) if len(parts) > 1 else parts[0]
 
 

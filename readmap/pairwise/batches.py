@@ -10,7 +10,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.backend.sorting import order_by
+from readmap.backend.sorting import argsort_columns
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.device_sequences import DeviceSequences
 from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
@@ -112,13 +112,13 @@ def find_large_pairs(
 
 def most_cells(backend: Backend) -> int:
     """Cells of the largest pair of which a block fits in the scratch memory, at four bits of directions each."""
-    return 2 * backend.scratch_bytes // (backend.lanes * backend.narrow_lanes)
+    return 2 * backend.scratch_bytes // (backend.warp_width * backend.lanes_16bit)
 
 
 def choose_cell_limit(queries: DeviceSequences, targets: DeviceSequences, backend: Backend) -> int:
     """Cells of the largest pair with which a batch is sooner done, if larger ones are aligned one by one."""
     limit, largest = most_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
-    if backend.lanes == 1 or largest < MIN_SECONDS * THREAD_CELLS:
+    if backend.warp_width == 1 or largest < MIN_SECONDS * THREAD_CELLS:
         return limit
     cells = np.sort((queries.lengths + MARGIN) * (targets.lengths + MARGIN))[::-1]
     seconds = np.arange(len(cells)) * ALONE_SECONDS + cells / THREAD_CELLS
@@ -189,7 +189,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
     for order in _orders(keys, narrow, wide, backend):
         own = {"ends": ends, "shifts": shifts, "paths": paths}
         _launch("frame_paths", shapes, "trace_pairs", own, order, batch, backend)
-    operation_ends, total = backend.ends(counts)
+    operation_ends, total = backend.inclusive_sum_with_total(counts)
     operations = empty(total, np.uint32)
     backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
     return PairAlignments(
@@ -207,11 +207,11 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
     """The pairs by their keys: those that 16 bits suffice for, and those that take 32; the rest is passed over."""
     if narrow + wide == 0:
         return
-    pairs = order_by([(keys.view(np.uint64), 63)], backend)
+    pairs = argsort_columns([(keys.view(np.uint64), 63)], backend)
     if narrow:
-        yield _Order(pairs[:narrow], 16, backend.narrow_lanes)
+        yield _Order(pairs[:narrow], 16, backend.lanes_16bit)
     if wide:
-        yield _Order(pairs[narrow : narrow + wide], 32, backend.wide_lanes)
+        yield _Order(pairs[narrow : narrow + wide], 32, backend.lanes_32bit)
 
 
 def _launch(
@@ -229,17 +229,17 @@ def _launch(
     """
     count = len(order.pairs)
     groups = -(-count // order.lanes)
-    blocks = -(-groups // backend.lanes)
+    blocks = -(-groups // backend.warp_width)
     frames, sizes = backend.empty((blocks, _FRAME_WORDS), np.int32), backend.empty(blocks, np.int64)
     framing = Kernel("pairwise/pair_schedule", f"{frame}_{order.bits}")
     backend.launch(framing, blocks, **shapes, order=order.pairs, frames=frames, bytes=sizes, count=count)
-    ends = backend.prefix_sums(sizes)
+    ends = backend.inclusive_sum(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
     for first, last, _ in slices:
         backend.launch(
             Kernel(batch.module, f"{kernel}_{order.bits}"),
-            min(last * backend.lanes, groups) - first * backend.lanes,
+            min(last * backend.warp_width, groups) - first * backend.warp_width,
             **arguments,
             pairs=batch,
             scheme=batch.scheme,

@@ -37,7 +37,7 @@ def plan(matrix: DPMatrix, devices: int, most_strips: int) -> Plan:
     """How several devices are done soonest; most_strips: of a group in a slab."""
     if devices == 1:
         return Plan(most_strips, 1)
-    groups, strips = matrix.backend.resident_groups, -(-matrix.rows // matrix.strip)
+    groups, strips = matrix.backend.resident_warps, -(-matrix.rows // matrix.strip)
 
     def time(plan: Plan) -> float:
         slabs = -(-strips // (groups * plan.strips))
@@ -138,8 +138,8 @@ class ColumnBlock:
 
     def _take_left(self, begin: int, left: RightEdge) -> None:
         backend, end = self.matrix.backend, begin + len(left.e)
-        backend.put(self.borders.left_h[begin : end + 1], backend.to_device(left.h))
-        backend.put(self.borders.left_e[begin:end], backend.to_device(left.e))
+        backend.copy_into(self.borders.left_h[begin : end + 1], backend.to_device(left.h))
+        backend.copy_into(self.borders.left_e[begin:end], backend.to_device(left.e))
 
     def resume(self, number: int, slab: Slab) -> None:
         """Take over a slab of the whole matrix, from the host, that was kept."""
@@ -160,8 +160,8 @@ class ColumnBlock:
     def resume_below(self, row_h: Array, row_f: Array) -> None:
         """Take over the rows, from the host, below the last slab that was kept."""
         backend, columns = self.matrix.backend, slice(self.first, self.first + len(self.borders.row_h))
-        backend.put(self.borders.row_h, backend.to_device(row_h[columns]))
-        backend.put(self.borders.row_f, backend.to_device(row_f[columns]))
+        backend.copy_into(self.borders.row_h, backend.to_device(row_h[columns]))
+        backend.copy_into(self.borders.row_f, backend.to_device(row_f[columns]))
 
     def last_row(self) -> Array:
         """H of the lowest row that is swept, in own columns, on the host."""

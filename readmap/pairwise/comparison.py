@@ -43,7 +43,7 @@ def align_long_pair(
     def matrix(backend: Backend) -> DPMatrix:
         return DPMatrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
 
-    return long_pairs.align_long(team.each(matrix, team.backends), settings, team, progress)
+    return long_pairs.align_long(team.map(matrix, team.backends), settings, team, progress)
 
 
 def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:
@@ -149,7 +149,7 @@ def compare_pairs(
         partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
         for pairs in _batches(queries, targets, len(team))
     )
-    for results in team.divide(works):
+    for results in team.run_tasks(works):
         cells.add(int(results.queries.lengths @ results.targets.lengths) * strand.rows)
         yield results
 

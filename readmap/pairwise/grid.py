@@ -44,7 +44,7 @@ def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, sl
     A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
     """
     strip = matrix.strip
-    traced = TRACED_TILE * min(matrix.backend.groups, MAX_SHARING_GROUPS)
+    traced = TRACED_TILE * min(matrix.backend.concurrent_warps, MAX_SHARING_GROUPS)
     step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
     row = -(-step // strip) * strip
     return TileSizes(-(-slab // row) * row, row, step)

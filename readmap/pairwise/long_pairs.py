@@ -49,10 +49,10 @@ def align_long(
         return _alignments(matrix, best, Cell(best.row, best.column) if keeps else None, [])
     kept = None
     if settings.checkpoint:
-        kept = team.do(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
+        kept = team.submit(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
         if known := kept.alignment():
             return known
-    memory = settings.memory or min(team.each(_memory, team.backends))
+    memory = settings.memory or min(team.map(_memory, team.backends))
     state = kept.load() if kept else None
     shares = _shares(matrices, team, keeps, memory, state)
     if kept and state:
@@ -83,7 +83,7 @@ def _shares(
     steps = state.steps if state else _steps(matrix, planned.strips, count, keeps, memory * devices)
     unit = steps.column if keeps else min_block_columns(matrix)
     made = [
-        team.do(number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, steps, keeps))
+        team.submit(number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, steps, keeps))
         for number, (first, end) in enumerate(column_ranges(matrix.columns, unit, count))
     ]
     return await_all(made, made)
@@ -92,7 +92,7 @@ def _shares(
 def _steps(matrix: DPMatrix, of_group: int, shares: int, keeps: bool, memory: int) -> TileSizes:
     """The steps of the whole matrix, with slabs of so many strips of a group; memory: of all devices."""
     strips = -(-matrix.rows // matrix.strip)
-    slabs = -(-strips // (of_group * matrix.backend.resident_groups))
+    slabs = -(-strips // (of_group * matrix.backend.resident_warps))
     slab = -(-strips // slabs) * matrix.strip
     if not keeps:
         return TileSizes(slab, slab, matrix.columns)
@@ -108,7 +108,7 @@ def _resume(shares: list[ColumnBlock], team: Team, kept: Checkpoint, state: Resu
     """Have the shares take over what is kept."""
 
     def all_do(work: Callable[[ColumnBlock], None]) -> None:
-        done = [team.do(number % len(team), partial(work, share)) for number, share in enumerate(shares)]
+        done = [team.submit(number % len(team), partial(work, share)) for number, share in enumerate(shares)]
         await_all(done, done)
 
     for number in range(state.slabs):
@@ -143,8 +143,8 @@ def _best(
             progress(min((number + 1) * steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return first
-    left = team.do(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
-    rows = [team.do(number % len(team), share.last_row).result() for number, share in enumerate(shares)]
+    left = team.submit(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
+    rows = [team.submit(number % len(team), share.last_row).result() for number, share in enumerate(shares)]
     row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return BestCell(int(row[end]), matrix.rows - 1, end - 1)
@@ -158,7 +158,7 @@ def _start(shares: list[ColumnBlock], team: Team, end: BestCell, memory: int, pa
     cell = Cell(end.row, end.column)
     for number, share in reversed(list(enumerate(shares))):
         walk = partial(_walk, share.matrix, share.grid, cell, memory, parts)
-        cell = team.do(number % len(team), walk).result()
+        cell = team.submit(number % len(team), walk).result()
     return cell
 
 

@@ -97,24 +97,24 @@ class DPMatrix:
     @property
     def lanes(self) -> int:
         """Lanes of a wavefront."""
-        return self.backend.lanes * (self.backend.narrow_lanes if self.bits == 16 else 1)
+        return self.backend.warp_width * (self.backend.lanes_16bit if self.bits == 16 else 1)
 
     @property
     def _wavefront_rows(self) -> int:
         """Rows of a lane, if nothing asks for others."""
-        return GPU_ROWS if self.backend.lanes > 1 else CPU_ROWS
+        return GPU_ROWS if self.backend.warp_width > 1 else CPU_ROWS
 
     @property
     def _sweep_costs(self) -> dict[int, int]:
         """Rows that a lane may have: what a column takes them."""
-        if self.backend.lanes == 1 or self.bits == 32:
+        if self.backend.warp_width == 1 or self.bits == 32:
             return {self._wavefront_rows: 1}
         return {height: cost for height, cost in self.scores.sweep_costs(self.mode).items() if self._fits(height)}
 
     def _fits(self, height: int) -> bool:
         """Whether 16 bits hold the scores of a wavefront with so many rows a lane."""
         scores = self.scores
-        width = self.backend.lanes * self.backend.narrow_lanes
+        width = self.backend.warp_width * self.backend.lanes_16bit
         reach = width * height + width + CHUNK
         highest, lowest = scores.highest + scores.gap_first, scores.lowest + scores.gap_first
         span = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest
@@ -128,7 +128,7 @@ class DPMatrix:
         costs = self._sweep_costs
 
         def time(height: int) -> int:
-            strips, groups = -(-rows // (self.lanes * height)), self.backend.resident_groups
+            strips, groups = -(-rows // (self.lanes * height)), self.backend.resident_warps
             return (-(-strips // groups) * columns + LAG * min(strips, groups)) * costs[height]
 
         fitting = (n for n in costs if row_step >= rows or not row_step % (self.lanes * n))

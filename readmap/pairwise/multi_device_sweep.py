@@ -56,7 +56,7 @@ class MultiDeviceSweep:
 
     def _begin(self, share: int, number: int) -> None:
         step = partial(self._sweep, share, number, self._steps.get((share - 1, number)))
-        self._steps[share, number] = self._team.do(share % len(self._team), step)
+        self._steps[share, number] = self._team.submit(share % len(self._team), step)
 
     def _sweep(self, share: int, number: int, before: Future[BlockResult] | None) -> BlockResult:
         left = before.result().edge if before else None

@@ -100,7 +100,7 @@ class Coverage:
         events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
         made = {"events": events, "frontier": frontier, "missing_mc": self.missing_mc}
         backend.launch(_COUNT, count, **given, **made, records=count)
-        event_ends, total = backend.ends(events)
+        event_ends, total = backend.inclusive_sum_with_total(events)
         places, changes, *scratch = (backend.empty(total, np.uint64) for _ in range(4))
         listed = {"event_ends": event_ends, "places": places, "changes": changes, "events": total}
         backend.launch(_LIST, count, **given, **listed)
@@ -137,7 +137,7 @@ class Coverage:
         backend, contigs = self._backend, self._layout.contig_count
         (size,) = self._not_above(events, [(sample << _PLACE_BITS) + frontier])
         first = sample * contigs * COVERED
-        depths = backend.prefix_sums(events.changes[:size].view(np.int64))
+        depths = backend.inclusive_sum(events.changes[:size].view(np.int64))
         backend.launch(
             _SWEEP,
             -(-size // _SECTION),

@@ -67,7 +67,7 @@ class Survey:
     def _take_stream(self) -> None:
         """Have the calling thread's launches wait for each other alone, from its first call on."""
         if not hasattr(self._threads, "has_stream"):
-            self._backend.keep_own_stream()
+            self._backend.use_thread_stream()
             self._threads.has_stream = True
 
     @property

@@ -67,7 +67,7 @@ class AlignmentChunk:
     def halves(self) -> tuple[AlignmentChunk, AlignmentChunk]:
         """The same reads as two chunks, each of which is to be released instead of this one; to be divisible."""
         middle = len(self.places) // 2 // (1 + self.paired) * (1 + self.paired)
-        self.buffer.hold()
+        self.buffer.retain()
         return replace(self, places=self.places[:middle]), replace(self, places=self.places[middle:])
 
     def parts(self, most: int) -> list[AlignmentChunk]:
@@ -75,12 +75,12 @@ class AlignmentChunk:
         step = max(most // (1 + self.paired), 1) * (1 + self.paired)
         parts = [replace(self, places=self.places[i : i + step]) for i in range(0, len(self.places), step)]
         for _ in parts[1:]:
-            self.buffer.hold()
+            self.buffer.retain()
         return parts
 
     def keep(self) -> None:
         """Asks for one more release, and lets the reader go on with other memory."""
-        self.buffer.keep()
+        self.buffer.detach()
 
     def release(self) -> None:
         """Gives the memory back to the reader; `text` must not be used after it."""

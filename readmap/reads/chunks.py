@@ -116,7 +116,7 @@ class Chunk:
     def keep(self) -> None:
         """Asks for one more release, and lets the reader go on with other memory."""
         for buffer in self.buffers:
-            buffer.keep()
+            buffer.detach()
 
     def halves(self) -> "tuple[Chunk, Chunk]":
         """The same records as two chunks, each of which is to be released instead of this one.
@@ -137,7 +137,7 @@ class Chunk:
         cut_parts = [(part[:cut], part[cut:]) for part, cut in zip(self.parts, cuts, strict=True)]
         first, second = zip(*cut_parts, strict=True)
         for buffer in self.buffers:
-            buffer.hold()
+            buffer.retain()
         rest = replace(self, parts=second, first_record=self.first_record + half, records=self.records - half)
         return replace(self, parts=first, records=half), rest
 

@@ -81,18 +81,18 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     by_slot = backend.empty(count, np.int32)
     # By length the first slot that has it, -1 where none has; behind them the words.
     known = backend.full((1 << (differing | first).bit_length()) + 1, -1, np.int64)
-    sizes = backend.empty((count - 1 >> backend.lane_bits) + 2, np.int64)
+    sizes = backend.empty((count - 1 >> backend.warp_bits) + 2, np.int64)
     made = {"lengths": by_slot, "slot_of": slot_of, "firsts": known[:-1], "sizes": sizes}
-    shape = {"size": count, "lane_bits": backend.lane_bits, "planes": planes, "pads": pads}
+    shape = {"size": count, "lane_bits": backend.warp_bits, "planes": planes, "pads": pads}
     backend.launch(_LAY, count, keys=keys, order=order, **made, **shape)
-    block_offsets = backend.prefix_sums(sizes)
+    block_offsets = backend.inclusive_sum(sizes)
     if differing:
-        backend.put(known[-1:], block_offsets[-1:])
+        backend.copy_into(known[-1:], block_offsets[-1:])
         told = backend.to_host(known)
         steps, words = np.flatnonzero(told[:-1] >= 0), int(told[-1])
         slots = told[steps]
     else:  # as most reads are; the host knows the rest
         steps, slots = np.full(1, first), np.zeros(1)
-        words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.lane_bits)
+        words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.warp_bits)
     there = Steps(slots.astype(np.int32), steps.astype(np.int32), count)
     return Slots(order, slot_of, by_slot, there, block_offsets, words)

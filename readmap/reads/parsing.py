@@ -94,7 +94,7 @@ def parse_reads(
     blocks = -(-len(data) // _BLOCK_BYTES)
     counts = backend.empty(blocks, np.int64)
     backend.launch(_COUNT, blocks, bytes=data, counts=counts, size=len(data))
-    ends, lines = backend.ends(counts)
+    ends, lines = backend.inclusive_sum_with_total(counts)
     line_ends = backend.empty(lines, np.int64)
     backend.launch(_FIND, blocks, bytes=data, ends=ends, line_ends=line_ends, size=len(data))
     if lines != records * lines_a_record:

@@ -39,7 +39,7 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
         words=words,
         lengths=packed_lengths,
         replaced=replaced,
-        lane_bits=backend.lane_bits,
+        lane_bits=backend.warp_bits,
     )
     letters_replaced = int(backend.to_host(replaced)[0])
     return Patterns(
@@ -47,6 +47,6 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
         block_offsets=slots.block_offsets,
         lengths=packed_lengths,
         slot_of=slots.slot_of,
-        lane_bits=backend.lane_bits,
+        lane_bits=backend.warp_bits,
         replaced=letters_replaced,
     )

@@ -49,7 +49,7 @@ class Queries:
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
     count, slots = reads.count, slots_of(reads.lengths, PLANES, 1, backend)
-    words = backend.full(slots.words + backend.lanes, 0, np.uint64)
+    words = backend.full(slots.words + backend.warp_width, 0, np.uint64)
     flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
     replaced = backend.full(1, 0, np.uint64)
     backend.launch(
@@ -65,7 +65,7 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         flags=flags,
         hashes=hashes,
         replaced=replaced,
-        lane_bits=backend.lane_bits,
+        lane_bits=backend.warp_bits,
     )
     return Queries(
         slots.order,
@@ -77,5 +77,5 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         hashes,
         slots.steps,
         replaced,
-        backend.lane_bits,
+        backend.warp_bits,
     )

@@ -102,7 +102,7 @@ class RecordFile:
         begin, self._begin = self._begin, self._end(records)
         self._ends = self._ends[records:]
         self.taken += records
-        self._buffer.hold()
+        self._buffer.retain()
         return self._data[begin : self._begin], self._buffer
 
     def name_at(self, record: int) -> bytes:

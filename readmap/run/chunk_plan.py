@@ -50,12 +50,12 @@ def plan_chunks(backends: Sequence[Backend], needed: int = 0, is_sorted: bool = 
     """
     one, memory = backends[0], [held[0] for backend in backends if (held := backend.memory())]
     if not memory:
-        return ChunkPlan(one.chunks_at_once, one.chunk_bytes)
+        return ChunkPlan(one.concurrent_chunks, one.chunk_bytes)
     free = min(memory) - needed
     larger = _fitting(BESIDE_OTHERS, free)
     if len(memory) > 1 and not is_sorted and larger.nbytes >= one.chunk_bytes and _host_holds(larger, len(memory)):
         return larger
-    return _fitting(ChunkPlan(one.chunks_at_once, one.chunk_bytes), free)
+    return _fitting(ChunkPlan(one.concurrent_chunks, one.chunk_bytes), free)
 
 
 def _fitting(plan: ChunkPlan, free: int) -> ChunkPlan:

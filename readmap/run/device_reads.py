@@ -104,5 +104,5 @@ def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
 
 def _move(devices: Devices, place: int, error: Exception) -> int:
     other = devices.leave(place, error)
-    devices.backends[other].keep_own_stream()
+    devices.backends[other].use_thread_stream()
     return other

@@ -35,7 +35,7 @@ class Devices:
         return [*self.places] * self.at_once
 
     @property
-    def chunks_at_once(self) -> int:
+    def concurrent_chunks(self) -> int:
         """Of all of them together."""
         return self.at_once * len(self.backends)
 
@@ -48,7 +48,7 @@ class Devices:
     def using(self, place: int) -> Iterator[None]:
         """Have the calling thread use a device, by a stream of its own."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.backends[place].own_stream())
+            stack.enter_context(self.backends[place].thread_stream())
             yield
             if place not in self._working:
                 stack.pop_all()  # its stream would raise again what has been told

@@ -123,7 +123,7 @@ class _Place:
     def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _Place:
         """The tags of the parameters beside an index."""
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
-        with backend.own_stream():
+        with backend.thread_stream():
             return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
 
 
@@ -166,7 +166,7 @@ class ExactSearch:
         lines = self._lines(reads, found, place)
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
-        line_ends, total = backend.ends(counts)
+        line_ends, total = backend.inclusive_sum_with_total(counts)
         most = backend.scratch_bytes // LINE_BYTES
         while first < total:
             count = min(most, total - first)
@@ -224,7 +224,7 @@ def _write(lines: _Lines, line_ends: Array, first: int, count: int, backend: Bac
     shared = {"lines": lines, "line_ends": line_ends, "record_count": len(lines.lengths), "first_line": first}
     lengths = backend.empty(count, np.int64)
     backend.launch(_MEASURE, count, lengths_out=lengths, **shared)
-    byte_ends, size = backend.ends(lengths)
+    byte_ends, size = backend.inclusive_sum_with_total(lengths)
     out = backend.empty(size, np.uint8)
     backend.launch(_WRITE, count, byte_ends=byte_ends, out=out, **shared)
     return out

@@ -55,7 +55,7 @@ def load(
     indexes = [index.to_device(backends[0], searched.structure, searched.prefix_table)]
     backends[0].synchronize()
     for backend in backends[1:]:
-        with backend.own_stream():
+        with backend.thread_stream():
             indexes.append(indexes[0].copy_to(backend))
     return indexes, plan
 

@@ -136,7 +136,7 @@ class Mappers:
     def _count(self, item: Item, place: int, waited: float, waited_turn: float) -> None:
         """In turn: what a thread of a device has done, and what it waited for."""
         summary, name, at_once = self._work.summary, self._devices.backends[place].name, self._devices.at_once
-        summary.waiting["read"] += waited / self._devices.chunks_at_once
+        summary.waiting["read"] += waited / self._devices.concurrent_chunks
         counts = summary.devices.setdefault(name, {"reads": 0, "waiting_read": 0.0, "waiting_turn": 0.0})
         counts["reads"] += 0 if isinstance(item.chunk, BaseException) else item.chunk.reads
         counts["waiting_read"] += waited / at_once

@@ -66,9 +66,9 @@ class RecordBlocks:
         if backend is not first:
             backend.synchronize()
         with self._using_first(backend):
-            given = first.bring(records.bytes), first.bring(records.lengths), first.bring(records.ends)
+            given = first.copy_from_peer(records.bytes), first.copy_from_peer(records.lengths), first.copy_from_peer(records.ends)
             if self._duplicates:
-                described = self._duplicates.table.describe(*given, first.bring(offsets), together)
+                described = self._duplicates.table.describe(*given, first.copy_from_peer(offsets), together)
                 numbers = described.numbers
             if self._style.order is SortOrder.QUERYNAME:
                 return sort_by_name(*given, first, numbers), described
@@ -76,4 +76,4 @@ class RecordBlocks:
 
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
         """Have the thread use the first device for a while; backend: that which it uses."""
-        return contextlib.nullcontext() if backend is self._first else self._first.own_stream()
+        return contextlib.nullcontext() if backend is self._first else self._first.thread_stream()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
@@ -39,7 +39,7 @@ class Observed:
 
 def observe(batch: Batch, context: Context) -> Observed:
     """What a batch shows, of which all reads have been searched; single reads show no pairs."""
-    choose_windows(Listed.of(batch.queries.slot_of), batch, replace(context, sample=Sample()))
+    choose_windows(DeviceList.of(batch.queries.slot_of), batch, replace(context, sample=Sample()))
     present = ~absent_mask(batch.reads, context.backend)
     count = int(np.count_nonzero(present))
     most = READS if count == len(present) else 2 * READS  # so that as many are present

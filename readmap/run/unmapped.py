@@ -26,7 +26,7 @@ def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> A
     )
     lengths = backend.empty(reads.count, np.int64)
     backend.launch(_MEASURE, reads.count, reads=unmapped, lengths_out=lengths)
-    ends, total = backend.ends(lengths)
+    ends, total = backend.inclusive_sum_with_total(lengths)
     out = backend.empty(total, np.uint8)
     backend.launch(_WRITE, reads.count, reads=unmapped, record_ends=ends, out=out)
     return out

@@ -128,7 +128,7 @@ class Writer:
         block, done, _ = step
         sink, run = self._outputs[block.output], block.run
         if sink.from_device or run is not None:
-            self._backend.keep_own_stream()
+            self._backend.use_thread_stream()
         if sink.from_device:
             if run is None:
                 sink.write_borrowed(block.bytes, done)
@@ -147,7 +147,7 @@ class Writer:
         are under way."""
         array, backend, coming = step.block.bytes, step.block.backend, deque[_Coming]()
         try:
-            backend.keep_own_stream()
+            backend.use_thread_stream()
             for begin in range(0, len(array), OUTPUT_BYTES):
                 part = array[begin : begin + OUTPUT_BYTES]
                 buffer, arrived = backend.download(part, self._pool)
@@ -169,7 +169,7 @@ class Writer:
                 try:
                     arrived()
                 except self._device_errors:  # bytes may still come: another one goes round in its place
-                    buffer.keep()
+                    buffer.detach()
                     self._lost.append(buffer)
                 else:
                     buffer.release()

@@ -56,7 +56,7 @@ def warm_up() -> None:
         index = package.build_index(reference, structure="both", device="cpu", threads=1)
     read, backend = inputs.genome()["one"][:100], open_backend("cpu", 1)
     rooms = {module.split("/")[0] for module in modules(for_gpu=False)}
-    backend.prepare(kernel_types(index.suffixes), rooms, lambda line: print(line, file=sys.stderr))
+    backend.compile_missing(kernel_types(index.suffixes), rooms, lambda line: print(line, file=sys.stderr))
     aligner = package.Aligner(index, "cpu", 1)
     aligner.segments([read], [b"I" * 100])
     for structure in ("array", "tree"):

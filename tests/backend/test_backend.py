@@ -44,7 +44,7 @@ def test_large_arrays_to_a_device_and_back(backends: str, size: int, threads: in
 def test_arrays_of_a_backend(backends: str) -> None:
     backend = open_backend(backends)
     array = np.arange(6, dtype=np.int64)
-    for held in (backend.to_device(array), backend.hold(array)):
+    for held in (backend.to_device(array), backend.to_device_random_access(array)):
         assert isinstance(held, backend.xp.ndarray)
         assert np.array_equal(backend.to_host(held), array)
     for sizes in ([0], [5], [3, 2], [0, 4, 1]):

@@ -9,7 +9,7 @@ import pytest
 
 from readmap.backend import open_backend
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.fetching import BUFFERS, DistantArray
+from readmap.backend.fetching import BUFFERS, DeviceArrayReader
 from readmap.formats.array_files import ArrayFiles
 
 BLOCK = 4096
@@ -19,7 +19,7 @@ BLOCK = 4096
 def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None:
     backend = open_backend(backends)
     array = np.arange(10 * BLOCK).astype(dtype)
-    expected, distant = array.view(np.uint8), DistantArray(backend.to_device(array), BLOCK, backend)
+    expected, distant = array.view(np.uint8), DeviceArrayReader(backend.to_device(array), BLOCK, backend)
     backend.synchronize()
     assert (distant.dtype, distant.shape) == (array.dtype, array.shape)
 
@@ -35,16 +35,16 @@ def test_an_array_that_the_device_has_in_the_hosts_memory(backends: str) -> None
     """As the order of suffixes where a GPU has no room for it."""
     backend, array = open_backend(backends), np.arange(3 * BLOCK, dtype=np.uint32)
     held = backend.host_array(len(array), array.dtype)
-    backend.put(held, backend.to_device(array))
+    backend.copy_into(held, backend.to_device(array))
     backend.synchronize()
-    with DistantArray(held, BLOCK, backend).bytes(100, 100 + BLOCK) as found:
+    with DeviceArrayReader(held, BLOCK, backend).bytes(100, 100 + BLOCK) as found:
         assert np.array_equal(found, array.view(np.uint8)[100 : 100 + BLOCK])
 
 
 def test_threads_end_where_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than there are buffers: none waits for one that is lost."""
     backend = CpuBackend(1)
-    distant = DistantArray(np.zeros(BLOCK, np.uint8), BLOCK, backend)
+    distant = DeviceArrayReader(np.zeros(BLOCK, np.uint8), BLOCK, backend)
 
     def fail(*_: object) -> None:
         raise RuntimeError("it fell off the bus")
@@ -74,7 +74,7 @@ def test_files_of_parts(backends: str, tmp_path: Path, cuts: list[int]) -> None:
         sink = files.array("parts", array.dtype, array.shape)
         parts = np.split(array, cuts)
         for begin, part in zip([0, *cuts], parts, strict=True):
-            held = DistantArray(backend.to_device(part), BLOCK, backend)
+            held = DeviceArrayReader(backend.to_device(part), BLOCK, backend)
             backend.synchronize()
             sink.write(begin, held)
         mapped = sink.mapped()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.marks import count_marked, list_marked
+from readmap.backend.marks import count_flagged, select_flagged
 
 #: Of the CPU too, by kernels alone, as a GPU does it.
 by_kernels = pytest.mark.parametrize("few", [4096, -1], ids=["", "by kernels"])
@@ -14,7 +14,7 @@ by_kernels = pytest.mark.parametrize("few", [4096, -1], ids=["", "by kernels"])
 
 def opened(name: str, few: int) -> Backend:
     backend = open_backend(name)
-    backend.few = min(backend.few, few)
+    backend.host_threshold = min(backend.host_threshold, few)
     return backend
 
 
@@ -22,7 +22,7 @@ def opened(name: str, few: int) -> Backend:
 @pytest.mark.parametrize("size", [0, 1, 4, 31, 33, 1024, 1025, 70_000, 1024**2 + 1])
 def test_prefix_sums(backends: str, size: int, few: int) -> None:
     backend, counts = opened(backends, few), np.random.default_rng(size).integers(-(2**33), 2**33, size)
-    ends, total = backend.ends(backend.to_device(counts))
+    ends, total = backend.inclusive_sum_with_total(backend.to_device(counts))
     assert total == counts.sum()
     assert np.array_equal(backend.to_host(ends), np.cumsum(counts))
 
@@ -35,7 +35,7 @@ def test_lasts_of_rows(backends: str, row_size: int, few: int) -> None:
     expected = [
         row[-1] if row_size else 0 for one, rows in zip(sums, (1, 4), strict=True) for row in one.reshape(rows, -1)
     ]
-    assert backend.lasts(*zip(map(backend.to_device, sums), (1, 4), strict=True)) == expected
+    assert backend.row_ends(*zip(map(backend.to_device, sums), (1, 4), strict=True)) == expected
 
 
 @by_kernels
@@ -44,6 +44,6 @@ def test_marked_bytes(backends: str, size: int, few: int) -> None:
     backend, marks = opened(backends, few), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
     for mask in (1, 6, 8):
         expected = 7 + np.flatnonzero(marks & mask)
-        found = backend.to_host(list_marked(backend.to_device(marks), mask, backend, 7))
+        found = backend.to_host(select_flagged(backend.to_device(marks), mask, backend, 7))
         assert (found.dtype, found.tolist()) == (np.int32, expected.tolist())
-        assert count_marked(backend.to_device(marks), mask, backend) == len(expected)
+        assert count_flagged(backend.to_device(marks), mask, backend) == len(expected)

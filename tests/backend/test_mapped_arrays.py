@@ -23,7 +23,7 @@ def test_a_file_that_is_replaced_meanwhile(
     np.save(tmp_path / "other.npy", expected + 1)
     (tmp_path / "other.npy").replace(path)
     for array, same in ((mapped, expected), (mapped[size // 2 :], expected[size // 2 :]), (expected, expected)):
-        held = backend.hold(array)
+        held = backend.to_device_random_access(array)
         assert np.array_equal(held, same)
         assert type(held) is np.ndarray
         assert not np.shares_memory(held, array)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import pages
-from readmap.backend.pages import keep_released, page_locked
+from readmap.backend.pages import set_pinned_cache_size, allocate_pinned
 
 LARGE = 2 << 20
 
@@ -37,7 +37,7 @@ def is_mapped(start: int, size: int) -> bool:
 @pytest.mark.parametrize("size", [0, 1, 5000, LARGE, LARGE + 1, 40 << 20])
 def test_whole_large_pages(size: int) -> None:
     runtime = Runtime()
-    array = page_locked(size, runtime)
+    array = allocate_pinned(size, runtime)
     assert (array.shape, array.dtype) == ((size,), np.uint8)
     ((start, nbytes),) = runtime.held.items()
     assert start == array.ctypes.data
@@ -50,7 +50,7 @@ def test_whole_large_pages(size: int) -> None:
 def test_let_go_of_in_time() -> None:
     """With the last view, while the pages are still mapped."""
     runtime = Runtime()
-    array = page_locked(5 * LARGE, runtime)
+    array = allocate_pinned(5 * LARGE, runtime)
     part = array[10:20]
     del array
     gc.collect()
@@ -64,24 +64,24 @@ def test_let_go_of_in_time() -> None:
 def test_addresses_are_kept() -> None:
     """Nobody else is given them, and the next who asks for so much has them, with nothing in them."""
     runtime = Runtime()
-    array = page_locked(3 * LARGE, runtime)
+    array = allocate_pinned(3 * LARGE, runtime)
     array[...] = 1
     start = array.ctypes.data
     del array
     assert is_mapped(start, 3 * LARGE)
-    again = page_locked(3 * LARGE, runtime)
+    again = allocate_pinned(3 * LARGE, runtime)
     assert again.ctypes.data == start
     assert not again.any()
 
 
 def test_neighbours_are_joined() -> None:
     runtime = Runtime()
-    arrays = [page_locked(LARGE, runtime) for _ in range(6)]
+    arrays = [allocate_pinned(LARGE, runtime) for _ in range(6)]
     start = min(array.ctypes.data for array in arrays)
     random.Random(3).shuffle(arrays)
     while arrays:
         arrays.pop()
-    assert page_locked(6 * LARGE, runtime).ctypes.data == start
+    assert allocate_pinned(6 * LARGE, runtime).ctypes.data == start
 
 
 def test_what_cannot_be_locked_is_given_back() -> None:
@@ -93,7 +93,7 @@ def test_what_cannot_be_locked_is_given_back() -> None:
     refusing = Refusing()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no more"):
-            page_locked(LARGE, refusing)
+            allocate_pinned(LARGE, refusing)
     assert len(refusing.held) == 1  # the same addresses twice
     assert not refusing.readable
 
@@ -101,12 +101,12 @@ def test_what_cannot_be_locked_is_given_back() -> None:
 @pytest.mark.parametrize("most", [0, 9 * LARGE])
 def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_CACHE", pages._Cache())
-    keep_released(most)
+    set_pinned_cache_size(most)
 
     def take_often(seed: int) -> None:
         draw, runtime = random.Random(seed), Runtime()
         for _ in range(40):
-            arrays = [page_locked(draw.randrange(3 * LARGE), runtime) for _ in range(draw.randrange(4))]
+            arrays = [allocate_pinned(draw.randrange(3 * LARGE), runtime) for _ in range(draw.randrange(4))]
             for number, array in enumerate(arrays):
                 array[::4096] = 16 * seed + number
             for number, array in enumerate(arrays):
@@ -118,31 +118,31 @@ def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyP
 
 def test_too_much() -> None:
     with pytest.raises(MemoryError, match="page-locked"):
-        page_locked(1 << 60, Runtime())
+        allocate_pinned(1 << 60, Runtime())
 
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten large pages are."""
     monkeypatch.setattr(pages, "_CACHE", pages._Cache())
-    keep_released(10 * LARGE)
+    set_pinned_cache_size(10 * LARGE)
 
 
 @pytest.mark.usefixtures("kept")
 def test_what_is_kept_is_had_again() -> None:
     """By who wants as much, or a quarter of it, but not less: locked once, and all of it still there."""
     runtime = Runtime()
-    array = page_locked(4 * LARGE, runtime)
+    array = allocate_pinned(4 * LARGE, runtime)
     start, view = array.ctypes.data, array[5:]
     del array
-    assert page_locked(5 * LARGE, runtime).ctypes.data != start  # a view is left
+    assert allocate_pinned(5 * LARGE, runtime).ctypes.data != start  # a view is left
     del view
     for size in (4 * LARGE, LARGE, 3 * LARGE - 7, 1 + 3 * LARGE):
-        again = page_locked(size, runtime)
+        again = allocate_pinned(size, runtime)
         assert (again.ctypes.data, again.shape) == (start, (size,))
         again[...] = 1
         del again
-    larger = page_locked(6 * LARGE, runtime)
+    larger = allocate_pinned(6 * LARGE, runtime)
     assert runtime.held == {start: 4 * LARGE, larger.ctypes.data: 6 * LARGE}  # the oldest has made way
     assert runtime.readable == [True]
 
@@ -150,11 +150,11 @@ def test_what_is_kept_is_had_again() -> None:
 @pytest.mark.usefixtures("kept")
 def test_the_least_that_is_large_enough() -> None:
     runtime = Runtime()
-    arrays = {size: page_locked(size * LARGE, runtime) for size in (4, 2, 3)}
+    arrays = {size: allocate_pinned(size * LARGE, runtime) for size in (4, 2, 3)}
     starts = {size: array.ctypes.data for size, array in arrays.items()}
     arrays.clear()
-    assert page_locked(2 * LARGE, runtime).ctypes.data == starts[2]
-    two, three = page_locked(2 * LARGE, runtime), page_locked(2 * LARGE, runtime)
+    assert allocate_pinned(2 * LARGE, runtime).ctypes.data == starts[2]
+    two, three = allocate_pinned(2 * LARGE, runtime), allocate_pinned(2 * LARGE, runtime)
     assert [two.ctypes.data, three.ctypes.data] == [starts[2], starts[3]]
 
 
@@ -162,15 +162,15 @@ def test_the_least_that_is_large_enough() -> None:
 def test_no_more_is_kept() -> None:
     """What there is no room for is unlocked at once, while its pages are there."""
     runtime = Runtime()
-    arrays = [page_locked(4 * LARGE, runtime) for _ in range(3)]
+    arrays = [allocate_pinned(4 * LARGE, runtime) for _ in range(3)]
     starts = [array.ctypes.data for array in arrays]
     for _ in range(3):
         arrays.pop(0)
     assert [*runtime.held] == starts[:2]
     assert runtime.readable == [True]
-    keep_released(5 * LARGE)
+    set_pinned_cache_size(5 * LARGE)
     assert [*runtime.held] == starts[1:2]
-    other = page_locked(11 * LARGE, runtime)
+    other = allocate_pinned(11 * LARGE, runtime)
     assert [*runtime.held] == [other.ctypes.data]
     del other
     assert not runtime.held
@@ -188,13 +188,13 @@ def test_what_is_kept_makes_room() -> None:
             super().hostRegister(start, size, flags)
 
     runtime = Small()
-    arrays = [page_locked(LARGE, runtime) for _ in range(4)]
+    arrays = [allocate_pinned(LARGE, runtime) for _ in range(4)]
     held = arrays.pop()
     arrays.clear()
     assert len(runtime.held) == 4
-    assert len(page_locked(5 * LARGE, runtime)) == 5 * LARGE
+    assert len(allocate_pinned(5 * LARGE, runtime)) == 5 * LARGE
     with pytest.raises(RuntimeError, match="out of memory"):
-        page_locked(7 * LARGE, runtime)
+        allocate_pinned(7 * LARGE, runtime)
     assert [*runtime.held] == [held.ctypes.data]
 
 
@@ -204,6 +204,6 @@ def test_a_device_that_has_failed_harms_nobody() -> None:
         def hostUnregister(self, start: int) -> None:
             raise RuntimeError("it fell off the bus")
 
-    page_locked(6 * LARGE, Broken())
+    allocate_pinned(6 * LARGE, Broken())
     runtime = Runtime()
-    assert page_locked(9 * LARGE, runtime).ctypes.data in runtime.held
+    assert allocate_pinned(9 * LARGE, runtime).ctypes.data in runtime.held

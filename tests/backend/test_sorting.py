@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.sorting import order_by, sort_pairs
+from readmap.backend.sorting import argsort_columns, sort_pairs
 
 #: uint64, or uint32 where they are values.
 Numbers = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]
@@ -65,5 +65,5 @@ def test_the_first_column_decides_first(backends: str, size: int, bits: tuple[in
     backend, generator = open_backend(backends), np.random.default_rng(17)
     columns = [generator.integers(0, min(1 << width, 50), size, np.uint64) for width in bits]
     held = [(backend.to_device(column.copy()), width) for column, width in zip(columns, bits, strict=True)]
-    found = backend.to_host(order_by(held, backend))
+    found = backend.to_host(argsort_columns(held, backend))
     assert np.array_equal(found, np.lexsort(columns[::-1]))

@@ -110,7 +110,7 @@ def test_tasks_take_no_more_memory_than_one() -> None:
     pool, taken = backend.xp.get_default_memory_pool(), list[int]()
 
     def task() -> int:
-        with backend.own_stream():
+        with backend.thread_stream():
             arrays = [backend.full(1 << 24, 1, np.uint8) for _ in range(4)]
             found = int(backend.to_host(arrays[-1][-1:])[0])
         taken.append(pool.total_bytes())

@@ -27,15 +27,15 @@ def test_each_device_does_its_row_in_its_own_thread(devices: int) -> None:
         works: list[tuple[int, int, int]] = [
             one
             for _ in range(2)
-            for one in group.each(lambda i, number: (i, number, threading.get_ident()), range(devices), repeat(7))
+            for one in group.map(lambda i, number: (i, number, threading.get_ident()), range(devices), repeat(7))
         ]
         assert [work[:2] for work in works] == [(i, 7) for i in range(devices)] * 2
         idents = [ident for *_, ident in works]
         assert idents[:devices] == idents[devices:]
         assert len(set(idents)) == devices
         assert (threading.get_ident() in idents) == (devices == 1)
-        assert [group.do(number, threading.get_ident).result() for number in range(devices)] == idents[:devices]
-        assert group.each(lambda i: threading.get_ident(), [0]) == idents[:1]
+        assert [group.submit(number, threading.get_ident).result() for number in range(devices)] == idents[:devices]
+        assert group.map(lambda i: threading.get_ident(), [0]) == idents[:1]
     assert not threads()
 
 
@@ -52,10 +52,10 @@ def test_an_error_of_one_device_is_raised_before_the_others_have_ended(failing: 
 
     with team_of("cpu", 3) as group:
         with pytest.raises(BackendError, match=f"device {failing} fails"):
-            group.each(work, range(3))
+            group.map(work, range(3))
         assert not ended
         raised.set()
-        assert group.each(abs, [-1, -2, -3]) == [1, 2, 3]
+        assert group.map(abs, [-1, -2, -3]) == [1, 2, 3]
         assert sorted(ended) == [i for i in range(3) if i != failing]
     assert not threads()
 
@@ -74,8 +74,8 @@ def test_what_comes_of_pieces_is_in_order(devices: int) -> None:
         return number
 
     with team_of("cpu", devices) as group:
-        assert list(group.divide(partial(work, number) for number in range(50))) == list(range(50))
-        assert list(group.divide([])) == []
+        assert list(group.run_tasks(partial(work, number) for number in range(50))) == list(range(50))
+        assert list(group.run_tasks([])) == []
         assert users == {*group.backends}
 
 
@@ -90,7 +90,7 @@ def test_no_more_is_begun_after_a_failure(devices: int) -> None:
         time.sleep(0.001)
 
     with pytest.raises(ValueError, match="the fifth"), team_of("cpu", devices) as group:
-        list(group.divide(partial(work, number) for number in range(1000)))
+        list(group.run_tasks(partial(work, number) for number in range(1000)))
     assert len(begun) < 100
     assert not threads()
 
@@ -104,7 +104,7 @@ def test_what_has_not_begun_is_dropped() -> None:
 
     with team_of("cpu", 2) as group:
         for number in range(100):
-            group.do(1, partial(work, number))
+            group.submit(1, partial(work, number))
     assert len(begun) < 100
     assert not threads()
 
@@ -132,7 +132,7 @@ def test_devices_are_opened_where_they_are_used() -> None:
     for devices in (1, 3):
         opened.clear()
         with Team([open_one] * devices) as group:
-            users = group.each(lambda _: threading.current_thread(), group.backends)
+            users = group.map(lambda _: threading.current_thread(), group.backends)
             assert {*opened} == {threading.current_thread(), *users[1:]}
 
 
@@ -166,7 +166,7 @@ def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypat
     with team_of("cpu", devices) as group, contextlib.suppress(TypeError):
         for backend in group.backends:
             monkeypatch.setattr(backend, "synchronize", partial(waited.append, backend))
-        group.each(work, row[:devices])
+        group.map(work, row[:devices])
     assert {*waited} == ({*group.backends} if devices > 1 else set())
 
 
@@ -175,7 +175,7 @@ def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...]) -> None:
     numbers = np.arange(sum(sizes), dtype=np.uint32)
     given = [part.copy() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
     with team_of(backends, len(sizes)) as group:
-        parts = group.each(lambda backend, part: backend.to_device(part), group.backends, given)
+        parts = group.map(lambda backend, part: backend.to_device(part), group.backends, given)
         whole = group.gather(parts)
         assert np.array_equal(group.first.to_host(whole), numbers)
         assert np.array_equal(group.to_host(parts), numbers)
@@ -195,8 +195,8 @@ def test_what_is_no_copy_is_refused(backends: str) -> None:
         (row, square[:, 0], "not contiguous"),
     ):
         with pytest.raises(TypeError, match=message):
-            backend.put(target, source)
-    backend.put(square[1], backend.full(4, 0, np.int32))
+            backend.copy_into(target, source)
+    backend.copy_into(square[1], backend.full(4, 0, np.int32))
     assert backend.to_host(square).sum(axis=1).tolist() == [4, 0, 4, 4]
 
 
@@ -206,16 +206,16 @@ def test_what_crosses(backends: str) -> None:
     numbers = np.arange(3 << 20, dtype=np.uint64)
     with team_of(backends, 2) as group:
         first, other = group.backends
-        (held, _) = group.each(lambda backend, _: backend.to_device(numbers), group.backends, range(2))
+        (held, _) = group.map(lambda backend, _: backend.to_device(numbers), group.backends, range(2))
         for taken in cases:
-            (_, brought) = group.each(
+            (_, brought) = group.map(
                 lambda backend, taken: other.to_host(other.copy(taken(held))) if backend is other else None,
                 group.backends,
                 [taken] * 2,
             )
             assert np.array_equal(brought, taken(numbers))
         target = np.zeros(len(numbers) + 2, np.uint64)
-        first.receive(target[1:-1], held)
+        first.copy_to_host(target[1:-1], held)
         assert np.array_equal(target[1:-1], numbers)
         assert not target[0]
         assert not target[-1]

@@ -284,9 +284,9 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
 ) -> None:
     class Device:
         name = "cuda:0"
-        most_table_bases = 15
+        max_table_bases = 15
         chunk_bytes = 128 << 20
-        chunks_at_once = 2
+        concurrent_chunks = 2
 
         def memory(self) -> tuple[int, int]:
             return 3 << 30, 4 << 30

@@ -17,7 +17,7 @@ from readmap.dask.runs import RunSides
 def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = list[int]()
     monkeypatch.setattr(worker, "_backends", {})
-    monkeypatch.setattr(CpuBackend, "keep_buffers", lambda self, most: kept.append(most))
+    monkeypatch.setattr(CpuBackend, "cache_host_buffers", lambda self, most: kept.append(most))
     available = iter([None, 800])
     monkeypatch.setattr(worker, "available_memory", lambda: next(available))
     held = worker.hold_backend(Resources("cpu", threads=1))

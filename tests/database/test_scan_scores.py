@@ -194,7 +194,7 @@ def related(backend: Backend) -> tuple[Codes, list[Codes]]:
 def test_every_shape_gives_the_same(
     backend: Backend, related: tuple[Codes, list[Codes]], width: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if backend.lanes == 1:
+    if backend.warp_width == 1:
         pytest.skip("the CPU has one shape")
     query, subjects = related
     for cells in CELLS if name == "BLOSUM62" else CELLS[:1]:

@@ -136,7 +136,7 @@ def test_queries_are_hard_enough() -> None:
 @pytest.mark.parametrize("lanes", [1, 4, 32])
 def test_ranges_do_not_depend_on_the_layout(backends: str, lanes: int) -> None:
     backend = open_backend(backends, 4)
-    backend.lanes = lanes
+    backend.warp_width = lanes
     queries, expected = expected_ranges("runs of N")
     for index, structure in searches(indexed("runs of N"), backend):
         assert found_ranges(queries, index, Strand.BOTH, structure, backend) == expected
@@ -417,7 +417,7 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
             index.to_device(backend, structure)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     monkeypatch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)
-    monkeypatch.setattr(backend, "most_table_bases", 15)
+    monkeypatch.setattr(backend, "max_table_bases", 15)
     assert index.to_device(backend).table_bases == index.table_bases  # there is no room for a larger one
     with pytest.raises(BackendError, match="the index needs"):
         index.to_device(backend, IndexStructure.BOTH)

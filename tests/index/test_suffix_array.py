@@ -101,8 +101,8 @@ def test_prefix_table_that_is_made_where_the_index_is_loaded(
 class Device:
     """What the rule of a loaded table asks of a backend."""
 
-    def __init__(self, most_table_bases: int, free: int | None = None) -> None:
-        self.most_table_bases, self._free = most_table_bases, free
+    def __init__(self, max_table_bases: int, free: int | None = None) -> None:
+        self.max_table_bases, self._free = max_table_bases, free
 
     def memory(self) -> tuple[int, int] | None:
         return None if self._free is None else (self._free, 2**40)

@@ -25,7 +25,7 @@ def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = n
     team = Team.of(device) if isinstance(device, Backend) else device
     reference = index_of(contigs).reference
     shares: list[float] = []
-    held = team.each(reference.to_device, team.backends)
+    held = team.map(reference.to_device, team.backends)
     plan = plan_sort(held[0], reference.length, dtype, team)
     assert plan.suffixes == reference.bases - reference.ambiguous_bases
     parts = sort_suffixes(held, plan, team, shares.append)

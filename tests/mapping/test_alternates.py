@@ -32,7 +32,7 @@ from oracles.alignment import best_anywhere, local_score, parse_cigar
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -372,7 +372,7 @@ def found_of(read: str, context: Context, search_pass: SearchPass) -> tuple[np.n
     """The diagonals and the windows of a read."""
     host = context.backend.to_host
     batch = batch_of([read], context)
-    selection = Selection(Listed.of(batch.queries.slot_of), search_pass.stride, search_pass)
+    selection = Selection(DeviceList.of(batch.queries.slot_of), search_pass.stride, search_pass)
     diagonals = find_diagonals(selection, find_seeds(selection, batch, context), batch, context)
     replace_windows(selection.slots, diagonals, batch, context)
     kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)[0, : host(diagonals.counts)[0]]

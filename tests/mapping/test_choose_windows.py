@@ -12,7 +12,7 @@ from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, chance, doubt
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Sample
 from readmap.mapping.parameters import REPETITIVE, DIVERGENT, DIVERGENT_DIFFERENCES, SPLIT, Scoring
@@ -208,7 +208,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     world, reads = draw_reads(bench, random.Random(132), 300, with_qualities, scoring)
     backend, placements = bench.backend, world.batch.placements
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_difference))
-    choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, context)
+    choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, context)
     names = ("chosen", "suboptimal_scores", "mapqs", "variant_phreds", "unresolved", "uncovered_starts", "uncovered_ends")
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
     by_slot = backend.to_host(placements.deficits).reshape(-1, MAX_WINDOWS)
@@ -243,7 +243,7 @@ def test_one_alignment_counts_once(bench: Bench, diagonals: tuple[int, int]) -> 
     """Whichever of the windows that lead to it is chosen."""
     windows = [Window(diagonal, 0, 60, 9, 0, 60, 0, 60, 0, 0, 1, 0) for diagonal in diagonals]
     world = bench.world(["A" * 99 + "C"], [windows], [0])
-    choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, bench.context)
+    choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, bench.context)
     deficits = bench.backend.to_host(world.batch.placements.deficits)[:2].tolist()
     assert sorted(deficits) == [0, NO_DEFICIT]
 
@@ -255,7 +255,7 @@ def seen(bench: Bench, chosen: Window, other: Window) -> bool:
     """Whether another window's score is told beside the chosen one's, as that of a rival."""
     read = "A" * 99 + "C"  # it is its own canonical form
     world = bench.world([read], [[chosen, other]], [0])
-    choose_windows(Listed.of(world.batch.queries.slot_of), world.batch, bench.context)
+    choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, bench.context)
     assert bench.by_read(world, world.batch.placements.chosen) == [0]
     return bench.by_read(world, world.batch.placements.suboptimal_scores) == [other.score]
 
@@ -301,7 +301,7 @@ def test_strands_are_equal(bench: Bench, with_qualities: bool) -> None:
     )
     found = []
     for one in (world, turned):
-        choose_windows(Listed.of(one.batch.queries.slot_of), one.batch, bench.context)
+        choose_windows(DeviceList.of(one.batch.queries.slot_of), one.batch, bench.context)
         found.append(
             [bench.by_read(one, getattr(one.batch.placements, name)) for name in ("chosen", "mapqs", "variant_phreds")]
         )

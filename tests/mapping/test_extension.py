@@ -26,7 +26,7 @@ from oracles.alignment import (
 from oracles.places import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments
@@ -155,7 +155,7 @@ class Bench(window_bench.Bench):
         return dataclasses.replace(self.context, scoring=scoring)
 
     def score(self, batch: Batch, scoring: Scoring = DEFAULT, long_gaps: bool = True) -> None:
-        score_windows(Listed.of(batch.queries.slot_of), batch, self.scored_by(scoring), long_gaps=long_gaps)
+        score_windows(DeviceList.of(batch.queries.slot_of), batch, self.scored_by(scoring), long_gaps=long_gaps)
 
     def scores(self, tasks: Sequence[Task], scoring: Scoring = DEFAULT, score: int = -1) -> list[int]:
         batch = self.batch(tasks, score)
@@ -375,7 +375,7 @@ def test_only_what_is_new_is_aligned(benches: dict[str, Bench]) -> None:
     rows = bench.rows(batch)
     rows["band"][1], rows["band"][2] = 0, 1
     bench.put_rows(rows, batch)
-    score_windows(Listed.of(bench.backend.to_device(np.array([0, 1, 2, 4], np.int32))), batch, bench.context)
+    score_windows(DeviceList.of(bench.backend.to_device(np.array([0, 1, 2, 4], np.int32))), batch, bench.context)
     after = bench.rows(batch)
     expected = [(60, 1), (7, 0), (7, 1), (7, -1), (60, 1)]
     assert [(int(row["score"]), int(row["band"])) for row in (after[i][i % 3] for i in range(5))] == expected

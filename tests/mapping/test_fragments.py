@@ -17,7 +17,7 @@ from oracles.places import MAX_SEED_WINDOWS, NO_DEFICIT, End, chance, fragment, 
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping import fragments
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
@@ -83,7 +83,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     windows = [[dataclasses.replace(window_at(bench, 0, 0, length, False, False), ungapped=length)] for _ in reads]
     world = bench.world(reads, windows, [0, 0], variants=[20, 33])
     host, slots = bench.backend.to_host, world.batch.queries.slot_of
-    held = Listed.of(slots)
+    held = DeviceList.of(slots)
     matches = find_matches(held, STRIDE, world.batch, bench.context, FITTING)
     places = fragments._list_places(matches, held, world.batch, bench.context)
     keys, losses = host(places.keys), host(places.losses)
@@ -123,9 +123,9 @@ def joined(
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
     rests = bench.backend.full(count, APART, np.int32)
-    slots, mates = world.batch.queries.slot_of, Listed.of(on_device(np.arange(2 * count, dtype=np.int32)))
+    slots, mates = world.batch.queries.slot_of, DeviceList.of(on_device(np.arange(2 * count, dtype=np.int32)))
     inserts = to_device(library, bench.backend)
-    matches = find_matches(Listed.of(slots), STRIDE, world.batch, bench.context, FITTING)
+    matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
     fragments._join(mates, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected.numbers), host(slots))

@@ -15,7 +15,7 @@ from examples import draw_pairs, index_of, map_files, small_genome, write_pairs
 from readmap.backend import Kernel, open_backend
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.sizes import Bounded, Listed
+from readmap.backend.sizes import BoundedCount, DeviceList
 from readmap.index.index import Index
 from readmap.mapping import ledger
 from readmap.mapping.ledger import Ledger, Overflow, Rates
@@ -38,7 +38,7 @@ class Distant(CpuBackend):
     """
 
     few = -1
-    tells_at_once = False
+    host_sees_counts = False
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -55,7 +55,7 @@ class Distant(CpuBackend):
         return buffer, lambda: np.copyto(buffer.data[: array.nbytes], array)
 
     def run(self, kernel: Kernel, types: Any, count: Any, arguments: list[Any]) -> None:
-        self.bounded += isinstance(count, Bounded)
+        self.bounded += isinstance(count, BoundedCount)
         self.told += kernel.name in TELLING
         super().run(kernel, types, count, arguments)
 
@@ -162,10 +162,10 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
         open_backend(backends),
         Rates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
     )
-    monkeypatch.setattr(backend, "tells_at_once", False)
+    monkeypatch.setattr(backend, "host_sees_counts", False)
     one, host = Ledger(10, backend, rates), backend.to_host
     marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
-    listed = one.list_marked("near_mates", marks, 1)
+    listed = one.select_flagged("near_mates", marks, 1)
     assert isinstance(listed.count, int) == (rate is None)
     ends, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20])), listed, 100)
     assert host(ends).tolist() == [0, 40, 70, 90]
@@ -189,16 +189,16 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
 
 
 def _told(count: Any, backend: Any) -> int:
-    return int(backend.to_host(count.told)[0]) if isinstance(count, Bounded) else count
+    return int(backend.to_host(count.device_count)[0]) if isinstance(count, BoundedCount) else count
 
 
 def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds that find no room leave no reads either, of which kernels would ask for their seeds."""
     monkeypatch.setattr(ledger, "SOME", 0)
     backend = open_backend(backends)
-    monkeypatch.setattr(backend, "tells_at_once", False)
+    monkeypatch.setattr(backend, "host_sees_counts", False)
     one = Ledger(10, backend, Rates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
-    listed = one.list_marked("near_mates", backend.full(4, 1, np.uint8), 1)
+    listed = one.select_flagged("near_mates", backend.full(4, 1, np.uint8), 1)
     assert _told(listed.count, backend) == 4
     _, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
     assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
@@ -207,7 +207,7 @@ def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch
 
 
 def test_of_all(backends: str) -> None:
-    listed = Listed.of(open_backend(backends).full(7, 0, np.int32))
+    listed = DeviceList.of(open_backend(backends).full(7, 0, np.int32))
     assert listed.count == 7
 
 

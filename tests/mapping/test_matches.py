@@ -15,7 +15,7 @@ from oracles.alignment import canonical, clean, gap_cost, reverse_complement, se
 from oracles.places import SPREAD
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping import secondaries
 from readmap.mapping.batch import WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
@@ -114,7 +114,7 @@ def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None
     contig = "".join(random_bases(generator, 50) + unit[: 12 if i % 2 else 40] for i in range(16))
     context = context_of([contig], backends, 2)
     batch = batch_of([unit, contig[:40], contig[5:45], random_bases(generator, 40), unit[:5], unit], context)
-    slots = Listed.of(batch.queries.slot_of)
+    slots = DeviceList.of(batch.queries.slot_of)
     counts = by_read(find_matches(slots, STRIDE, batch, context, FITTING), context).reshape(-1, 2)
     limited = by_read(find_matches(slots, STRIDE, batch, context, FITTING, most), context).reshape(-1, 2)
     assert len(set(counts.max(axis=1).tolist())) == 2

@@ -16,7 +16,7 @@ from oracles.places import MAX_SEED_WINDOWS, End, doubt, fragment, joint_loss
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping import pipeline, rescues
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import APART
@@ -467,7 +467,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     backend, host = bench.backend, bench.backend.to_host
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
-    choose_windows(Listed.of(batch.queries.slot_of), batch, bench.context)
+    choose_windows(DeviceList.of(batch.queries.slot_of), batch, bench.context)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
     rescues.rescue_mates(inserts, batch, bench.context)

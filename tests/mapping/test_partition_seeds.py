@@ -33,7 +33,7 @@ from oracles.places import NEGLIGIBLE, SPREAD, PHRED_ONE_OF_THREE, chance, phred
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
@@ -64,7 +64,7 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
     resolve_reads(batch, context)
     host = context.backend.to_host
     unresolved = host(batch.placements.unresolved).copy()
-    choose_windows(Listed.of(batch.queries.slot_of), batch, context)
+    choose_windows(DeviceList.of(batch.queries.slot_of), batch, context)
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     found = {}
     for number, slot in enumerate(slots):

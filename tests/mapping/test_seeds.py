@@ -10,7 +10,7 @@ from examples import batch_of, below, context_of, fibonacci, index_of, random_ba
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
 from readmap.backend import open_backend
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import search_passes
 from readmap.mapping.passes import Selection
@@ -58,7 +58,7 @@ def check(
     backend, batch = context.backend, batch_of(reads, context)
     queries = batch.queries
     search_pass = dataclasses.replace(search_passes(len(order))[0], min_seed_bases=shortest)
-    slots = Listed.of(backend.to_device(np.array(selected, np.int32)))
+    slots = DeviceList.of(backend.to_device(np.array(selected, np.int32)))
     seeds = find_seeds(Selection(slots, stride, search_pass), batch, context)
     assert seeds.stride == stride
     assert (seeds.ranks.dtype, seeds.before.dtype) == (context.index.suffixes.dtype, np.uint16)
@@ -119,7 +119,7 @@ def test_some_of_the_reads(backends: str) -> None:
 def test_interleaved_reads(backends: str) -> None:
     contigs = GENOMES["random"]
     context = context_of(contigs, backends)
-    context.backend.lanes = 32
+    context.backend.warp_width = 32
     reads = [read for seed in range(4) for read in reads_like(contigs, random.Random(seed))]
     check(contigs, reads, range(len(reads)), 7, 10, context)
 

@@ -13,7 +13,7 @@ from examples import batch_of, below, context_of, random_bases, substitute
 from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import Listed
+from readmap.backend.sizes import DeviceList
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals
@@ -65,7 +65,7 @@ def find(
         up to `most` of them.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
-    slots, search_pass = Listed.of(batch.queries.slot_of), dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT)
+    slots, search_pass = DeviceList.of(batch.queries.slot_of), dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT)
     selection = Selection(slots, stride, search_pass)
     if parts:
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
@@ -405,7 +405,7 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     context = context_of(contigs, backends, 3)
     search_pass = search_passes(context.index.suffix_count)[0]
     alone = [find([read], context, 4, search_pass)[0] for read in reads]
-    context.backend.lanes = lanes
+    context.backend.warp_width = lanes
     for one, other in zip(find(reads, context, 4, search_pass), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
         assert (one.unexamined, one.crowded, one.flipped) == (other.unexamined, other.crowded, other.flipped)

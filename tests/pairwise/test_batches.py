@@ -134,7 +134,7 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
     pairs = [draw_pair(draw, 90) for _ in range(700)]
     one, many = open_backend(backends, threads=1), open_backend(backends, threads=4)
     expected = align(pairs, MatchScores(), mode, one)
-    many.scratch_bytes = 230 * 230 * many.lanes * many.narrow_lanes // 2
+    many.scratch_bytes = 230 * 230 * many.lanes * many.lanes_16bit // 2
     assert same(align(pairs, MatchScores(), mode, many), expected)
     singly = [align([pair], MatchScores(), mode, one) for pair in pairs[:40]]
     assert [parsed(found)[0] for found in singly] == parsed(expected)[:40]
@@ -158,7 +158,7 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
     draw = random.Random(10)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
-    backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
+    backend.scratch_bytes = 60 * 60 * backend.warp_width * backend.lanes_16bit // 2
     queries, targets = (sequences_from_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
     assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
     found = align(pairs, MatchScores(), mode, backend, score_only, align_pairs)

@@ -29,7 +29,7 @@ def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
     opened = open_backend(backends, threads=1)
-    opened.groups = opened.resident_groups = 1  # slabs of few rows
+    opened.groups = opened.resident_warps = 1  # slabs of few rows
     return opened
 
 
@@ -38,7 +38,7 @@ class Comparing:
 
     def __init__(self, backend: Backend, folder: Path, score_only: bool = False) -> None:
         self.backend = backend
-        text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 20_000)
+        text = random_bases(random.Random(9), 3000 if backend.warp_width == 1 else 20_000)
         texts = text, text[:900] + random_bases(random.Random(1), 40) + text[900:]
         self.sides = [Sequences.of([b"a"], [np.frombuffer(side.encode(), np.uint8)]) for side in texts]
         self.settings = CompareSettings(MatchScores(), score_only=score_only, checkpoint=folder)

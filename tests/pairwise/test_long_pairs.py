@@ -29,7 +29,7 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
 def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
     opened = open_backend(backends, threads=request.param)
-    opened.groups = opened.resident_groups = 1  # slabs of few rows
+    opened.groups = opened.resident_warps = 1  # slabs of few rows
     return opened
 
 
@@ -104,7 +104,7 @@ def test_heights_change_nothing(
 
 def test_a_height_with_which_no_group_is_idle() -> None:
     """Of lanes on a GPU that sweeps 528 strips at once."""
-    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
+    gpu: Any = SimpleNamespace(lanes=32, lanes_16bit=2, resident_warps=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
         matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), MatchScores(), Mode.LOCAL, gpu)
@@ -171,7 +171,7 @@ def test_an_interrupted_comparison_goes_on(
     backend: Backend, mode: Mode, score_only: bool, fine: None, tmp_path: Path
 ) -> None:
     draw = random.Random(7)
-    text = random_bases(draw, 8000 if backend.lanes == 1 else 40_000)
+    text = random_bases(draw, 8000 if backend.warp_width == 1 else 40_000)
     pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
     expected = align(pair, MatchScores(), mode, backend, score_only=score_only)
     reported: list[int] = []
@@ -204,7 +204,7 @@ def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Pa
     def interrupt(*_: int) -> None:
         raise Interrupted
 
-    text = random_bases(random.Random(9), 3000 if backend.lanes == 1 else 30_000)
+    text = random_bases(random.Random(9), 3000 if backend.warp_width == 1 else 30_000)
     with pytest.raises(Interrupted):
         align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
     assert (tmp_path / name).exists()
@@ -226,7 +226,7 @@ def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> 
 def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
     backend: Backend, fine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = random_bases(random.Random(8), 6000 if backend.lanes == 1 else 30_000)
+    text = random_bases(random.Random(8), 6000 if backend.warp_width == 1 else 30_000)
     folder, calls, savez = tmp_path / "work", [0], np.savez
 
     def fail(file: Any, **arrays: Any) -> None:

@@ -52,7 +52,7 @@ def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 def several(name: str, count: int) -> list[Backend]:
     opened = [open_backend(name, threads=1) for _ in range(count)]
     for each in opened:
-        each.groups = each.resident_groups = 1  # slabs of few rows
+        each.groups = each.resident_warps = 1  # slabs of few rows
     return opened
 
 
@@ -67,7 +67,7 @@ def align(
         return DPMatrix(query, target, scores, mode, backend)
 
     with Team.of(*backends) as team:
-        return align_long(team.each(matrix, team.backends), CompareSettings(scores, **how), team, progress)
+        return align_long(team.map(matrix, team.backends), CompareSettings(scores, **how), team, progress)
 
 
 @COUNTS
@@ -283,7 +283,7 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
                 self.done[self.number].append(number)
                 return column_blocks.BlockResult(None, self.number, None)
 
-        backend: Any = SimpleNamespace(keep_own_stream=lambda: None, synchronize=lambda: None)
+        backend: Any = SimpleNamespace(use_thread_stream=lambda: None, synchronize=lambda: None)
         parts: Any = [Fake(number) for number in range(count)]
         with Team.of(*[backend] * devices) as team:
             found = list(multi_device_sweep.MultiDeviceSweep(parts, team, True, False, 4, 0).slabs())
@@ -292,7 +292,7 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_plan_of_the_largest() -> None:
-    gpu: Any = SimpleNamespace(lanes=32, narrow_lanes=2, resident_groups=528)
+    gpu: Any = SimpleNamespace(lanes=32, lanes_16bit=2, resident_warps=528)
 
     def of(rows: int, columns: int, devices: int) -> Plan:
         matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), MatchScores(), Mode.LOCAL, gpu)

@@ -168,7 +168,7 @@ def test_large_pairs_go_another_way(backends: str) -> None:
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
     draw, scores = random.Random(10), SCHEMES["BLOSUM62"]
     pairs = [draw_pair(draw, 60) for _ in range(60)]
-    backend.scratch_bytes = 60 * 60 * backend.lanes * backend.narrow_lanes // 2
+    backend.scratch_bytes = 60 * 60 * backend.warp_width * backend.lanes_16bit // 2
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
     assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
     assert same(align(pairs, scores, backend), align(pairs, scores, roomy))

@@ -182,7 +182,7 @@ def put(reads: Reads, form: SamEncoding, has_read_group: bool, backend: Backend)
     }
     lengths: Array = backend.empty(reads.count, np.int64)
     backend.launch(measure, reads.count, **comments, lengths=lengths)
-    ends, total = backend.ends(lengths)
+    ends, total = backend.inclusive_sum_with_total(lengths)
     out = backend.empty(total, np.uint8)
     backend.launch(write, reads.count, **comments, ends=ends, out=out)
     data, places = bytes(backend.to_host(out)), [0, *backend.to_host(ends).tolist()]

@@ -17,15 +17,15 @@ SHAPES = [(1, 0), (4, 1)]  # of patterns and of queries
 @given(lengths=st.lists(st.integers(0, 10_000) | st.just(150), min_size=1, max_size=200))
 def test_slots(backends: str, planes: int, pads: int, lanes: int | None, lengths: list[int]) -> None:
     backend = open_backend(backends)
-    backend.lanes = lanes or backend.lanes
+    backend.warp_width = lanes or backend.warp_width
     slots = slots_of(backend.to_device(np.array(lengths, np.int32)), planes, pads, backend)
     order = backend.to_host(slots.order)
     sorted_lengths = np.array(lengths)[order]
     assert order.tolist() == np.argsort(lengths, kind="stable").tolist()
     assert backend.to_host(slots.slot_of)[order].tolist() == list(range(len(lengths)))
     assert backend.to_host(slots.lengths).tolist() == sorted_lengths.tolist()
-    blocks = [sorted_lengths[first : first + backend.lanes] for first in range(0, len(lengths), backend.lanes)]
-    sizes = [planes * (-(-int(block.max()) // 32) + pads) * backend.lanes for block in blocks]
+    blocks = [sorted_lengths[first : first + backend.warp_width] for first in range(0, len(lengths), backend.warp_width)]
+    sizes = [planes * (-(-int(block.max()) // 32) + pads) * backend.warp_width for block in blocks]
     assert backend.to_host(slots.block_offsets).tolist() == [0, *np.cumsum(sizes)]
     assert slots.words == sum(sizes)
     assert slots.steps.longest == max(lengths)

@@ -22,7 +22,7 @@ NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 def with_lanes(name: str, lanes: int | None) -> Backend:
     """A backend; with another number of interleaved patterns where one is given."""
     backend = open_backend(name)
-    backend.lanes = lanes or backend.lanes
+    backend.warp_width = lanes or backend.warp_width
     return backend
 
 
@@ -36,7 +36,7 @@ def check(sequences: Sequence[str], patterns: Patterns, backend: Backend) -> Non
     assert [array.dtype for array in arrays] == [np.int32, np.uint64, np.int64, np.int32]
     slot_of, words, offsets, lengths = (backend.to_host(array).tolist() for array in arrays)
     lanes = 2**patterns.lane_bits
-    assert lanes == backend.lanes
+    assert lanes == backend.warp_width
     assert len(patterns) == len(sequences)
     order = sorted(range(len(sequences)), key=lambda record: len(sequences[record]))
     assert [order[slot] for slot in slot_of] == list(range(len(sequences)))

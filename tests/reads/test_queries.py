@@ -291,8 +291,8 @@ def test_carriage_return_inside_a_line_is_no_base(backends: str) -> None:
 def plane(queries: Queries, slot: int, number: int, backend: Backend) -> list[int]:
     """The words of a slot in one of the four planes of its block."""
     words, offsets = backend.to_host(queries.words), backend.to_host(queries.block_offsets)
-    block, lane = divmod(slot, backend.lanes)
-    planes = words[offsets[block] : offsets[block + 1]].reshape(4, -1, backend.lanes)
+    block, lane = divmod(slot, backend.warp_width)
+    planes = words[offsets[block] : offsets[block + 1]].reshape(4, -1, backend.warp_width)
     return [int(word) for word in planes[number, :, lane]]
 
 
@@ -315,7 +315,7 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
     for slot, record in enumerate(order):
         bases = clean(sequences[record])
         first = canonical(bases)
-        in_block = range(slot - slot % backend.lanes, min(slot - slot % backend.lanes + backend.lanes, len(order)))
+        in_block = range(slot - slot % backend.warp_width, min(slot - slot % backend.warp_width + backend.warp_width, len(order)))
         words = -(-max(len(sequences[order[other]]) for other in in_block) // 32) + 1
         assert flags[slot] == FLIPPED * (first != bases) + AMBIGUOUS * ("N" in bases)
         for orientation, letters in enumerate((first, reverse_complement(first))):
@@ -326,7 +326,7 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
 def interleaved(name: str, lanes: int | None) -> Backend:
     """A backend; with another number of interleaved reads where one is given."""
     backend = open_backend(name)
-    backend.lanes = lanes or backend.lanes
+    backend.warp_width = lanes or backend.warp_width
     return backend
 
 

@@ -24,7 +24,7 @@ class Device(CpuBackend):
     def __init__(self, free: int) -> None:
         """free: bytes of it."""
         super().__init__(1)
-        self.free, (self.chunks_at_once, self.chunk_bytes) = free, USUAL
+        self.free, (self.concurrent_chunks, self.chunk_bytes) = free, USUAL
 
     def memory(self) -> tuple[int, int]:
         return self.free, self.free
@@ -41,7 +41,7 @@ def of(*free: int, needed: int = 0, is_sorted: bool = False) -> ChunkPlan:
 
 def test_a_device_without_memory_of_its_own() -> None:
     backend = open_backend("cpu", 2)
-    usual = ChunkPlan(backend.chunks_at_once, backend.chunk_bytes)
+    usual = ChunkPlan(backend.concurrent_chunks, backend.chunk_bytes)
     assert plan_chunks([backend]) == plan_chunks([backend, backend]) == usual
 
 

@@ -135,7 +135,7 @@ def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
     backends[0].synchronize()
     others = []
     for backend in backends[1:]:
-        with backend.own_stream():
+        with backend.thread_stream():
             others.append(first.copy_to(backend))
     return [first, *others]
 
@@ -223,7 +223,7 @@ def test_larger_chunks_change_nothing(
     monkeypatch.setattr(chunk_plan, "BESIDE_OTHERS", ChunkPlan(3, 7000))
     roomy = [Roomy(1 << 40), Roomy(1 << 40)]
     for backend in roomy:
-        backend.chunk_bytes, backend.chunks_at_once = 5000, 2
+        backend.chunk_bytes, backend.concurrent_chunks = 5000, 2
     expected, one = searched("pairs", index, cpus(1), files, tmp_path / "one")
     found.clear()
     written, summary = searched("pairs", index, roomy, files, tmp_path / "larger", batch_reads=None)

@@ -226,7 +226,7 @@ def test_same_bytes_for_any_batch_threads_and_structure(
 @pytest.mark.parametrize("lanes", [1, 8, 32])
 def test_same_bytes_for_any_layout(world: World, tmp_path: Path, lanes: int, structure: str) -> None:
     backend = open_backend(world.backend.name)
-    backend.lanes = lanes
+    backend.warp_width = lanes
     parameters = Parameters(structure=IndexStructure(structure))
     search_files([world.reads], world.index, backend, tmp_path / "out", parameters)
     assert (tmp_path / "out").read_bytes() == world.records

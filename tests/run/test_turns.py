@@ -135,7 +135,7 @@ def test_the_only_turn_waits_for_nothing() -> None:
 @pytest.mark.parametrize("batch", [1, 7, 99])
 def test_same_bytes_for_any_number_of_chunks_at_once(world: World, tmp_path: Path, at_once: int, batch: int) -> None:
     backend = open_backend(world.backend.name)
-    backend.chunks_at_once = at_once
+    backend.concurrent_chunks = at_once
     summary = map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=batch)
     assert (tmp_path / "out.sam").read_bytes() == world.records
     assert summary.reads == summary.primary == len(READS)
@@ -147,7 +147,7 @@ def test_what_does_not_fit_beside_others_is_mapped_alone(
 ) -> None:
     """As if the device held one chunk: even a single read is tried again when no other one is there."""
     backend, at_work, lock = open_backend(world.backend.name), set[int](), threading.Lock()
-    backend.chunks_at_once = 3
+    backend.concurrent_chunks = 3
 
     def are_others(*_: Any) -> bool:
         with lock:
@@ -173,7 +173,7 @@ def test_a_read_that_does_not_fit_alone_is_an_error(
 ) -> None:
     """Those of the chunks in front are written."""
     backend, seen = open_backend(world.backend.name), list[int]()
-    backend.chunks_at_once = 3
+    backend.concurrent_chunks = 3
     first_bases = len(READS[200].bases)
 
     def is_the_one(*arguments: Any) -> bool:
@@ -195,7 +195,7 @@ def test_a_read_that_does_not_fit_alone_is_an_error(
 @pytest.mark.parametrize("number", [0, 1, 150, 299])
 def test_an_error_comes_behind_all_in_front_of_it(world: World, tmp_path: Path, number: int) -> None:
     backend = open_backend(world.backend.name)
-    backend.chunks_at_once = 4
+    backend.concurrent_chunks = 4
     records = [fastq([read]) for read in READS]
     records[number] = b"@bad\nAC-T\n+\nIIII\n"
     (tmp_path / "reads.fq").write_bytes(b"".join(records))
@@ -207,7 +207,7 @@ def test_an_error_comes_behind_all_in_front_of_it(world: World, tmp_path: Path, 
 def test_a_fault_of_a_thread_ends_the_run(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is raised where the run was called, and no thread is left."""
     backend, align, times = open_backend(world.backend.name), read_mapper.align_reads, list[int]()
-    backend.chunks_at_once = 3
+    backend.concurrent_chunks = 3
 
     def broken(*arguments: Any) -> Any:
         times.append(1)

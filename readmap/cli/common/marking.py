@@ -87,8 +87,8 @@ def write_marked(
         if options.duplicates.metrics is not None:
             outputs.append(stack.enter_context(open_output(options.duplicates.metrics)))
         with report.progress() as show:
-            backend.prepare((), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say)
-            with backend.own_stream():
+            backend.compile_missing((), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say)
+            with backend.thread_stream():
                 records = fill(sink, duplicates, backend, show)
             show("marking duplicates")
             sink.finish()

@@ -51,7 +51,7 @@ def compare(context: typer.Context, options: Options) -> None:
             reading = report.seconds
             # Of no index: the types that its suffixes decide are any.
             for backend in team.backends:
-                backend.prepare((), ("common", "pairwise", "reads"), report.say)
+                backend.compile_missing((), ("common", "pairwise", "reads"), report.say)
             records = writer(output.format, run.targets, __version__, report.command_line)
             _write(run, records, outputs, show)
         names = {name: printable(sink.name) for name, sink in outputs.items()}

@@ -59,8 +59,8 @@ def scan(context: typer.Context, options: Options) -> None:
             reading = report.seconds
             # Of no index: the types that its suffixes decide are any.
             for backend in team.backends:
-                backend.prepare((), ("common", "database", "pairwise", "reads"), report.say)
-            team.do(0, partial(database.check, team.first)).result()
+                backend.compile_missing((), ("common", "database", "pairwise", "reads"), report.say)
+            team.submit(0, partial(database.check, team.first)).result()
             run = ScanRun(Scan(database, scoring, limits, DevicePool(database, team)), queries)
             run.write(records, outputs, show)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}

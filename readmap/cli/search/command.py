@@ -116,10 +116,10 @@ def run(
             if needs := sorting_needs(options.output, files, backend):
                 report.say(needs)
             for each in backends:
-                each.prepare(types, _rooms(options, survey is not None), report.say)
+                each.compile_missing(types, _rooms(options, survey is not None), report.say)
             show("loading the index")
             for each in backends:
-                each.load_ahead(types, ("common", "reads", "mapping", "run"))
+                each.preload(types, ("common", "reads", "mapping", "run"))
             began = report.seconds
             indexes, plan = load(path, index, mode, backends, options.output.order is not None, report)
             loading = report.seconds - began
