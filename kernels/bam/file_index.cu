@@ -1,6 +1,6 @@
 // Where sorted records of BAM lie, as an index of the file wants it.
 #include "bam/cigar.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 
 // The bases of the reference that a record covers, one at least.
 HOST_DEVICE i64 covered_bases(BamFields record) {

@@ -2,7 +2,7 @@
 // number is a tag, so that it may stay where that is known only when other files are there too.
 #pragma once
 #include "common/bam_fields.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 
 // Of a fragment.
 enum Mark { DUPLICATE = 1, OPTICAL = 2 };

@@ -3,7 +3,7 @@
 // compare in that order, one after the other: of a number the digit 0, how many digits follow, and these, without zeros in
 // front; all else of the name as it is; a zero; and the flags. Zeros fill the key up. Eight bytes are a word, the first in the high bits.
 #include "common/bam_fields.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 
 HOST_DEVICE bool is_digit(u8 letter) { return letter >= '0' && letter <= '9'; }
 

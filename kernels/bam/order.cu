@@ -1,7 +1,7 @@
 // Records of BAM by their places: a key for each, and the records again in the order of the keys.
 #include "bam/marking.cuh"
 #include "common/copying.cuh"
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 
 // Beside the marks of a record's fragment: it is not left out.
 const u8 WRITTEN = 128;

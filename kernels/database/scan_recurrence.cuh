@@ -7,7 +7,7 @@
 //        |     held[0]  held[1]  held[2] ...        across the way goes through the cells of a step.
 //        v
 #pragma once
-#include "common/lanes.cuh"
+#include "common/simd_lanes.cuh"
 
 // Of a gap, negative: its first letter, with the opening, and a further one.
 template <class Lane> struct GapCosts {

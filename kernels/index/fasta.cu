@@ -4,7 +4,7 @@
 // The bytes of a chunk follow the last byte of the previous chunk and are processed in blocks. A line that starts with
 // '>' is a header. Whether a block starts inside a header is known only after all previous blocks have been measured,
 // hence two kernels.
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 #include "common/packed.cuh"
 
 const i64 BLOCK = 1 << 14;

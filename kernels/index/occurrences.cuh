@@ -2,7 +2,7 @@
 // pattern has a column, its slot. The occurrences of a read are those of the first row, then those of the second row,
 // each in suffix array order.
 #pragma once
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 #include "index/reference.cuh"
 
 struct Occurrence {

@@ -2,7 +2,7 @@
 // barriers: packed words have A there, and no common prefix crosses them. barrier_blocks has a bit for each 64 bases,
 // set if a barrier overlaps them, so that the sorted barrier intervals are searched only if necessary.
 #pragma once
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 #include "common/packed.cuh"
 
 struct Reference {

@@ -1,6 +1,6 @@
 // What each entry's CIGAR measures, and which entries prove true.
 #include "mapping/alignments.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 #include "mapping/pairs.cuh"
 #include "mapping/record_plan.cuh"
 

@@ -1,5 +1,5 @@
 // Hits: what a program asks of reads' primary alignments, a row a read.
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 #include "mapping/alignments.cuh"
 #include "mapping/record_plan.cuh"
 

@@ -5,7 +5,7 @@
 // keeps the list free of what it holds already without a look at it.
 #pragma once
 #include "mapping/window_builder.cuh"
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 #include "index/suffix_array.cuh"
 
 HOST_DEVICE bool equal_at(const UngappedAlignment& laid, i32 position, i32 bases) {

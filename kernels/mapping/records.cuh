@@ -2,7 +2,7 @@
 #pragma once
 #include "common/text.cuh"
 #include "mapping/alignments.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 
 enum RecordForm { SAM_TEXT, BAM_BINARY };
 // What a record says before its tags. Positions are 0-based and half-open on the contig; contig is -1 where there is none.

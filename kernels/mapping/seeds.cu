@@ -2,7 +2,7 @@
 //
 // The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
 // their common prefixes fall monotonically on both sides: windows.cu walks them.
-#include "common/item_record.cuh"
+#include "common/binary_search.cuh"
 #include "mapping/seeds.cuh"
 
 // counts[item + 1]: the seeds of the read selected[item], so that their prefix sums are where each read's seeds begin. A read

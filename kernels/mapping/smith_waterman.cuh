@@ -11,7 +11,7 @@
 // its first base costs more than that of a deletion.
 #pragma once
 #include "mapping/band.cuh"
-#include "common/lanes.cuh"
+#include "common/simd_lanes.cuh"
 #include "mapping/scoring.cuh"
 
 const i32 NEVER = -4096;  // below any sum that still counts, and far from the end of 16 bits

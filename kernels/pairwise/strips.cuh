@@ -9,7 +9,7 @@
 // kept of H, there and here, is H - open - extend, of which E and F take the larger with what they extend.
 #pragma once
 #include "pairwise/comparison.cuh"
-#include "common/lanes.cuh"
+#include "common/simd_lanes.cuh"
 
 const i32 ROWS = 8;
 

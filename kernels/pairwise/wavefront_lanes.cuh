@@ -1,6 +1,6 @@
 // The lanes of a wavefront: on the GPU a warp, whose threads hold two 16-bit lanes each, on the CPU one vector.
 #pragma once
-#include "common/lanes.cuh"
+#include "common/simd_lanes.cuh"
 
 // What a row hands to the row below: H (within a wavefront less the first gap), and F.
 struct Border {

@@ -2,7 +2,7 @@
 #pragma once
 #include "bam/cigar.cuh"
 #include "bam/tags.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 
 const i64 MATES = 2;
 

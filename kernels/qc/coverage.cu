@@ -5,8 +5,8 @@
 // places, events are swept: their sum up to one is the depth up to the next one.
 #include "bam/cigar.cuh"
 #include "bam/tags.cuh"
-#include "common/flags.cuh"
-#include "common/item_record.cuh"
+#include "common/sam_flags.cuh"
+#include "common/binary_search.cuh"
 
 // Records that do not cover: samtools depth and mosdepth leave out the same.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;

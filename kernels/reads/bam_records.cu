@@ -4,7 +4,7 @@
 // qualities, and tags up to its end. Whatever the bytes are, nothing is read behind the end of the record: it is examined
 // before it is written. Errors meet in one word as in reads.cu.
 #include "common/bam_fields.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 #include "reads/comments.cuh"
 #include "reads/decimals.cuh"
 #include "reads/read_names.cuh"

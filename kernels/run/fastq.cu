@@ -1,7 +1,7 @@
 // Unmapped reads as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is written with it, if
 // both are unmapped.
 #include "reads/comments.cuh"
-#include "common/flags.cuh"
+#include "common/sam_flags.cuh"
 #include "common/text.cuh"
 
 struct UnmappedReads {

@@ -18,7 +18,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.compilation.signatures import Bound, Signature, Types, signature, variant
 from readmap.backend.compilation.sources import modules
-from readmap.backend.sizes import Count, capacity_of
+from readmap.backend.device_counts import Count, capacity_of
 from readmap.errors import BackendError
 
 #: A NumPy array on the CPU, a CuPy array on the GPU.
@@ -38,10 +38,10 @@ class Kernel:
         return signature(self.module, self.name)
 
 
-_SUM = Kernel("common/prefix_sum", "sum_blocks")
-_FILL = Kernel("common/prefix_sum", "fill_sums")
-_LASTS = Kernel("common/prefix_sum", "last_sums")
-_SUM_BLOCK = constant("common/prefix_sum.cu", "BLOCK")
+_SUM = Kernel("common/inclusive_sum", "sum_blocks")
+_FILL = Kernel("common/inclusive_sum", "fill_sums")
+_LASTS = Kernel("common/inclusive_sum", "last_sums")
+_SUM_BLOCK = constant("common/inclusive_sum.cu", "BLOCK")
 
 
 class Backend(abc.ABC):
@@ -54,7 +54,7 @@ class Backend(abc.ABC):
         host_sees_counts: whether the host reads what a kernel counted without waiting for it.
         lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
         lanes_16bit, lanes_32bit: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
-            kernels/common/lanes.cuh.
+            kernels/common/simd_lanes.cuh.
         traceback_lanes: alignments that an item of a kernel traces.
         max_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
         scratch_bytes: memory that a stage may take for what it drops again.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.backend.select import open_backend
+from readmap.backend.devices import open_backend
 
 _SUM = Kernel("common/checksums", "sum_runs")
 _RUN = constant("common/checksums.cu", "RUN")

@@ -20,7 +20,7 @@ from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
 from readmap.backend.machine import available_processors
-from readmap.backend.sizes import BoundedCount, Count
+from readmap.backend.device_counts import BoundedCount, Count
 from readmap.errors import BackendError
 
 #: Number of Items in a thread's first call; of WarpItems and BlockItems a first call takes one, which may take long.
@@ -169,18 +169,18 @@ class CpuBackend(Backend):
             return _Threads(self.threads - self.concurrent_chunks)
 
 
-#: The memory of a launch of kernels/common/threads.cu.
+#: The memory of a launch of kernels/common/host_threads.cu.
 _Launch = ctypes.c_int64 * 8
 
 _opening = threading.Lock()
 
 
 class _Threads:
-    """The host's threads of kernels/common/threads.cu: ctypes keeps the interpreter's lock but where that waits."""
+    """The host's threads of kernels/common/host_threads.cu: ctypes keeps the interpreter's lock but where that waits."""
 
     def __init__(self, count: int) -> None:
         """count: beside those that launch."""
-        path = str(compiler.library("common/threads", ()))
+        path = str(compiler.library("common/host_threads", ()))
         library, noting = ctypes.CDLL(path), ctypes.PyDLL(path)
         library.open_threads.restype = ctypes.c_void_p
         handle = library.open_threads(ctypes.c_int64(count))

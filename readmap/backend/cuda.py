@@ -20,8 +20,8 @@ from readmap.backend.compilation.signatures import Bound, Types, by_address, var
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.machine import available_processors
-from readmap.backend.pages import set_pinned_cache_size, allocate_pinned
-from readmap.backend.sizes import BoundedCount, Count, capacity_of
+from readmap.backend.pinned_memory import set_pinned_cache_size, allocate_pinned
+from readmap.backend.device_counts import BoundedCount, Count, capacity_of
 from readmap.backend.staging import LEAST_BYTES, Staging
 from readmap.backend.streams import Streams
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from readmap.backend.base import Array, Backend
-from readmap.backend.select import Gpus, device_names, open_backend
+from readmap.backend.devices import Gpus, device_names, open_backend
 
 #: Tasks queued or finished per device, so that no device waits for the consumer of the results.
 MAX_PENDING = 3

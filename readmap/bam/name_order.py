@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import ANY_FLAG, count_flagged
-from readmap.backend.sorting import argsort_columns
+from readmap.backend.compaction import ANY_FLAG, count_flagged
+from readmap.backend.radix_sort import argsort_columns
 from readmap.bam.order import SortedRecords, gather
 
 _MEASURE, _KEYS = Kernel("bam/name_order", "measure_names"), Kernel("bam/name_order", "key_names")

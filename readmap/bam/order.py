@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import ANY_FLAG, count_flagged, select_flagged
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.compaction import ANY_FLAG, count_flagged, select_flagged
+from readmap.backend.radix_sort import sort_pairs
 from readmap.bam.marking import TAIL
 
 _KEYS = Kernel("bam/order", "key_records")

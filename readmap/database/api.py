@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from readmap.backend import Gpus
-from readmap.backend.select import ALL
+from readmap.backend.devices import ALL
 from readmap.backend.team import Team
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool

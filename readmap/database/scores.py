@@ -31,7 +31,7 @@ NO_END = 0xFFFFFFFFFFFFFFFF
 BLOCK_GROUPS = 4
 
 #: Bytes by which kernels may shift borders, so that vectors are aligned.
-ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
+ALIGNMENT = constant("common/simd_lanes.cuh", "ALIGNMENT")
 
 #: What a step costs beside its cells, in cells: letters and scores that go from thread to thread; and by how much more
 #: it costs where so few threads go together that they meet in the banks of the shared memory.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
-from readmap.backend.marks import ANY_FLAG, select_flagged
+from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for

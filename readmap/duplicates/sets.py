@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import count_flagged, select_flagged
-from readmap.backend.sorting import argsort_columns
+from readmap.backend.compaction import count_flagged, select_flagged
+from readmap.backend.radix_sort import argsort_columns
 from readmap.duplicates.fragments import PLACE_BITS
 
 _KEY, _MARK = Kernel("duplicates/sets", "key_fragments"), Kernel("duplicates/sets", "mark_sets")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from readmap.backend import Array, Gpus
-from readmap.backend.fetching import DeviceArrayReader
+from readmap.backend.array_reader import DeviceArrayReader
 from readmap.backend.team import Team
 from readmap.errors import BackendError
 from readmap.formats.array_files import ArraySink

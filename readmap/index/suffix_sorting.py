@@ -28,7 +28,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
 from readmap.index.sort_plan import RUN, SortBatch, SortPart, SortPlan

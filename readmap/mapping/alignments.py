@@ -21,7 +21,7 @@ _TALLY = Kernel("mapping/alignments", "count_tallies")
 _TALLIED_TOGETHER = constant("mapping/alignments.cu", "TALLIED_TOGETHER")
 
 #: A flag of SAM.
-PROPER_PAIR = constant("common/flags.cuh", "PROPER_PAIR")
+PROPER_PAIR = constant("common/sam_flags.cuh", "PROPER_PAIR")
 
 
 class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):

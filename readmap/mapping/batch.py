@@ -9,7 +9,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.backend.sizes import Count
+from readmap.backend.device_counts import Count
 from readmap.backend.tables import Table
 from readmap.mapping.context import Context
 from readmap.mapping.counters import Counters, Work

@@ -10,8 +10,8 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import select_flagged
-from readmap.backend.sizes import Count, DeviceList
+from readmap.backend.compaction import select_flagged
+from readmap.backend.device_counts import Count, DeviceList
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context

@@ -14,8 +14,8 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList, known, capacity_of
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.device_counts import DeviceList, known, capacity_of
+from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context

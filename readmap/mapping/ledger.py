@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.marks import select_flagged_into, select_flagged, scan_flagged
-from readmap.backend.sizes import BoundedCount, Count, DeviceList
+from readmap.backend.compaction import select_flagged_into, select_flagged, scan_flagged
+from readmap.backend.device_counts import BoundedCount, Count, DeviceList
 from readmap.mapping.counters import TALLIES
 
 #: What kernels add up, and of how many kinds; the other numbers are sizes.

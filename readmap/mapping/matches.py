@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_FLAG, select_flagged
-from readmap.backend.sizes import Count, DeviceList, capacity_of
+from readmap.backend.compaction import ANY_FLAG, select_flagged
+from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context

@@ -11,7 +11,7 @@ import numpy as np
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_FLAG, add_flagged_count
+from readmap.backend.compaction import ANY_FLAG, add_flagged_count
 from readmap.mapping.batch import Batch, PartitionSeedTable
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import new_diagonals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.counters import PASS_COUNTERS
 from readmap.mapping.parameters import SearchPass

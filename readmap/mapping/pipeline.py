@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.alignments import Alignments, measure_alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates

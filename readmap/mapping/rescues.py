@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.marks import ANY_FLAG, add_flagged_count
-from readmap.backend.sizes import DeviceList
+from readmap.backend.compaction import ANY_FLAG, add_flagged_count
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import new_diagonals

@@ -6,8 +6,8 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.marks import ANY_FLAG, select_flagged
-from readmap.backend.sorting import argsort_columns
+from readmap.backend.compaction import ANY_FLAG, select_flagged
+from readmap.backend.radix_sort import argsort_columns
 from readmap.backend.tables import Table
 from readmap.mapping.batch import WINDOW_WORDS, Batch
 from readmap.mapping.context import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.sizes import Count, DeviceList, capacity_of
+from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context

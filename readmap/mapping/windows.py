@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import Diagonals

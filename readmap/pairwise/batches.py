@@ -10,13 +10,13 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
-from readmap.backend.sorting import argsort_columns
+from readmap.backend.radix_sort import argsort_columns
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.device_sequences import DeviceSequences
 from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
 
 #: What kernels lose at most of a scratch buffer to have their vectors aligned.
-ALIGNMENT = constant("common/lanes.cuh", "ALIGNMENT")
+ALIGNMENT = constant("common/simd_lanes.cuh", "ALIGNMENT")
 #: Cells a second of a pair in a thread of a GPU, with its path, and the seconds of a pair that is aligned alone; less
 #: than some seconds are not worth a look.
 THREAD_CELLS, ALONE_SECONDS, MIN_SECONDS = 1e7, 0.01, 0.05

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.radix_sort import sort_pairs
 from readmap.bam.tags import hash_text
 from readmap.formats.sam_header import ReadGroupInfo
 

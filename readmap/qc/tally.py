@@ -21,7 +21,7 @@ from readmap.qc.coverage import BREADTHS
 Numbers = NDArray[np.int64]
 
 PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLICATE, SUPPLEMENTARY = (
-    constant("common/flags.cuh", name)
+    constant("common/sam_flags.cuh", name)
     for name in (
         "PAIRED",
         "PROPER_PAIR",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sorting import sort_pairs
+from readmap.backend.radix_sort import sort_pairs
 
 _BEGIN, _LAY = Kernel("reads/length_order", "begin_order"), Kernel("reads/length_order", "lay_slots")
 _BLOCK = constant("reads/length_order.cu", "BLOCK")

@@ -21,7 +21,7 @@ from readmap.reads.bam_records import PLACE_WORDS, KeptTags, Records, Texts, as_
 from readmap.reads.mate_matching import FIRST, LAST, NO_MATE, NOBODY, Members, match, same_hashes, settle
 
 PAIRED, FIRST_MATE, SECOND_MATE, SECONDARY, SUPPLEMENTARY = (
-    constant("common/flags.cuh", name) for name in ("PAIRED", "FIRST_MATE", "SECOND_MATE", "SECONDARY", "SUPPLEMENTARY")
+    constant("common/sam_flags.cuh", name) for name in ("PAIRED", "FIRST_MATE", "SECOND_MATE", "SECONDARY", "SUPPLEMENTARY")
 )
 
 Integers = NDArray[np.int64]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence

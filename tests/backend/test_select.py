@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readmap.backend import Gpus, device_names, open_backends, parse_gpus, select
+from readmap.backend import Gpus, device_names, open_backends, parse_gpus, devices
 from readmap.errors import BackendError, UsageError
 
 

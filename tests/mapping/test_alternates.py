@@ -32,7 +32,7 @@ from oracles.alignment import best_anywhere, local_score, parse_cigar
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index

@@ -12,7 +12,7 @@ from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, chance, doubt
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Sample
 from readmap.mapping.parameters import REPETITIVE, DIVERGENT, DIVERGENT_DIFFERENCES, SPLIT, Scoring

@@ -26,7 +26,7 @@ from oracles.alignment import (
 from oracles.places import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments

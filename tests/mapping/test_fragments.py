@@ -17,7 +17,7 @@ from oracles.places import MAX_SEED_WINDOWS, NO_DEFICIT, End, chance, fragment, 
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping import fragments
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS

@@ -15,7 +15,7 @@ from examples import draw_pairs, index_of, map_files, small_genome, write_pairs
 from readmap.backend import Kernel, open_backend
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.sizes import BoundedCount, DeviceList
+from readmap.backend.device_counts import BoundedCount, DeviceList
 from readmap.index.index import Index
 from readmap.mapping import ledger
 from readmap.mapping.ledger import Ledger, Overflow, Rates

@@ -15,7 +15,7 @@ from oracles.alignment import canonical, clean, gap_cost, reverse_complement, se
 from oracles.places import SPREAD
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping import secondaries
 from readmap.mapping.batch import WINDOW_WORDS, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context

@@ -33,7 +33,7 @@ from oracles.places import NEGLIGIBLE, SPREAD, PHRED_ONE_OF_THREE, chance, phred
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE

@@ -10,7 +10,7 @@ from examples import batch_of, below, context_of, fibonacci, index_of, random_ba
 from oracles.alignment import canonical, common_prefix, insertion_point, reverse_complement, suffix_order, text_of
 
 from readmap.backend import open_backend
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import search_passes
 from readmap.mapping.passes import Selection

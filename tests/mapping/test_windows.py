@@ -13,7 +13,7 @@ from examples import batch_of, below, context_of, random_bases, substitute
 from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_complement, segment
 
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.sizes import DeviceList
+from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals

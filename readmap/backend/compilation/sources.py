@@ -11,7 +11,7 @@ from readmap.errors import BackendError
 
 #: Modules that only a GPU has a use for, and only the host.
 FOR_GPUS = {"pairwise/sweep_9_to_15_rows", "pairwise/sweep_17_to_24_rows"}
-FOR_HOSTS = {"common/threads"}
+FOR_HOSTS = {"common/host_threads"}
 
 _COMMENT = re.compile(r"\s*//[^\n]*")
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)

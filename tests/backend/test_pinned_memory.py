@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from readmap.backend import pages
-from readmap.backend.pages import set_pinned_cache_size, allocate_pinned
+from readmap.backend import pinned_memory
+from readmap.backend.pinned_memory import set_pinned_cache_size, allocate_pinned
 
 LARGE = 2 << 20
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.sorting import argsort_columns, sort_pairs
+from readmap.backend.radix_sort import argsort_columns, sort_pairs
 
 #: uint64, or uint32 where they are values.
 Numbers = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]

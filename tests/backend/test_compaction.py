@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import Backend, open_backend
-from readmap.backend.marks import count_flagged, select_flagged
+from readmap.backend.compaction import count_flagged, select_flagged
 
 #: Of the CPU too, by kernels alone, as a GPU does it.
 by_kernels = pytest.mark.parametrize("few", [4096, -1], ids=["", "by kernels"])

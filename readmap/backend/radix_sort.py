@@ -9,10 +9,10 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
-_TAKE = Kernel("common/sort", "take_keys")
-_COUNT = Kernel("common/sort", "count_digits")
-_SCATTER = Kernel("common/sort", "scatter_by_digit")
-_DIGIT_BITS, _DIGITS = constant("common/digits.cuh", "DIGIT_BITS"), constant("common/digits.cuh", "DIGITS")
+_TAKE = Kernel("common/radix_sort", "take_keys")
+_COUNT = Kernel("common/radix_sort", "count_digits")
+_SCATTER = Kernel("common/radix_sort", "scatter_by_digit")
+_DIGIT_BITS, _DIGITS = constant("common/radix_digits.cuh", "DIGIT_BITS"), constant("common/radix_digits.cuh", "DIGITS")
 
 #: Sections per concurrent warp, and the minimum number of pairs in a section.
 _SECTIONS_PER_WARP, _MIN_SECTION = 16, 2048

@@ -9,7 +9,7 @@ import pytest
 
 from readmap.backend import open_backend
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.fetching import BUFFERS, DeviceArrayReader
+from readmap.backend.array_reader import BUFFERS, DeviceArrayReader
 from readmap.formats.array_files import ArrayFiles
 
 BLOCK = 4096

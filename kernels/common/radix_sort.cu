@@ -1,6 +1,6 @@
 // Pairs in the order of their keys, equal ones as they stood: digit by digit from the lowest, each by a count of the digits
 // in every section, a prefix sum over digits and sections, and a scatter.
-#include "common/digits.cuh"
+#include "common/radix_digits.cuh"
 
 // An item is a row of an order: its key.
 KERNEL void take_keys(Items items, const u64* given OF(size), const suffix_t* order OF(items), u64* keys OF(items),

@@ -10,9 +10,9 @@ from readmap.backend.compilation.declarations import constant
 #: The mask of all bits.
 ANY_FLAG = 255
 
-_ADD, _COUNT = (Kernel("common/marks", f"{what}_marked") for what in ("add", "count"))
-_LIST = Kernel("common/marks", "select_flagged")
-_BLOCK = constant("common/marks.cu", "BLOCK")
+_ADD, _COUNT = (Kernel("common/compaction", f"{what}_marked") for what in ("add", "count"))
+_LIST = Kernel("common/compaction", "select_flagged")
+_BLOCK = constant("common/compaction.cu", "BLOCK")
 
 
 def count_flagged(marks: Array, mask: int, backend: Backend) -> int:
