@@ -1,21 +1,40 @@
-"""What compresses blocks, by the name that a user gives it."""
+"""Codecs that compress bytes to BGZF blocks: libdeflate on the CPU, nvCOMP on GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
+
+import numpy as np
 
 from readmap.backend import Backend
-from readmap.bam.codecs import libdeflate_codec
+from readmap.backend.base import Kernel
+from readmap.backend.cpu import host_backend
+from readmap.backend.libdeflate import libdeflate
 from readmap.errors import BackendError
-from readmap.formats.bgzf import Codec
+from readmap.formats.bgzf import (
+    BLOCK_BYTES,
+    HEADER_START,
+    BgzfOutput,
+    Blocks,
+    Bytes,
+    Codec,
+    Compress,
+    compress_with_package,
+)
 
-#: The level from which on files are smaller than nvCOMP's.
+_COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
+
+#: Capacity for a stored block with header and trailer, and what libdeflate needs after the last block.
+MAX_BLOCK_BYTES, SLACK_BYTES = 1 << 16, 1 << 10
+
+#: From this level on libdeflate's files are smaller than nvCOMP's.
 SMALLER_LEVEL = 6
 
 
 class CodecName(StrEnum):
-    """What compresses."""
+    """The values of --codec."""
 
     AUTO = "auto"
     LIBDEFLATE = "libdeflate"
@@ -23,9 +42,9 @@ class CodecName(StrEnum):
 
 
 def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
-    """The codec of a name; of `auto` the devices' where nvCOMP is there and the level is below SMALLER_LEVEL.
+    """Return the codec of a name; auto is nvCOMP if it is available and the level is below SMALLER_LEVEL.
 
-    Raises BackendError where nvcomp is named and is not there.
+    Raises BackendError if nvcomp is requested and not available.
     """
     by_threads = backends[0].name == "cpu" or level >= SMALLER_LEVEL
     if name == CodecName.LIBDEFLATE or (name == CodecName.AUTO and by_threads):
@@ -38,3 +57,36 @@ def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
         if name == CodecName.NVCOMP:
             raise
         return libdeflate_codec()
+
+
+def libdeflate_codec() -> Codec:
+    """Return the codec of the CPU."""
+    return Codec("libdeflate", partial(BgzfOutput, compress=block_compressor()))
+
+
+def block_compressor() -> Compress:
+    """Return the function that compresses a group of blocks.
+
+    It calls libdeflate's C functions from a kernel, or its Python package if those or a compiler are missing.
+    """
+    library, backend = libdeflate(), host_backend("bam/libdeflate_blocks", 1)
+    if library is None or backend is None:
+        return compress_with_package
+    header = np.frombuffer(HEADER_START, np.uint8)
+
+    def compress_part(data: Bytes, level: int) -> tuple[Bytes, list[int]]:
+        count = -(-len(data) // BLOCK_BYTES)
+        blocks = np.empty(count * MAX_BLOCK_BYTES + SLACK_BYTES, np.uint8)
+        sizes = np.empty(count, np.int64)
+        shape = {"size": len(data), "header_bytes": len(header), "room": len(blocks), "count": count}
+        arrays = {"data": data, "header": header, "blocks": blocks, "sizes": sizes, "library": library}
+        backend.launch(_COMPRESS, 1, **arrays, **shape, block_bytes=BLOCK_BYTES, level=level)
+        if (sizes < 0).any():
+            raise MemoryError("to compress")
+        return blocks[: int(sizes.sum())], sizes.tolist()
+
+    def compress(parts: Sequence[Bytes], level: int) -> Blocks:
+        made = [compress_part(part, level) for part in parts]
+        return Blocks([data for data, _ in made], [size for _, sizes in made for size in sizes])
+
+    return compress

@@ -1,4 +1,4 @@
-"""FASTA as one array of letters, and what is wrong with FASTA."""
+"""Parse FASTA into one array of letters; errors of FASTA."""
 
 import re
 from collections.abc import Callable
@@ -15,18 +15,18 @@ from readmap.formats.wording import decode_name
 
 # A block, its parts and their translations stay in the cache together.
 BLOCK_BYTES = 1 << 20
-# As SAM has the names of contigs.
+# Names of contigs in SAM (specification, section 1.2.1).
 CONTIG_NAME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
-# The share by which the array of letters grows when it is full; so much memory may be left over at the peak.
+# Growth factor of the array of letters, which bounds its unused memory.
 GROWTH = 1.25
 EMPTY_FILE = "expected FASTA, found no sequence: the file is empty"
 
 
 @dataclass(frozen=True)
 class Contig:
-    """A sequence of the reference: its name, its length in bases, the MD5 of its upper-case letters.
+    """A sequence of the reference: its name, length in bases, and the MD5 of its upper-case letters.
 
-    alternate: whether it is an ALT contig, another version of a part of others.
+    alternate: the sequence is an ALT contig, another version of a part of the primary assembly.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Contig:
 
 @dataclass(frozen=True)
 class Fasta:
-    """The records of a FASTA file, in its order.
+    """The records of a FASTA file, in file order.
 
-    names: of each record, up to the first blank of its header; none is empty.
-    letters: uint8 [letters]: upper-case, of all records without anything between them; of nucleotides T for U.
-    offsets: int64 [records + 1]: record i is letters[offsets[i]:offsets[i + 1]].
-    titles: of each record its header without '>' and blanks at its end.
+    names: headers up to the first whitespace, not empty.
+    letters: uint8 [letters], the concatenated sequences in upper case, with T for U in nucleotides.
+    offsets: int64 [records + 1]; record i is letters[offsets[i]:offsets[i + 1]].
+    titles: headers without '>' and trailing whitespace.
     """
 
     names: list[bytes]
@@ -52,19 +52,19 @@ class Fasta:
 
 
 def record_name(path: str, number: int, header: bytes) -> bytes:
-    """What stands before the first blank of a header, itself without '>'; raises DataError where that is nothing."""
+    """Return a header, without '>', up to the first whitespace. Raises DataError if that is empty."""
     if not header or header[:1].isspace():
-        raise DataError(f"{path}, record {number}: expected a name behind '>', found none")
+        raise DataError(f"{path}, record {number}: expected a name after '>', found none")
     return header.split(maxsplit=1)[0]
 
 
 def describe_record(path: str, number: int, name: bytes) -> str:
-    """A record as messages have it; number: from 1 on."""
+    """Return what messages call a record; number: 1-based."""
     return f"{path}, record {number} ({decode_name(name)})"
 
 
 def expect_no_sequence(path: str, lines: bytes) -> None:
-    """Raise DataError where there is anything in the lines before the first header."""
+    """Raise DataError if the lines before the first header are not blank."""
     start = lines.lstrip(LINE_BREAKS)
     if start:
         hint = "; this looks like FASTQ, which holds reads" if start.startswith(b"@") else ""
@@ -72,21 +72,21 @@ def expect_no_sequence(path: str, lines: bytes) -> None:
 
 
 def invalid_letter(record: str, position: int, character: bytes, alphabet: Alphabet) -> DataError:
-    """To be raised where a record, as messages have it, holds another character; position: from 1 on."""
+    """Return the error for an invalid character; record: from `describe_record`; position: 1-based."""
     return DataError(f"{record}, position {position}: expected {alphabet.letter}, found {describe_start(character)}")
 
 
 def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int], None] | None = None) -> Fasta:
-    """The records of a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
+    """Parse a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
-    Records may be empty, and names may be repeated.
-    progress: is called with the number of (inflated) bytes read so far, about once a megabyte.
-    At the peak this takes 1.25 bytes a letter. Raises DataError where the file is no FASTA, has no record, one without
-    a name, or a character that the alphabet lacks; and what `source` raises.
+    Records may be empty, and names may be repeated. progress: called with the number of decompressed bytes read so far,
+    about once per megabyte. Peak memory is 1.25 bytes per letter.
+    Raises DataError if there is no record, a record without a name, or a character that is not in the alphabet, and
+    what `source` raises.
     """
     records = _Records(source.name, alphabet)
     target = memoryview(bytearray(BLOCK_BYTES))
-    # The line break before what is to come; a header is "\n>", also the first one.
+    # The line break before the next block, so that each header, also the first, starts with "\n>".
     carry = b"\n"
     total = 0
     while count := source.readinto(target):
@@ -99,7 +99,7 @@ def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int
 
 
 def _add_block(records: "_Records", block: bytes) -> bytes:
-    """Adds all of a block but its end where that may be an incomplete header, and returns the end."""
+    """Add a block to the records, except an incomplete header at its end, which is returned."""
     first, *others = block.split(b"\n>")
     carry = b""
     if others and b"\n" not in others[-1]:
@@ -116,7 +116,7 @@ def _add_block(records: "_Records", block: bytes) -> bytes:
 
 
 class _Records:
-    """The records read so far; the last of them may be incomplete."""
+    """The records read so far; the last record may be incomplete."""
 
     def __init__(self, path: str, alphabet: Alphabet) -> None:
         self._path = path
@@ -126,20 +126,20 @@ class _Records:
         self._starts: list[int] = []
         self._table = alphabet.table
         self._letters = np.empty(BLOCK_BYTES, np.uint8)
-        # Behind those that are stored; of many short records one by one would take longer than all else.
+        # Letters of the current block, stored together: storing many short records one by one is slow.
         self._unstored: list[bytes] = []
         self._length = 0
 
     def add_header(self, header: bytes) -> None:
-        """Ends the record before and begins the one whose header, without '>', this is."""
+        """Start a record; header: without '>'."""
         name, title = record_name(self._path, len(self._starts) + 1, header), header.rstrip()
         self._names.append(name)
         self._starts.append(self._length)
-        # Most files of many records have headers that are names, which need no second copy.
+        # Most files with many records have no descriptions, so that titles are names.
         self._titles.append(title if len(title) > len(name) else name)
 
     def add_sequence(self, lines: bytes) -> None:
-        """Adds to the current record, or skips blank lines before the first."""
+        """Append lines to the current record; before the first record, expect blank lines."""
         if not self._starts:
             expect_no_sequence(self._path, lines)
             return
@@ -150,16 +150,16 @@ class _Records:
         self._length += len(letters)
 
     def store(self) -> None:
-        """Puts the letters of a block into the array."""
+        """Store the letters of a block in the array."""
         if self._length > len(self._letters):
-            # In place: the memory is remapped, not copied.
+            # resize remaps the memory and does not copy it.
             self._letters.resize(max(self._length, int(len(self._letters) * GROWTH)), refcheck=False)
         letters = b"".join(self._unstored)
         self._letters[self._length - len(letters) : self._length] = np.frombuffer(letters, np.uint8)
         self._unstored.clear()
 
     def finish(self) -> Fasta:
-        """All records."""
+        """Return all records. Raises DataError if there are none."""
         if not self._starts:
             raise DataError(f"{self._path}: {EMPTY_FILE}")
         self._letters.resize(self._length, refcheck=False)

@@ -1,4 +1,4 @@
-"""Where results go: a file that appears under its name when it is whole, or a stream."""
+"""Outputs: files that appear under their name once they are complete, and streams."""
 
 import abc
 import contextlib
@@ -10,8 +10,9 @@ import re
 import stat
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +22,25 @@ from readmap.formats.file_errors import with_file_name
 from readmap.formats.tmpfs import APPENDED_BYTES, MIN_BYTES, MIN_THREADS, MappedAppender, is_tmpfs
 
 Format = TypeVar("Format")
+Results = TypeVar("Results")
 
 DESCRIPTORS = {"/dev/stdout": "/dev/fd/1", "/dev/stderr": "/dev/fd/2"}
 
 
 class PendingOutput(Protocol):
-    """An output, a file or a folder, that has no name yet."""
+    """An output file or folder that has not been committed."""
 
     def finish(self) -> None:
-        """Writes all of it. Raises OSError that names the output."""
+        """Write everything. Raises OSError that names the output."""
 
     def commit(self) -> None:
-        """Gives it its name, after `finish` if need be. Raises OSError as that does."""
+        """Finish the output if necessary and rename it to its path. Raises OSError as `finish` does."""
 
 
 class ByteSink(abc.ABC):
-    """What results are written to; a context manager that aborts what has not been committed.
+    """An output of bytes; a context manager that aborts an output which has not been committed.
 
-    name: what messages call it. from_device: whether what is lent may be an array on the device.
+    name: for messages. from_device: `write_borrowed` accepts arrays on the device.
     """
 
     name: str
@@ -46,27 +48,27 @@ class ByteSink(abc.ABC):
 
     @abc.abstractmethod
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten."""
+        """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return."""
 
-    def write_borrowed(self, data: Any, done: Callable[[], None]) -> None:
-        """Appends all of `data`, uint8, which may be overwritten once `done` has been called."""
+    def write_borrowed(self, data: Any, release: Callable[[], None]) -> None:
+        """Append all of `data`, uint8, and call `release` when it may be overwritten, possibly from another thread."""
         self.write(data)
-        done()
+        release()
 
     @abc.abstractmethod
     def finish(self) -> None:
-        """Writes all that is held back and closes what is behind, so that `commit` has little left that can fail.
+        """Write all buffered data and close the file, so that `commit` only renames it.
 
-        Raises OSError that names the output; then it is still to be aborted.
+        Raises OSError that names the output; the caller still has to abort it.
         """
 
     @abc.abstractmethod
     def commit(self) -> None:
-        """Ends the output, which is whole, after `finish` if need be. Raises OSError as that does."""
+        """Finish the output if necessary and rename it to its path. Raises OSError as `finish` does."""
 
     @abc.abstractmethod
     def abort(self) -> None:
-        """Ends the output and removes a file that was not committed; raises nothing."""
+        """Close the output and remove a file that was not committed; never raises."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,17 +77,16 @@ class ByteSink(abc.ABC):
         self.abort()
 
 
-class _Use:
-    """The use of what threads share until it is closed: at once, or by the last of them that is still in it.
+class _SharedUse:
+    """A reference count that calls `close` when its owner has ended it and no thread is inside its context.
 
-    A file that another thread closed under a write would let go its number, and the write would go into whatever file
-    gets that next.
+    If a thread closed a file during a write of another thread, that write could go to the next file with its number.
     """
 
     def __init__(self, close: Callable[[], None]) -> None:
         self._close = close
         self._lock = threading.Lock()
-        self._users = 1  # whoever is to close it
+        self._users = 1  # the owner
         self._is_open = True
 
     def __enter__(self) -> None:
@@ -98,7 +99,7 @@ class _Use:
         self._leave()
 
     def end(self) -> None:
-        """Let nobody in any more. Raises what closing does."""
+        """Refuse new users, and close now or after the last user. Raises what `close` raises."""
         with self._lock:
             was_open, self._is_open = self._is_open, False
         if was_open:
@@ -115,24 +116,24 @@ class _Use:
 class Output(ByteSink):
     """An open file or stream; a thread may abort it while another writes.
 
-    name: what messages call it: the path, or "standard output".
+    name: for messages, the path or "standard output".
     """
 
     def __init__(self, name: str, descriptor: int, move: tuple[str, str] | None = None, threads: int = 1) -> None:
-        """descriptor: closed in the end. move: a temporary path and the final one. threads: that may write."""
+        """descriptor: closed with the output. move: the temporary and the final path. threads: at most, for writing."""
         self.name = name
         self._descriptor = descriptor
         self._move = move
         has_pages = move and threads >= MIN_THREADS and is_tmpfs(descriptor)
         self._pages = MappedAppender(descriptor, threads) if has_pages else None
-        self._use = _Use(self._close)
-        # What is not locked any more, another run takes for abandoned.
+        self._use = _SharedUse(self._close)
+        # Keeps the temporary file locked: an unlocked one is removed by other runs.
         self._lock = os.dup(descriptor) if move else -1
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """Appends all of `data`, contiguous and one byte an item; on return it may be overwritten.
+        """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return.
 
-        Raises BrokenPipeError where nobody reads any more, and OSError that names the output (the disk is full).
+        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output, such as for a full disk.
         """
         view = data.data if isinstance(data, np.ndarray) else memoryview(data)
         written = 0
@@ -141,42 +142,44 @@ class Output(ByteSink):
                 if self._pages and len(view) >= MIN_BYTES:
                     self._pages.write(view)
                     return
-                # One thread: Linux lets only one write to a file at a time, so that several, with pwrite, were no
-                # faster (tmpfs 4.3 GB/s, ext4 6 GB/s, with 1 to 16 threads).
+                # Linux locks the file for each write: pwrite by 1 to 16 threads was no faster (tmpfs 4.3 GB/s, ext4
+                # 6 GB/s).
                 while written < len(view):
                     written += os.write(self._descriptor, view[written:])
         except OSError as error:
             raise with_file_name(error, self.name) from None
 
     def append(self, file: io.FileIO, size: int) -> int:
-        """Have the system copy bytes of a file, from where it is on, which a shared disk does without sending them; how
-        many it has copied. The caller writes what is left: there it hears of what is wrong."""
+        """Copy up to `size` bytes of a file, from its offset, inside the kernel; return how many bytes were copied.
+
+        A shared disk copies them without network traffic. The caller writes the rest, and gets any error from there.
+        """
         copied = 0
         with contextlib.suppress(OSError), self._use:
-            while copied < size and (count := self._appended(file.fileno(), size - copied)):
+            while copied < size and (count := self._append_some(file.fileno(), size - copied)):
                 copied += count
         return copied
 
-    def _appended(self, source: int, size: int) -> int:
+    def _append_some(self, source: int, size: int) -> int:
         if self._pages and size >= MIN_BYTES and (count := self._pages.append(source, min(size, APPENDED_BYTES))):
             return count
         return _copy_range(source, self._descriptor, size)
 
     def fileno(self) -> int:
-        """The descriptor, for a process that writes in the caller's place."""
+        """Return the descriptor, for a subprocess that writes to it."""
         return self._descriptor
 
     def finish(self) -> None:
-        """Closes the output. Raises OSError that names it; then it is still to be aborted."""
+        """Close the output. Raises OSError that names it; the caller still has to abort it."""
         try:
             self._use.end()
         except OSError as error:
             raise with_file_name(error, self.name) from None
 
     def commit(self) -> None:
-        """Closes the output; a file takes its final name, and the place of what had it.
+        """Close the output and rename a file to its final path, replacing what was there.
 
-        Raises OSError that names the output; then it is still to be aborted.
+        Raises OSError that names the output; the caller still has to abort it.
         """
         self.finish()
         try:
@@ -187,10 +190,7 @@ class Output(ByteSink):
             raise with_file_name(error, self.name) from None
 
     def abort(self) -> None:
-        """Closes the output and removes a file that was not committed; what a stream was given is not taken back.
-
-        An interrupt waits until that is done.
-        """
+        """Close the output and remove a file that was not committed, completely even if interrupted."""
         try:
             self._abort()
         except KeyboardInterrupt:
@@ -218,32 +218,30 @@ class Output(ByteSink):
 
 
 def _copy_range(source: int, target: int, size: int) -> int:
-    """How many bytes the system has copied from one file to the other."""
+    """Copy bytes with copy_file_range(2) and return how many were copied."""
     return os.copy_file_range(source, target, size) if _copies_ranges() else 0
 
 
 @functools.cache
 def _copies_ranges() -> bool:
-    """Whether it can: from Linux 5.3 on what it says holds, and Python has it where its own C library does."""
+    """Return True if copy_file_range(2) works as documented, from Linux 5.3 on, and Python's C library has it."""
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return hasattr(os, "copy_file_range") and found is not None and (int(found[1]), int(found[2])) >= (5, 3)
 
 
 def format_by_ending(path: str | None, endings: Mapping[str, Format]) -> Format | None:
-    """The format by which an output's name ends, in whatever case, whether or not that is compressed; endings: the
-    known ones."""
+    """Return the format of a path's ending, ignoring case and .gz or .bgz after it; None if it is not in `endings`."""
     plain = (path or "").lower().removesuffix(".gz").removesuffix(".bgz")
     return endings.get(os.path.splitext(plain)[1])
 
 
 def open_output(path: str | None, threads: int = 1) -> Output:
-    """The output at `path`; standard output where that is None or "-".
+    """Open a path for writing; None and "-" are standard output.
 
-    A regular file is written under a temporary name beside it, with the permissions that an ordinary open would give,
-    and gets its name by `commit`; a symbolic link's target is replaced, not the link. Devices, pipes and /dev/stdout
-    are written as the bytes come.
-    threads: that write, where several are faster.
-    Raises OSError where that is a folder, or the file's folder is missing or not writable.
+    A regular file is written under a temporary name in the same folder, with the permissions of an ordinary open, and
+    renamed by `commit`; the target of a symbolic link is replaced, not the link. Devices, pipes and /dev/stdout are
+    written directly. threads: at most, where parallel writing is faster.
+    Raises OSError if the path is a folder, or its folder is missing or not writable.
     """
     if path is None or path == "-":
         return _open_descriptor("standard output", 1)
@@ -261,7 +259,7 @@ def open_output(path: str | None, threads: int = 1) -> Output:
     except OSError as error:
         raise with_file_name(error, path, f" (writing into {os.path.dirname(target)})") from None
     if existing is not None:
-        # Some file systems know neither, and only root may give a file to its former owner.
+        # Not supported by all file systems, and only root may change the owner.
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
             os.fchown(descriptor, status.st_uid, status.st_gid)
@@ -269,7 +267,7 @@ def open_output(path: str | None, threads: int = 1) -> Output:
 
 
 def _open_existing(path: str) -> int | None:
-    """A descriptor of what is there, unchanged, so that it is known to be writable; None where nothing is."""
+    """Open an existing path, to check that it is writable, without changing it; return None if nothing exists there."""
     try:
         return os.open(path, os.O_WRONLY)
     except FileNotFoundError:
@@ -291,11 +289,30 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
 
 
 def commit_together(outputs: Sequence[PendingOutput]) -> None:
-    """Gives all outputs their names, once all of them are written: a full disk leaves none of them behind.
+    """Finish all outputs, then commit them: if the disk fills up, none of them appears.
 
-    Raises what their `finish` and `commit` raise; then they are still to be aborted.
+    Raises what their `finish` and `commit` raise; the caller still has to abort them.
     """
     for output in outputs:
         output.finish()
     for output in outputs:
         output.commit()
+
+
+@dataclass(frozen=True)
+class RecordWriter(Generic[Results]):
+    """Formats results as records; start and end: around all records, between: before each record but the first."""
+
+    records: Callable[[Results], Iterable[bytes]]
+    start: bytes = b""
+    between: bytes = b""
+    end: bytes = b""
+
+    def write(self, results: Results, is_first: bool, write: Callable[[bytes], object]) -> None:
+        """Write the records of some results, which have at least one; is_first: no records have been written yet."""
+        write((b"" if is_first else self.between) + self.between.join(self.records(results)))
+
+
+def json_array_writer(records: Callable[[Results], Iterable[bytes]]) -> RecordWriter[Results]:
+    """Return the writer of a JSON array whose elements are the records."""
+    return RecordWriter(records, b"[\n", b",\n", b"\n]\n")

@@ -1,4 +1,4 @@
-"""The headers of SAM and BAM. Records are formatted by kernels/search/records.cuh."""
+"""Headers of SAM and BAM. Kernels format the records (kernels/mapping/records.cuh)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from readmap.formats.fasta import CONTIG_NAME, Contig
 from readmap.formats.sam_header import header_lines
 from readmap.formats.wording import decode_name
 
-#: Of the names of queries.
-LONGEST_NAME = 254
+#: Characters of a query name.
+MAX_NAME_LENGTH = 254
 QUERY_NAME = re.compile(rb"[!-?A-~]+")
 
 
 class SamEncoding(Enum):
-    """How records are written, by the name that kernels/mapping/records.cuh has for it."""
+    """The encoding of records; the values are constants of kernels/mapping/records.cuh."""
 
     TEXT = "SAM_TEXT"
     BINARY = "BAM_BINARY"
@@ -34,37 +34,40 @@ def header(
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
-    """The header's lines, see `header_lines`; in BAM then the contigs.
+    """Return the header of a file, encoded; see `header_lines`.
 
-    read_group: the line of the option -R. lines: further ones, of the user and of the reads' file.
+    read_group: the line of option -R. lines: header lines from options and from the file of reads.
     """
     given = [read_group.decode(), *lines] if read_group else lines
-    text = (
-        "\n".join(header_lines(contigs, given, version, command_line, order)).encode("utf-8", "surrogateescape") + b"\n"
-    )
-    return text if form is SamEncoding.TEXT else binary_header(text, [(contig.name, contig.length) for contig in contigs])
+    all_lines = header_lines(contigs, given, version, command_line, order)
+    text = "".join(f"{line}\n" for line in all_lines).encode("utf-8", "surrogateescape")
+    if form is SamEncoding.TEXT:
+        return text
+    return binary_header(text, [(contig.name, contig.length) for contig in contigs])
 
 
 def check_contig_names(names: Iterable[bytes], what: str) -> None:
-    """Raise DataError that names the first record of `what` whose name SAM's header does not hold, or not again."""
-    numbers: dict[bytes, int] = {}
+    """Raise DataError for the first name that an @SQ line cannot have, or a repetition; what: noun for the records."""
+    seen: dict[bytes, int] = {}
     for number, name in enumerate(names, 1):
-        record, way_out = f"record {number} of the {what} ({decode_name(name)})", "choose another --format"
+        record, advice = f"record {number} of the {what} ({decode_name(name)})", "choose another --format"
         if not CONTIG_NAME.fullmatch(name):
-            raise DataError(f"{record}: SAM's header cannot hold a contig of that name: {way_out}")
-        if (earlier := numbers.setdefault(name, number)) != number:
-            raise DataError(f"{record}: record {earlier} has the same name, which SAM's header cannot hold: {way_out}")
+            raise DataError(f"{record}: its name is not valid in a SAM header: {advice}")
+        if (earlier := seen.setdefault(name, number)) != number:
+            unique = "and names must be unique in a SAM header"
+            raise DataError(f"{record}: record {earlier} has the same name, {unique}: {advice}")
 
 
 def query_name(name: bytes) -> bytes:
-    """The name of a query as SAM has it, of 254 characters at most. Raises DataError where one is none of SAM's."""
+    """Return a query name for SAM, truncated to 254 characters. Raises DataError if it is not valid."""
     if not QUERY_NAME.fullmatch(name):
-        raise DataError(f"query {decode_name(name)}: SAM has names of '!' to '~', without '@': choose another --format")
-    return name[:LONGEST_NAME]
+        expected = "names in SAM have characters from '!' to '~' except '@'"
+        raise DataError(f"query {decode_name(name)}: {expected}: choose another --format")
+    return name[:MAX_NAME_LENGTH]
 
 
 def binary_header(text: bytes, contigs: Iterable[tuple[str, int]]) -> bytes:
-    """The bytes in front of BAM's records: the text header, and names and lengths of the contigs once more."""
+    """Return the header of a BAM file: the text, then names and lengths of the contigs."""
     listed = [(name.encode("utf-8", "surrogateescape") + b"\0", length) for name, length in contigs]
     parts = [b"BAM\1", struct.pack("<i", len(text)), text, struct.pack("<i", len(listed))]
     for name, length in listed:
@@ -74,13 +77,13 @@ def binary_header(text: bytes, contigs: Iterable[tuple[str, int]]) -> bytes:
 
 @dataclass(frozen=True)
 class ReadGroup:
-    """A read group: its line of the header, and its name; both empty where there is none."""
+    """A read group: its @RG line and its ID, both empty for no read group."""
 
     line: bytes = b""
     name: bytes = b""
 
     def field(self, tag: str) -> str | None:
-        """What the line says of SM, LB or another field; None where it says nothing."""
+        """Return the value of SM, LB or another field of the line, or None."""
         fields = self.line.decode().split("\t")[1:]
         return next((field[3:] for field in fields if field.startswith(f"{tag}:")), None)
 
@@ -89,16 +92,16 @@ NO_READ_GROUP = ReadGroup()
 
 
 def common_tags(read_group: ReadGroup, program: str, form: SamEncoding) -> bytes:
-    """The tags of every record of that form: RG, if there is a read group, and PG, readmap's ID in the header."""
+    """Return the encoded tags of every record: RG, if there is a read group, and PG, the ID of readmap's @PG line."""
     tag = b"\t%b:Z:%b" if form is SamEncoding.TEXT else b"%bZ%b\0"
     group = tag % (b"RG", read_group.name) if read_group != NO_READ_GROUP else b""
     return group + tag % (b"PG", program.encode())
 
 
 def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
-    r"""The read group of an option such as '@RG\tID:x\tSM:y', with \t or tabs.
+    r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs.
 
-    name: what messages call the option. Raises UsageError where it is no @RG line or has no ID.
+    name: of the option, for messages. Raises UsageError if it is not an @RG line with one ID.
     """
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:

@@ -1,4 +1,4 @@
-"""Commands of samtools, which pysam holds, each in a process of its own, which may be killed and harms no other."""
+"""Run samtools commands of pysam in subprocesses, which can be killed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from readmap.formats.atomic_files import temporary_folder
 
 PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
 
-#: What the folders for temporary files are called after.
+#: Name prefix of the folders for temporary files.
 SCRATCH = "readmap.samtools"
 
-#: A note on a line of its own, and what stands in front of a complaint: the function or the command that it comes from.
+#: A line that is a note, and the prefix of an error message: the function or command that it comes from.
 NOTE = re.compile(r"\[(M::|bam_sort_core\] merging)")
 ORIGIN = re.compile(r"(\[[\w:]+\]|samtools \w+:) ")
 
-#: htslib only warns of it.
+#: htslib only warns about this.
 TRUNCATED = "EOF marker is absent"
 
 
 class Samtools:
-    """A command that runs; a context manager that kills it.
+    """A running command; a context manager that kills it.
 
-    input, output: pipes to its standard input and, where `stdout` is not given, from its standard output.
+    input, output: pipes to its standard input and, unless `stdout` is given, from its standard output.
     """
 
     def __init__(
@@ -42,41 +42,41 @@ class Samtools:
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """stdout: what else it writes to, as subprocess takes it. folder: where it runs, if not where the caller does.
+        """stdout: another destination, as for subprocess. folder: the working directory; default: the caller's.
 
-        arguments: {scratch} in them stands for a folder in $TMPDIR, which is the command's own for temporary files; it
-        goes in the end, that of a killed run when the next command begins. environment: variables beside the caller's.
+        arguments: {scratch} is replaced by a folder for temporary files in $TMPDIR, which is removed at the end, or by
+        the next command if the run is killed. environment: added to the caller's variables.
         """
         self._command = command
         with contextlib.ExitStack() as resources:
             scratch = str(resources.enter_context(temporary_folder(SCRATCH, tempfile.gettempdir())))
-            # A pipe that nobody reads meanwhile would fill up.
+            # Not a pipe: nobody would read it meanwhile, and it could fill up.
             self._messages = resources.enter_context(tempfile.TemporaryFile())
             arguments = tuple(argument.replace("{scratch}", scratch) for argument in arguments)
             self._process = subprocess.Popen(
-                # -P: the folder of the program holds modules that are no program's business.
+                # -P: do not import from the folder of the program.
                 [sys.executable, "-P", str(PROGRAM), str(os.getpid()), command, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=stdout,
                 stderr=self._messages,
                 cwd=folder,
-                # pysam has a temporary file of its own.
+                # pysam creates a temporary file too.
                 env={**os.environ, "TMPDIR": scratch, **(environment or {})},
-                process_group=0,  # Ctrl-C is for the caller, who may have to end other things first
+                process_group=0,  # the caller handles Ctrl-C
             )
             self._resources = resources.pop_all()
         self.input = cast(IO[bytes], self._process.stdin)
         self.output = cast(IO[bytes], self._process.stdout)
-        # Python's pipes do not bear that two threads close them at the same time.
+        # Two threads must not close a Python pipe at the same time.
         self._closing = threading.Lock()
 
     def end_input(self) -> None:
-        """Tells the command that no more comes; from any thread. Raises OSError where what was left is not taken."""
-        with self._closing, contextlib.suppress(BrokenPipeError):  # the command's end says more
+        """Close the command's standard input; thread-safe. Raises OSError if buffered data cannot be written."""
+        with self._closing, contextlib.suppress(BrokenPipeError):  # `failure` gives the reason
             self.input.close()
 
     def failure(self) -> str:
-        """The failure in words, or '' where nothing did; waits until the command has ended."""
+        """Wait for the end of the command and return its error messages, or '' if it succeeded."""
         status = self._process.wait()
         self._messages.seek(0)
         lines = self._messages.read().decode("utf-8", "backslashreplace").splitlines()
@@ -86,19 +86,19 @@ class Samtools:
         how = f"ended by signal {-status}" if status < 0 else "failed"
         return "; ".join([f"samtools {self._command} {how}", *dict.fromkeys(said)])
 
-    def used(self) -> str:
-        """The processor time that the command has used, in words of Linux; empty where they cannot be read."""
+    def cpu_time(self) -> str:
+        """Return the processor time used so far, as in /proc/PID/stat, or '' if it is not available."""
         with contextlib.suppress(OSError):
             status = Path(f"/proc/{self._process.pid}/stat").read_text()
             return " ".join(status.rpartition(")")[2].split()[11:13])
         return ""
 
     def kill(self) -> None:
-        """Ends the command, where it has not ended; from any thread, and more than once."""
+        """Kill the command if it is running; thread-safe, may be repeated."""
         self._process.kill()
 
     def close(self) -> None:
-        """Kills the command, where it has not ended, and frees what it had; from any thread, and more than once."""
+        """Kill the command if it is running, and release its resources; thread-safe, may be repeated."""
         self._process.kill()
         self._process.wait()
         with self._closing:

@@ -1,4 +1,4 @@
-"""What samtools makes of the bytes of a file, as a file of its own."""
+"""The output of a samtools command on a file, as a readable file."""
 
 from __future__ import annotations
 
@@ -12,60 +12,61 @@ import time
 from readmap.errors import DataError
 from readmap.formats.samtools import Samtools
 
-#: Where samtools keeps letters of references by their MD5. Without a REF_PATH older ones ask a server for them as well.
-KEPT = os.path.expanduser("~/.cache/hts-ref/%2s/%2s/%s")
+#: The cache of reference sequences by MD5. Without REF_PATH, older versions of samtools also ask a server.
+REFERENCE_CACHE = os.path.expanduser("~/.cache/hts-ref/%2s/%2s/%s")
 
-#: Seconds without a byte in or out, and without work, from which on a command is taken to stand still.
-STILL_SECONDS = 300.0
+#: Seconds without input, output and processor time after which a command counts as stalled.
+STALL_SECONDS = 300.0
 
-#: Seconds between two looks at it.
-LOOK_SECONDS = 5.0
+#: Seconds between two checks for a stall.
+POLL_SECONDS = 5.0
 
 
 class SamtoolsInput(io.RawIOBase):
-    """The standard output of a command that reads a file; closing it ends the command."""
+    """The standard output of a command that reads a file; closing it kills the command."""
 
     def __init__(self, file: io.RawIOBase, name: str, start: bytes, command: str, *arguments: str) -> None:
-        """file: closed in the end. name: what messages call it. start: what has been read of it."""
+        """file: closed at the end. name: for messages. start: bytes of the file that have been read already."""
         self._name = name
         self._command = command
-        self._samtools = Samtools(command, *arguments, environment={"REF_PATH": os.environ.get("REF_PATH") or KEPT})
+        self._samtools = Samtools(
+            command, *arguments, environment={"REF_PATH": os.environ.get("REF_PATH") or REFERENCE_CACHE}
+        )
         self._waits_for_file = True
         self._last_taken = time.monotonic()
         threading.Thread(target=self._feed, args=(file, start), name="readmap-feed", daemon=True).start()
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes, none at the end. Raises DataError where the command fails or stands still."""
+        """Return at most `size` bytes, b'' at the end. Raises DataError if the command fails or stalls."""
         output, ready = self._samtools.output.fileno(), select.poll()
         ready.register(output, select.POLLIN)
-        moved, used = time.monotonic(), ""
-        while not ready.poll(1000 * LOOK_SECONDS):
-            if used != (used := self._samtools.used()):
-                moved = time.monotonic()
-            still = time.monotonic() - max(moved, self._last_taken)
-            if still > STILL_SECONDS and not self._waits_for_file:
+        last_change, cpu_time = time.monotonic(), ""
+        while not ready.poll(1000 * POLL_SECONDS):
+            if cpu_time != (cpu_time := self._samtools.cpu_time()):
+                last_change = time.monotonic()
+            idle = time.monotonic() - max(last_change, self._last_taken)
+            if idle > STALL_SECONDS and not self._waits_for_file:
                 self.end()
-                raise DataError(f"{self._name}: samtools {self._command} stood still for {still:.0f} seconds")
+                raise DataError(f"{self._name}: samtools {self._command} was idle for {idle:.0f} seconds")
         data = os.read(output, size if size > 0 else io.DEFAULT_BUFFER_SIZE)
         if not data and (failure := self._samtools.failure()):
             raise DataError(f"{self._name}: the alignments cannot be read: {failure}")
         return data
 
     def end(self) -> None:
-        """Ends the command, from any thread, and more than once; who reads meanwhile finds an end or an error."""
+        """Kill the command; thread-safe, may be repeated. A concurrent `read` gets the end or an error."""
         self._samtools.kill()
 
     def close(self) -> None:
-        """Ends the command, and removes its files; by whoever reads, or when nobody does."""
+        """Kill the command and remove its files; not while another thread reads."""
         self._samtools.close()
         super().close()
 
     def _feed(self, file: io.RawIOBase, start: bytes) -> None:
-        """Hand all bytes of the file to the command; where one of the two ends early, the command's end says why."""
+        """Write all bytes of the file to the command; `read` reports any error."""
         samtools = self._samtools
         with file, contextlib.suppress(OSError, ValueError):
             part = start

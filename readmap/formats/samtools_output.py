@@ -1,4 +1,4 @@
-"""Outputs that samtools makes of BAM's bytes: CRAM."""
+"""CRAM output: BAM converted by samtools."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from readmap.formats.samtools import Samtools
 
 CRAM_ENDING, CRAM_INDEX = ".cram", ".crai"
 
-#: samtools writes 3.1 by default, which older programs cannot read.
+#: samtools writes version 3.1 by default, which older programs cannot read.
 CRAM_FORMAT = "cram,version=3.0"
 
-#: An index of what was there before would be taken for one of the new file.
+#: Indexes of a replaced file, which are removed: programs would use them for the new file.
 INDEX_ENDINGS = (".bai", ".csi", ".crai")
 
-#: Where samtools finds a contig's letters, by its MD5: in its own folder, so that no path of them gets into the header.
+#: samtools finds reference sequences by MD5 in its working directory, so that the header has no path to them.
 REFERENCES = {"REF_CACHE": "%s", "REF_PATH": "%s"}
 
-#: The letters of a contig, uint8, in pieces.
+#: The letters of a contig, uint8, in parts.
 Letters = Iterable[NDArray[np.uint8]]
 
 
 class SamtoolsOutput(ByteSink):
-    """Takes uncompressed BAM, which a command turns into what its output is to hold.
+    """Accepts uncompressed BAM and writes the output of a samtools command on it.
 
-    name: what messages call it: the output's name.
+    name: the name of the output.
     """
 
     def __init__(
         self, output: Output, command: Samtools, index: tuple[Path, Output] | None, resources: contextlib.ExitStack
     ) -> None:
-        """index: what the command writes beside its output, and where that goes. resources: closed in the end."""
+        """index: the index file that the command writes, and its output. resources: closed at the end."""
         self.name = output.name
         self._output = output
         self._command = command
@@ -49,14 +49,14 @@ class SamtoolsOutput(ByteSink):
         self._is_finished = False
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """Hands `data` to the command; on return it may be overwritten. Raises OSError that says why it ended."""
+        """Write to the command; `data` may be overwritten after the return. Raises OSError with its error message."""
         try:
             self._command.input.write(data.data if isinstance(data, np.ndarray) else data)
         except BrokenPipeError:
             raise self._failed() from None
 
     def finish(self) -> None:
-        """Waits for the command. Raises OSError that names the output; then it is still to be aborted."""
+        """Wait for the command. Raises OSError that names the output; the caller still has to abort it."""
         if self._is_finished:
             return
         self._command.end_input()
@@ -70,7 +70,7 @@ class SamtoolsOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
-        """Waits for the command, and gives the output, then its index, their names. Raises OSError as `finish` does."""
+        """Finish, then commit the output and its index. Raises OSError as `finish` does."""
         self.finish()
         outputs = [self._output]
         if self._index is not None:
@@ -83,23 +83,22 @@ class SamtoolsOutput(ByteSink):
         self._resources.close()
 
     def abort(self) -> None:
-        """Kills the command, and removes its files and an output that was not committed."""
+        """Kill the command, and remove its files and an output that was not committed."""
         self._resources.close()
 
     def _failed(self) -> OSError:
-        # samtools view keeps the reason to itself.
+        # samtools view may not print the reason.
         reason = self._command.failure() or "samtools ended early"
-        return OSError(errno.EIO, f"not all could be written (a full disk, a quota): {reason}", self.name)
+        return OSError(errno.EIO, f"writing failed (full disk or quota?): {reason}", self.name)
 
 
 def open_samtools_output(
     path: str | None, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
 ) -> SamtoolsOutput:
-    """The CRAM output at `path`; what is written to it is uncompressed BAM of these contigs.
+    """Open a CRAM file for writing; it accepts uncompressed BAM with these contigs.
 
-    path: None and - for standard output. letters: of each contig. threads: of samtools. indexed: whether the index is
-    made beside it, of records in order.
-    Raises OSError as open_output does.
+    path: None or - for standard output. letters: of each contig. threads: of samtools. indexed: also write path.crai,
+    for sorted records. Raises OSError as `open_output` does.
     """
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
@@ -119,7 +118,7 @@ def open_samtools_output(
 
 
 def _write_references(folder: Path, contigs: Sequence[Contig], letters: Iterable[Letters]) -> None:
-    """A file for each contig: its letters and nothing else, under their MD5. Raises OSError that names the file."""
+    """Write the letters of each contig to a file named after their MD5. Raises OSError that names the file."""
     for contig, pieces in zip(contigs, letters, strict=True):
         with open_output(str(folder / contig.md5)) as output:
             for piece in pieces:

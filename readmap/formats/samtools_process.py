@@ -1,22 +1,22 @@
-"""Runs one command of samtools: `python samtools_process.py PARENT sort -m 1G -`. It imports nothing of readmap."""
+"""Run one samtools command, as a program that imports nothing of readmap: samtools_process.py PARENT sort -m 1G -."""
 
 import ctypes
 import os
 import signal
 import sys
 
-#: Of Linux's prctl: the signal that a process gets when its parent ends.
+#: Option of prctl(2): the signal sent to this process when its parent ends.
 PR_SET_PDEATHSIG = 1
 
 
 def main(parent: str, command: str, *arguments: str) -> int:
-    """The exit code; what the command says on standard error is printed there once it has failed.
+    """Run the command and return the exit code; if it fails, print its error messages to standard error.
 
-    parent: the number of the process whose end is this one's too, however it ends.
+    parent: process ID; the command is killed when that process ends.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != int(parent):  # it had ended before
+        if os.getppid() != int(parent):  # the parent has ended already
             return 1
     import pysam
     from pysam.utils import SamtoolsError
@@ -26,7 +26,7 @@ def main(parent: str, command: str, *arguments: str) -> int:
     except SamtoolsError as error:
         print(str(error.value).partition("stderr=")[2], file=sys.stderr)
         return 1
-    except OSError as error:  # of pysam's own files
+    except OSError as error:  # from pysam's temporary files
         print(error, file=sys.stderr)
         return 1
     return 0

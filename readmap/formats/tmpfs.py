@@ -66,7 +66,7 @@ class MappedAppender:
         return appended
 
     def _append(self, size: int, fill: Callable[[int, Bytes], int]) -> int:
-        """Append `size` bytes, each thread's part by fill(start, target); undo it and return 0 if fill returned less."""
+        """Append `size` bytes, each thread's part by fill(start, target); undo it and return 0 if fewer were filled."""
         offset = os.lseek(self._descriptor, 0, os.SEEK_CUR)
         os.posix_fallocate(self._descriptor, offset, size)  # writing to a mapped page without memory raises SIGBUS
         before = offset % mmap.ALLOCATIONGRANULARITY

@@ -286,15 +286,15 @@ def test_reads_that_are_not_written_are_an_error(
 
 
 def test_samtools_that_stands_still_is_ended(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samtools_input, "STILL_SECONDS", 0.3)
-    monkeypatch.setattr(samtools_input, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(samtools_input, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(samtools_input, "POLL_SECONDS", 0.1)
     read, write_end = os.pipe()
     os.write(write_end, Path(write(Path("reads.cram"), COLLATED)).read_bytes()[:1000])
     source = SamtoolsInput(io.FileIO(read), "reads.cram", b"", "view", "-u", "-")
     os.kill(source._samtools._process.pid, signal.SIGSTOP)
     time.sleep(0.5)  # the pipe of the reads is open: it is not samtools that keeps others waiting
     os.close(write_end)
-    with pytest.raises(DataError, match=r"reads\.cram: samtools view stood still for \d seconds"):
+    with pytest.raises(DataError, match=r"reads\.cram: samtools view was idle for \d seconds"):
         source.read(10)
     source.close()
 

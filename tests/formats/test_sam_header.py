@@ -27,7 +27,7 @@ def test_further_lines_keep_their_order() -> None:
 
 def test_the_first_line_is_replaced() -> None:
     assert lines("@CO\tx", "@HD\tVN:1.5") == ["@HD\tVN:1.5", *OWN, "@CO\tx", PROGRAM]
-    with pytest.raises(UsageError, match="two header lines are @HD"):
+    with pytest.raises(UsageError, match="the header has two lines @HD"):
         lines("@HD\tVN:1.5", "@HD\tVN:1.6")
 
 
@@ -39,9 +39,9 @@ def test_contigs_are_described_further() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (OWN[:1], "1 @SQ lines are given, and the index has 2 contigs"),
-        (OWN[::-1], "the index has SN:one where '@SQ"),
-        ([OWN[0], "@SQ\tSN:two\tLN:6"], "the index has LN:5 where '@SQ"),
+        (OWN[:1], "found 1 @SQ lines, and the index has 2 contigs"),
+        (OWN[::-1], "expected SN:one as in the index, found '@SQ"),
+        ([OWN[0], "@SQ\tSN:two\tLN:6"], "expected LN:5 as in the index, found '@SQ"),
         ([OWN[0], f"@SQ\tSN:two\tLN:5\tM5:{'2' * 32}"], "the index has M5:1111"),
     ],
 )
@@ -58,7 +58,7 @@ def test_programs_are_chained() -> None:
 
 @pytest.mark.parametrize("kind", ["@RG", "@PG"])
 def test_one_name_is_for_one_line(kind: str) -> None:
-    with pytest.raises(UsageError, match=f"two header lines are {kind} ID:a"):
+    with pytest.raises(UsageError, match=f"the header has two lines {kind} ID:a"):
         lines(f"{kind}\tID:a", f"{kind}\tID:a\tDS:other")
 
 
@@ -88,7 +88,5 @@ def test_lines_of_an_option() -> None:
 
 def test_a_file_that_never_ends_is_none_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("readmap.formats.sam_header.MAX_LETTERS", 1000)
-    with pytest.raises(
-        UsageError, match=r"-H /dev/zero: expected the lines of a header, found more than 1,000 letters"
-    ):
+    with pytest.raises(UsageError, match=r"-H /dev/zero: expected header lines, found more than 1,000 characters"):
         parse_header_lines("/dev/zero")

@@ -91,9 +91,9 @@ def test_spellings(backend: Backend, data: bytes, expected: dict[str, str]) -> N
         (b">a\nA\n>b x\n\n\r\n", "ref.fa, record 2 (b): expected a sequence, found an empty contig"),
         (b">a\nA\n>b", "ref.fa, record 2 (b): expected a sequence, found an empty contig"),
         (b">a\nA\n>b\nA\n>a 2\nC\n", "ref.fa, record 3 (a): record 1 has the same name"),
-        (b">a\nA\n>\nA\n", "ref.fa, record 2: expected a name behind '>', found none"),
-        (b"> a\nA\n", "ref.fa, record 1: expected a name behind '>', found none"),
-        (b">\r\nA\n", "ref.fa, record 1: expected a name behind '>', found none"),
+        (b">a\nA\n>\nA\n", "ref.fa, record 2: expected a name after '>', found none"),
+        (b"> a\nA\n", "ref.fa, record 1: expected a name after '>', found none"),
+        (b">\r\nA\n", "ref.fa, record 1: expected a name after '>', found none"),
         (b">*\nA\n", "ref.fa, record 1 (*): expected a contig name allowed in SAM, found '*' at character 1"),
         (
             b">a\nA\n>b,c\nA\n",

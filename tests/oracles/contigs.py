@@ -27,7 +27,7 @@ def read(path: str, data: bytes) -> dict[str, str]:
             expect_letters()
             name = re.split(rb"\s", line[1:])[0]
             if not name:
-                raise DataError(f"{path}, record {len(contigs) + 1}: expected a name behind '>', found none")
+                raise DataError(f"{path}, record {len(contigs) + 1}: expected a name after '>', found none")
             if name in contigs:
                 number = len(contigs) + 1
                 earlier = [*contigs].index(name) + 1

@@ -266,7 +266,7 @@ def test_no_server_is_asked_for_a_reference(
         kept = tmp_path / digest[:2] / digest[2:4] / digest[4:]
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(letters.upper())
-    monkeypatch.setattr(samtools_input, "KEPT", f"{tmp_path}/%2s/%2s/%s")
+    monkeypatch.setattr(samtools_input, "REFERENCE_CACHE", f"{tmp_path}/%2s/%2s/%s")
     assert search(folder, str(tmp_path / "aligned.cram"), "none.sam") == 0, capfd.readouterr().err
 
 

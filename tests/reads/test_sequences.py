@@ -47,7 +47,7 @@ def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list
     [
         (b"", "expected FASTA, found no sequence: the file is empty"),
         (b"ACGT\n", "expected FASTA, which starts with '>', found 'A'"),
-        (b">a\nA\n>\nC\n", "record 2: expected a name behind '>', found none"),
+        (b">a\nA\n>\nC\n", "record 2: expected a name after '>', found none"),
         (b">a\nA\n>b\nAC-T\n", "record 2 (b), position 3: expected a nucleotide (IUPAC), found '-'"),
         (b"@a\nA\n+\nI\n@b\nAC\n+\nI\n", "record 2 (b): quality has 1 characters, sequence has 2"),
         (b"@a\nA\n+\nI\n@b\nA-\n+\nII\n", "record 2 (b): expected a nucleotide at base 2, found '-'"),
@@ -97,7 +97,7 @@ def test_proteins(tmp_path: Path, data: bytes, compressed: bool, expected: list[
         ),
         (b">a\nM.\n", "record 1 (a), position 2: expected an amino acid (A to Z, or * for a stop), found '.'"),
         (b">a\nM\xe9\n", "position 2: expected an amino acid (A to Z, or * for a stop), found byte 0xe9"),
-        (b">a\nM\n> b\nM\n", "record 2: expected a name behind '>', found none"),
+        (b">a\nM\n> b\nM\n", "record 2: expected a name after '>', found none"),
         (b"@a\nM\n+\nI\n", "expected FASTA, which starts with '>', found '@'; this looks like FASTQ"),
     ],
     ids=["empty", "gap", "dot", "no ASCII", "name", "FASTQ"],

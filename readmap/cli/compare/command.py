@@ -88,7 +88,7 @@ def _write(run: ComparisonRun, records: RecordWriter[Results], outputs: dict[str
     def progress(done: int, total: int) -> None:
         show(progress_line(done, total, time.perf_counter() - began), bar=done / max(total, 1))
 
-    write(records.begin)
+    write(records.start)
     for number, results in enumerate(run.results(progress)):
         records.write(results, number == 0, write)
         if drawing:

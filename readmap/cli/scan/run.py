@@ -10,7 +10,7 @@ from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups,
 from readmap.cli.common.report import Show
 from readmap.cli.scan.options import Options
 from readmap.database.formats import ScanFormat
-from readmap.database.results import ScanQuery, QueryHits
+from readmap.database.results import QueryHits, ScanQuery
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.output import ByteSink
@@ -36,7 +36,7 @@ class ScanRun:
 
             highest = scan.limits.max_evalue(scan.scoring)
             drawing = Histograms("" if highest is None else f"E = {highest:g}")
-        write(records.begin)
+        write(records.start)
         for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
             hits = scanned.hits
             query = self._query(hits.query)

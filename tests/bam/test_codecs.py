@@ -1,4 +1,4 @@
-"""Blocks that libdeflate makes by its own functions are those that it makes by Python's."""
+"""The kernel that calls libdeflate makes the same blocks as its Python package."""
 
 import deflate._deflate
 import numpy as np
@@ -26,23 +26,23 @@ def test_same_blocks(letters: int, size: int, level: int) -> None:
     check([data], level)
 
 
-def test_blocks_of_all_kinds_behind_each_other() -> None:
+def test_a_sequence_of_compressible_and_incompressible_blocks() -> None:
     parts = [DRAW.integers(0, letters, BLOCK_BYTES, np.uint8) for letters in (256, 3, 256, 256, 1)]
     check([np.concatenate(parts[:2]), *parts[2:], parts[0][:77]], 1)
 
 
-def test_a_package_that_hides_its_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_without_c_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
     assert block_compressor() is compress_with_package
 
 
-def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "host_backend", lambda module, threads: None)
     assert block_compressor() is compress_with_package
 
 
-def test_no_memory_for_a_compressor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_allocation_of_a_compressor(monkeypatch: pytest.MonkeyPatch) -> None:
     compress = block_compressor()
     assert deflate._deflate.__file__
     with pytest.raises(MemoryError):
-        compress([np.zeros(10, np.uint8)], 99)  # libdeflate knows no such level, and gives no compressor
+        compress([np.zeros(10, np.uint8)], 99)  # not a level of libdeflate: it allocates no compressor
