@@ -1,1 +1,1 @@
-"""Smith-Waterman of two sequences of any length, and of batches of pairs."""
+"""Smith-Waterman and Needleman-Wunsch alignment of two sequences of any length, and of batches of pairs."""

@@ -1,4 +1,4 @@
-"""What a comparison finds: arrays with an alignment a pair."""
+"""Alignments of pairs as arrays, their CIGARs, and their expansion to columns."""
 
 from __future__ import annotations
 
@@ -11,31 +11,34 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend
 from readmap.backend.compilation.declarations import constant
 
-#: Operations of a CIGAR as in BAM: a letter of the query against none, one of the target against none, equal letters,
-#: different ones.
+#: CIGAR operations as in BAM: insertion to the target, deletion from the target, equal letters, different letters.
 INSERTED, DELETED, EQUAL, DIFFERENT = (
     constant("pairwise/comparison.cuh", name) for name in ("INSERTED", "DELETED", "EQUAL", "DIFFERENT")
 )
 
-#: The letters of operations by their numbers in BAM.
-LETTERS = "MIDNSHP=X"
+#: The letters of CIGAR operations, indexed by their BAM codes.
+CIGAR_LETTERS = "MIDNSHP=X"
 
 
 @dataclass(frozen=True)
 class PairAlignments:
-    """An alignment a pair, the first of the optimal ones.
+    """The optimal alignments of pairs of sequences, one alignment per pair.
 
-    Of the cells where an optimal alignment ends the one with the smallest i + j is taken, then the one with the largest
-    j, for i letters of the query and j of the target. Back from there equal or different letters are preferred to a gap
-    in the query (a deletion), that to one in the target (an insertion), and the shorter gap to the longer; a local
-    alignment begins at the first cell on the way whose score is 0.
+    If several alignments are optimal, the one reported is fixed by these rules. Of the cells in which an optimal
+    alignment ends, the cell (i, j) with the smallest i + j is taken, and of those the cell with the largest j; i counts
+    letters of the query and j letters of the target. From there the traceback prefers a pair of letters to a deletion,
+    a deletion to an insertion, and a shorter gap to a longer gap. A local alignment starts at the first cell with
+    score 0 that the traceback reaches.
 
-    Attributes:
-        scores: int32 [pairs].
-        query_starts, query_ends, target_starts, target_ends: int64 [pairs], half-open; all 0 for an empty alignment.
-            Without CIGARs the starts are -1.
-        operation_ends: int64 [pairs], the operations of a pair end there and begin where those of the pair before end.
-        operations: uint32, length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X).
+    Attributes
+    ----------
+    scores : int32 [pairs]
+    query_starts, query_ends, target_starts, target_ends : int64 [pairs]
+        0-based, half-open; all 0 for an empty alignment. Starts are -1 if only scores were computed.
+    operation_ends : int64 [pairs]
+        Ends of the pairs' slices of `operations`; each slice starts at the end of the slice before.
+    operations : uint32 [operations]
+        length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X). I is a letter of the query alone, D of the target alone.
     """
 
     scores: Array
@@ -50,31 +53,31 @@ class PairAlignments:
         return len(self.scores)
 
     def to_host(self, backend: Backend) -> PairAlignments:
-        """The alignments in arrays of NumPy's."""
+        """Return a copy whose arrays are NumPy arrays on the host."""
         return PairAlignments(**{name: backend.to_host(array) for name, array in vars(self).items()})
 
     def part(self, first: int, end: int) -> PairAlignments:
-        """The alignments from `first` to before `end`; of arrays on the host."""
-        begin = int(self.operation_ends[first - 1]) if first else 0
+        """Return the alignments of pairs [first, end). The arrays must be on the host."""
+        start = int(self.operation_ends[first - 1]) if first else 0
         stop = int(self.operation_ends[end - 1]) if end else 0
         part = {name: array[first:end] for name, array in vars(self).items()}
-        operations = {"operation_ends": part["operation_ends"] - begin, "operations": self.operations[begin:stop]}
+        operations = {"operation_ends": part["operation_ends"] - start, "operations": self.operations[start:stop]}
         return PairAlignments(**part | operations)
 
     def cigars(self) -> list[str]:
-        """The CIGAR of every pair as SAM writes it, without clips; of arrays on the host."""
+        """Return the CIGAR of every pair, without clips, as a list of str. The arrays must be on the host."""
         texts, ends = cigar_operations(self.operations), self.operation_ends.tolist()
-        return [b"".join(texts[begin:end]).decode() for begin, end in zip([0, *ends], ends, strict=False)]
+        return [b"".join(texts[start:end]).decode() for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def cigar_operations(operations: NDArray[np.uint32]) -> list[bytes]:
-    """Each operation as SAM writes it."""
-    letters = (operations & 15).astype(np.uint8).tobytes().translate(LETTERS.encode().ljust(256))
+    """Return each operation as SAM text, such as b"5="."""
+    letters = (operations & 15).astype(np.uint8).tobytes().translate(CIGAR_LETTERS.encode().ljust(256))
     return [b"%d%c" % each for each in zip((operations >> 4).tolist(), letters, strict=True)]
 
 
 def join_alignments(parts: Sequence[PairAlignments]) -> PairAlignments:
-    """The alignments of all parts, of which there is at least one; of arrays on the host."""
+    """Concatenate the alignments of one or more parts. The arrays must be on the host."""
     counts = [np.diff(part.operation_ends, prepend=0) for part in parts]
     whole = {name: np.concatenate([getattr(part, name) for part in parts]) for name in vars(parts[0])}
     return PairAlignments(**whole | {"operation_ends": np.cumsum(np.concatenate(counts))})
@@ -85,7 +88,7 @@ GAP = ord("-")
 
 @dataclass(frozen=True)
 class AlignedColumns:
-    """Columns of alignments that follow each other, uint8 [columns]: operations, and letters or gaps."""
+    """The columns of consecutive alignments, uint8 [columns]: operations, and the letter or gap of each sequence."""
 
     operations: NDArray[np.uint8]
     query: NDArray[np.uint8]
@@ -93,16 +96,17 @@ class AlignedColumns:
 
 
 def expand(operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
-    """The columns of operations as in PairAlignments; query, target: just the letters that they consume.
+    """Expand run-length operations to columns.
 
-    It takes about five bytes a column, so that alignments of whole chromosomes are no matter.
+    operations: as in PairAlignments; query, target: only the letters that these operations consume.
+    Takes about five bytes per column, little enough for alignments of whole chromosomes.
     """
     each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
     return AlignedColumns(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
 
 
-def _spread(letters: NDArray[np.uint8], places: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """A line with the letters at their places, and gaps elsewhere."""
-    line = np.full(len(places), GAP, np.uint8)
-    line[places] = letters
+def _spread(letters: NDArray[np.uint8], has_letter: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return an array with `letters` where `has_letter` is True and GAP elsewhere."""
+    line = np.full(len(has_letter), GAP, np.uint8)
+    line[has_letter] = letters
     return line

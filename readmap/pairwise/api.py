@@ -1,4 +1,4 @@
-"""readmap.compare: the best local alignment of two sequences, from Python."""
+"""The Python functions readmap.compare and readmap.align_pairs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand
 
-#: Of Python: text, bytes, or uint8 [letters].
+#: A sequence as accepted from Python: text, bytes, or uint8 [letters].
 Text = str | bytes | NDArray[np.uint8]
 
 
@@ -38,12 +38,23 @@ Text = str | bytes | NDArray[np.uint8]
 class Comparison:
     """The best local alignment of two sequences.
 
-    score: 0 where nothing is aligned.
-    query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
-        which of a score alone are the starts (of the query's reverse complement the end), and where nothing is aligned.
-    strand: 1, or -1 for the query's reverse complement.
-    operations: uint32, length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X), along the target.
-    cigar: the same as text. equal, different, inserted, deleted: columns of each kind. gap_openings: gaps.
+    Attributes
+    ----------
+    score : int
+        0 if nothing is aligned.
+    query_start, query_end, target_start, target_end : int
+        0-based, half-open, in the sequences as given. -1 if nothing is aligned. With `score_only` the starts are -1;
+        on the reverse strand `query_end` is -1 instead of `query_start`.
+    strand : int
+        1, or -1 if the reverse complement of the query is aligned.
+    operations : uint32 array
+        length << 4 | operation as in BAM (1 I, 2 D, 7 =, 8 X), in the direction of the target.
+    cigar : str
+        `operations` as text.
+    equal, different, inserted, deleted : int
+        Numbers of columns of each kind.
+    gap_openings : int
+        Number of gaps.
     """
 
     score: int
@@ -67,7 +78,7 @@ class Comparison:
 
     @property
     def identity(self) -> float | None:
-        """The share of columns with equal letters; None where there are none."""
+        """Fraction of columns with equal letters; None if the alignment has no columns."""
         return self.equal / self.columns if self.columns else None
 
 
@@ -87,13 +98,42 @@ def compare(
     gpus: Gpus = 1,
     threads: int | None = None,
 ) -> Comparison:
-    """The first of the best local alignments of two sequences of any length, as `readmap compare` finds it.
+    """Return the best local alignment of two sequences of any length (Smith-Waterman), as `readmap compare` does.
 
-    gap_first, gap_extend: penalties of a gap's first letter, and of each further one.
-    strand: of the query: forward, reverse, or both, of which the better one is reported.
-    score_only: no alignment, only its score and end. pruning, memory: see CompareSettings; they change no result.
-    device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
-    Raises DataError where a sequence has what is no nucleotide, UsageError for options that are none.
+    Parameters
+    ----------
+    query, target : str, bytes or uint8 array
+        Nucleotides, IUPAC codes allowed. Only A, C, G and T (or U) can match.
+    match, mismatch : int
+        Reward of a match and penalty of a mismatch, both positive.
+    gap_first, gap_extend : int
+        Penalties of the first and of each further letter of a gap.
+    strand : {"forward", "reverse", "both"}
+        Strand of the query to align. "both" returns the alignment with the higher score, the forward one in a tie.
+    score_only : bool
+        Compute the score and the end of the alignment only.
+    pruning : bool
+        Skip parts of the matrix that cannot contain the best alignment. Changes the speed, not the result.
+    memory : int, optional
+        Bytes for the special rows and columns used by the traceback. Changes the speed, not the result.
+        Default: a quarter of the free memory of a GPU, or 1 GiB on the CPU.
+    device : str
+        "auto", "cpu", "cuda" or "cuda:N", as for the option --device.
+    gpus : int, sequence of int or "all"
+        Number or indices of the GPUs to use.
+    threads : int, optional
+        Number of CPU threads. Default: all processors available to this process.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    DataError
+        If a sequence contains a character that is not a nucleotide code.
+    UsageError
+        If an argument is invalid.
     """
     if strand not in tuple(Strand):
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
@@ -112,16 +152,16 @@ def _sequences(name: str, text: Text) -> Sequences:
 
 def _of_result(result: Result) -> Comparison:
     strand, cigar = -1 if result.reverse else 1, result.cigar.decode()
-    own: dict[str, Any] = {"strand": strand, "cigar": cigar, "gap_openings": result.gap_openings}
+    own: dict[str, Any] = {"strand": strand, "cigar": cigar}
     names = {field.name for field in fields(Comparison)} - own.keys()
     return Comparison(**{name: getattr(result, name) for name in names}, **own)
 
 
-#: All letters behind each other, uint8, and where each sequence begins in them and the last one ends, int64.
-Given = tuple[Bytes, Integers]
+#: All letters concatenated, uint8, and the offsets of the sequences, int64 [sequences + 1].
+SequenceArrays = tuple[Bytes, Integers]
 
-#: Texts, or the same as arrays.
-SequenceInput = Iterable[str | bytes] | Given
+#: Sequences as text or as arrays.
+SequenceInput = Iterable[str | bytes] | SequenceArrays
 
 
 def align_pairs(
@@ -138,8 +178,39 @@ def align_pairs(
     gpus: Gpus = 1,
     threads: int | None = None,
 ) -> PairAlignments:
-    """The alignment of query i with target i, for all of them, as arrays of the host in their order.
+    """Align query i with target i for every i, and return the alignments in the order of the input.
 
+    Parameters
+    ----------
+    queries, targets : iterable of str or bytes, or pair of arrays
+        As many queries as targets. A pair of arrays is all letters concatenated, uint8 [letters], and their offsets,
+        int64 [sequences + 1]. Letters may be upper or lower case, U stands for T, and letters other than A, C, G and T
+        match nothing.
+    match, mismatch : int
+        Reward of a match and penalty of a mismatch, both positive.
+    gap_first, gap_extend : int
+        Penalties of the first and of each further letter of a gap; equal values give linear gap costs.
+    mode : {"local", "global", "semiglobal"}
+        Semiglobal aligns the whole query with any part of the target.
+    score_only : bool
+        Compute scores and ends only, which takes less time.
+    device, gpus, threads
+        As in `compare`.
+
+    Returns
+    -------
+    PairAlignments
+        Arrays on the host.
+
+    Raises
+    ------
+    UsageError
+        If the numbers of queries and targets differ, or an argument is invalid.
+    BackendError
+        If the device cannot be used.
+
+    Examples
+    --------
     >>> import readmap
     >>> found = readmap.align_pairs(["GATTACA", "ACGT"], ["TTGATTTACATT", "ACGTT"], mode="semiglobal")
     >>> found.scores.tolist()
@@ -148,31 +219,20 @@ def align_pairs(
     ['2=1D5=', '4=']
     >>> found.target_starts.tolist(), found.target_ends.tolist()
     ([2, 0], [10, 4])
-
-    queries, targets: texts, or a pair of arrays: all letters behind each other, uint8, and their offsets, int64 with
-        one more than there are sequences. Letters of either case, U for T; other letters than A, C, G and T match none.
-    match, mismatch: what a pair of letters earns and what it costs.
-    gap_first, gap_extend: what the first letter of a gap costs, and every other one; equal for linear gaps.
-    mode: local, global, or semiglobal: all of the query with any part of the target.
-    score_only: without starts and CIGARs, in less time.
-    device, threads: as of `Aligner`. gpus: how many, or the numbers of some, or "all".
-
-    Raises UsageError where the numbers of queries and targets differ or an argument is none of these, BackendError
-    where the device cannot be used.
     """
     chosen = _mode(mode)
     scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
     with Team.open(device, gpus, threads) as team:
-        return align_arrays(_array(queries), _array(targets), scores, chosen, score_only, team)
+        return align_arrays(_as_arrays(queries), _as_arrays(targets), scores, chosen, score_only, team)
 
 
 def align_arrays(
-    queries: Given, targets: Given, scores: MatchScores, mode: Mode, score_only: bool, team: Team
+    queries: SequenceArrays, targets: SequenceArrays, scores: MatchScores, mode: Mode, score_only: bool, team: Team
 ) -> PairAlignments:
-    """The alignments, on the host, of which each device makes a part with about as many cells."""
+    """Align query i with target i on all devices of the team, each with about as many cells; return host arrays."""
     rows, columns = (checked_lengths(offsets, len(letters)) for letters, offsets in (queries, targets))
     if len(rows) != len(columns):
-        raise UsageError(f"expected as many targets as queries, found {len(columns)} and {len(rows)}")
+        raise UsageError(f"expected as many targets as queries, found {len(rows)} queries and {len(columns)} targets")
     scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
@@ -195,14 +255,14 @@ def _mode(name: str) -> Mode:
         raise UsageError(f"mode is {name}, expected one of {', '.join(Mode)}") from None
 
 
-def _array(sequences: SequenceInput) -> Given:
+def _as_arrays(sequences: SequenceInput) -> SequenceArrays:
     if isinstance(sequences, tuple) and len(sequences) == 2 and not isinstance(sequences[0], str | bytes):
         return sequences
     return concatenate_texts(sequences)
 
 
-def _part(side: Given, first: int, end: int) -> Given:
-    """The sequences from `first` to before `end`."""
+def _part(side: SequenceArrays, first: int, end: int) -> SequenceArrays:
+    """Return sequences [first, end) with offsets that start at 0."""
     letters, offsets = side
     own = offsets[first : end + 1]
     return letters[own[0] : own[-1]], own - own[0]

@@ -1,4 +1,4 @@
-"""Batches of pairs: the score and the end of every alignment, then its path."""
+"""Align batches of pairs: score and end of every alignment first, then its path."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.device_sequences import DeviceSequences
 from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
 
-#: What kernels lose at most of a scratch buffer to have their vectors aligned.
+#: Bytes of a scratch buffer that kernels may lose to align their vectors.
 ALIGNMENT = constant("common/simd_lanes.cuh", "ALIGNMENT")
-#: Cells a second of a pair in a thread of a GPU, with its path, and the seconds of a pair that is aligned alone; less
-#: than some seconds are not worth a look.
+#: Cells per second of a pair in one GPU thread, path included; seconds of a pair aligned alone; batches faster than
+#: MIN_SECONDS are not split.
 THREAD_CELLS, ALONE_SECONDS, MIN_SECONDS = 1e7, 0.01, 0.05
-#: Letters that count in addition to a sequence's own.
+#: Letters added to each sequence when memory is estimated.
 MARGIN = constant("pairwise/pair_schedule.cu", "MARGIN")
 
 _KEY_SCORES, _KEY_PATHS = Kernel("pairwise/pair_schedule", "key_scores"), Kernel("pairwise/pair_schedule", "key_paths")
@@ -30,11 +30,11 @@ _FRAME_WORDS = row_dtype("pairwise/pairwise.cuh", "Frame").itemsize // 4
 
 @dataclass(frozen=True)
 class _Batch:
-    """Query i is to be aligned with target i.
+    """A batch in which query i is aligned with target i.
 
     Attributes:
-        scheme, mode: of the alignments. module: the kernels for both.
-        most_cells: of a pair; larger ones are passed over.
+        scheme, mode: of the alignments. module: kernel module for both.
+        most_cells: maximum number of cells of a pair; larger pairs are skipped.
     """
 
     queries: DeviceSequences
@@ -46,13 +46,13 @@ class _Batch:
 
     @property
     def pairs(self) -> int:
-        """Queries, and as many targets."""
+        """Number of pairs."""
         return len(self.queries)
 
 
 @dataclass(frozen=True)
 class _Ends:
-    """Where alignments end, in the order of the input: scores int32, query_ends and target_ends int64, all [pairs]."""
+    """Ends of alignments in the order of the input: scores int32, query_ends and target_ends int64, all [pairs]."""
 
     scores: Array
     query_ends: Array
@@ -61,12 +61,12 @@ class _Ends:
 
 @dataclass(frozen=True)
 class _Paths:
-    """The ways to the ends, in the order of the input.
+    """Paths of alignments in the order of the input.
 
     Attributes:
         query_starts, target_starts: int64 [pairs].
-        moves: uint32, two bits each, from the ends on. move_counts: int32 [pairs].
-        run_counts: int64 [pairs], operations of a CIGAR.
+        moves: uint32, two bits per move, from the end on. move_counts: int32 [pairs].
+        run_counts: int64 [pairs], CIGAR operations.
     """
 
     query_starts: Array
@@ -78,12 +78,12 @@ class _Paths:
 
 @dataclass(frozen=True)
 class _Order:
-    """Pairs that go through a kernel together, neighbours alike.
+    """Pairs processed by one kernel, sorted so that neighbours have similar sizes.
 
     Attributes:
-        pairs: uint32, the numbers of the pairs.
+        pairs: uint32, indices of the pairs.
         bits: of a score.
-        lanes: pairs of a group, which is an item of the kernel.
+        lanes: pairs per group, which is an item of the kernel.
     """
 
     pairs: Array
@@ -93,7 +93,7 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """An order's pairs in blocks, one for a warp: `order` of `count` pairs, and [blocks] frames and ends of memory."""
+    """Blocks of pairs, one per warp: `order` of `count` pairs, and each block's frame and end of scratch memory."""
 
     order: Array
     frames: Array
@@ -104,19 +104,19 @@ class _Blocks:
 def find_large_pairs(
     queries: DeviceSequences, targets: DeviceSequences, limit: int
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The numbers of the pairs that `align_batch` passes over; limit: cells of the largest one that it does not."""
+    """Return the indices of pairs with more than `limit` cells, which align_batch skips."""
     if (queries.longest + MARGIN) * (targets.longest + MARGIN) <= limit:
         return np.empty(0, np.int64)
     return np.flatnonzero((queries.lengths + MARGIN) * (targets.lengths + MARGIN) > limit)
 
 
 def most_cells(backend: Backend) -> int:
-    """Cells of the largest pair of which a block fits in the scratch memory, at four bits of directions each."""
+    """Return the cells of the largest pair whose block fits in the scratch memory, at four traceback bits per cell."""
     return 2 * backend.scratch_bytes // (backend.warp_width * backend.lanes_16bit)
 
 
 def choose_cell_limit(queries: DeviceSequences, targets: DeviceSequences, backend: Backend) -> int:
-    """Cells of the largest pair with which a batch is sooner done, if larger ones are aligned one by one."""
+    """Return the maximum cells of a pair that make the batch fastest, if larger pairs are aligned one by one."""
     limit, largest = most_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
     if backend.warp_width == 1 or largest < MIN_SECONDS * THREAD_CELLS:
         return limit
@@ -134,10 +134,9 @@ def align_batch(
     score_only: bool = False,
     limit: int | None = None,
 ) -> PairAlignments:
-    """The alignment of query i with target i, in the order of the input.
+    """Align query i with target i for every i, and return the alignments in the order of the input.
 
-    As many queries as targets. Those that are `find_large_pairs` are passed over: an empty alignment stands for each of them.
-    limit: None is most_cells.
+    limit: maximum cells of a pair, default most_cells(backend). Larger pairs (find_large_pairs) get an empty alignment.
     """
     count = len(queries)
     limit = most_cells(backend) if limit is None else limit
@@ -166,7 +165,7 @@ def align_batch(
 
 
 def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, backend: Backend) -> PairAlignments:
-    """The paths back from the ends; `keys` are written anew."""
+    """Compute the paths back from the ends; `keys` is overwritten."""
     count, empty = batch.pairs, backend.empty
     shifts, widths = empty(count, np.int32), empty(count, np.int32)
     backend.launch(
@@ -204,7 +203,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
 
 
 def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_Order]:
-    """The pairs by their keys: those that 16 bits suffice for, and those that take 32; the rest is passed over."""
+    """Yield the pairs with 16-bit scores and those with 32-bit scores, sorted by their keys; skip large pairs."""
     if narrow + wide == 0:
         return
     pairs = argsort_columns([(keys.view(np.uint64), 63)], backend)
@@ -223,9 +222,9 @@ def _launch(
     batch: _Batch,
     backend: Backend,
 ) -> None:
-    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory; `frame` says what they need.
+    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory, which kernel `frame` computes.
 
-    shapes: the arguments of `frame` that others than the order bring. arguments: those of `kernel` likewise.
+    shapes: arguments of `frame` besides the order. arguments: arguments of `kernel` besides the order.
     """
     count = len(order.pairs)
     groups = -(-count // order.lanes)
@@ -251,11 +250,11 @@ def _launch(
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:
-    """Ranges of blocks, and the bytes that each range needs: `limit` at most, or one block's."""
-    slices, first, begin = [], 0, 0
+    """Return (first block, end, bytes) of slices of at most `limit` bytes, or of a single block."""
+    slices, first, start = [], 0, 0
     while first < len(ends):
-        last = max(int(np.searchsorted(ends, begin + limit, side="right")), first + 1)
+        last = max(int(np.searchsorted(ends, start + limit, side="right")), first + 1)
         end = int(ends[last - 1])
-        slices.append((first, last, end - begin))
-        first, begin = last, end
+        slices.append((first, last, end - start))
+        first, start = last, end
     return slices

@@ -1,4 +1,4 @@
-"""Whether alignments are what they say: each is scored again, from its operations and the letters."""
+"""Check alignments independently: score each alignment again from its operations and letters."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 from readmap.errors import InternalError
 from readmap.formats.wording import decode_name
-from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, LETTERS
+from readmap.pairwise.alignments import CIGAR_LETTERS, DELETED, DIFFERENT, EQUAL, INSERTED
 from readmap.pairwise.parameters import Mode, ScoringScheme, SubstitutionScores
 from readmap.pairwise.results import Results
 
 KINDS = (INSERTED, DELETED, EQUAL, DIFFERENT)
 
-# 1 for letters that match themselves.
+#: 1 for letters that match themselves, by byte.
 IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
 
 
 def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
-    """Raise InternalError that names the first pair whose alignment is not one of that mode, or not of its score.
+    """Raise InternalError naming the first pair whose alignment is invalid for the mode or does not have its score.
 
-    results: of letters, or of the codes of a SubstitutionScores.
+    results: of nucleotides, or of codes if `scores` is SubstitutionScores.
     """
-    _check_places(results, mode)
+    _check_ranges(results, mode)
     if results.score_only:
         return
     _check_operations(results)
@@ -34,14 +34,14 @@ def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
         _check_ends(results, (INSERTED, DELETED))
         _check_letters(results, is_same, "code {}")
         is_pair = np.isin(columns.operations, (EQUAL, DIFFERENT))
-        of_pairs = scores.scores[columns.query[is_pair], columns.target[is_pair]]
-        sums = np.concatenate([[0], np.cumsum(of_pairs, dtype=np.int64)])
+        pair_scores = scores.scores[columns.query[is_pair], columns.target[is_pair]]
+        sums = np.concatenate([[0], np.cumsum(pair_scores, dtype=np.int64)])
         pairs = results.columns(EQUAL) + results.columns(DIFFERENT)
         letters = np.diff(sums[np.cumsum(pairs)], prepend=0)
     else:
-        # What costs more than it is worth at the ends.
-        outside = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
-        _check_ends(results, outside)
+        # Operations that only lower the score at the ends.
+        forbidden = {Mode.LOCAL: (INSERTED, DELETED, DIFFERENT), Mode.GLOBAL: (), Mode.SEMIGLOBAL: (DELETED,)}[mode]
+        _check_ends(results, forbidden)
         is_base = np.frombuffer(columns.query.tobytes().translate(IS_BASE), np.bool_)
         _check_letters(results, is_same & is_base, "{:c}")
         letters = scores.highest * results.columns(EQUAL) + scores.lowest * results.columns(DIFFERENT)
@@ -50,8 +50,8 @@ def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
     _expect(results, "the score", score, results.alignments.scores)
 
 
-def _check_places(results: Results, mode: Mode) -> None:
-    """Within the sequences, and at their ends where the mode says so."""
+def _check_ranges(results: Results, mode: Mode) -> None:
+    """Check that alignments lie within the sequences, and reach their ends as far as the mode requires."""
     alignments = results.alignments
     sides = (
         ("query", results.queries, alignments.query_starts, alignments.query_ends, mode is not Mode.LOCAL),
@@ -67,39 +67,39 @@ def _check_places(results: Results, mode: Mode) -> None:
 
 
 def _check_operations(results: Results) -> None:
-    """Known ones, none of them empty or the continuation of another, and as long as the alignment."""
+    """Check that operations are known, not empty, not equal to the operation before, and as long as the alignment."""
     alignments, operations = results.alignments, results.operations
     is_wrong = ~np.isin(operations, KINDS) | (results.lengths == 0)
-    _expect(results, "the number of operations that are empty or none of I, D, = and X", 0, results.sums(is_wrong))
+    _expect(results, "the number of operations that are empty or not I, D, = or X", 0, results.sums(is_wrong))
     continues = np.zeros(len(operations), np.int64)
     continues[1:] = operations[1:] == operations[:-1]
     ends = alignments.operation_ends
     continues[ends[ends < len(operations)]] = 0
     _expect(results, "the number of operations that continue another", 0, results.sums(continues))
-    both = results.columns(EQUAL) + results.columns(DIFFERENT)
+    matched = results.columns(EQUAL) + results.columns(DIFFERENT)
     for side, alone, size in (
         ("query", INSERTED, alignments.query_ends - alignments.query_starts),
         ("target", DELETED, alignments.target_ends - alignments.target_starts),
     ):
-        found = both + results.columns(alone)
+        found = matched + results.columns(alone)
         _expect(results, f"the number of the {side}'s letters in its operations", size, found)
 
 
-def _check_ends(results: Results, outside: tuple[int, ...]) -> None:
-    """No alignment begins or ends with an operation that is to be outside of it."""
+def _check_ends(results: Results, forbidden: tuple[int, ...]) -> None:
+    """Check that no alignment starts or ends with an operation in `forbidden`."""
     ends = results.alignments.operation_ends
-    begins = np.concatenate([[0], ends[:-1]])
-    has_any = np.flatnonzero(ends > begins)
-    for name, places in (("first", begins[has_any]), ("last", ends[has_any] - 1)):
-        found = results.operations[places]
-        wrong = np.isin(found, outside)
+    starts = np.concatenate([[0], ends[:-1]])
+    has_any = np.flatnonzero(ends > starts)
+    for name, indices in (("first", starts[has_any]), ("last", ends[has_any] - 1)):
+        found = results.operations[indices]
+        wrong = np.isin(found, forbidden)
         if wrong.any():
-            at = int(wrong.argmax())
-            raise _error(results, int(has_any[at]), f"the {name} operation is {LETTERS[found[at]]}")
+            i = int(wrong.argmax())
+            raise _error(results, int(has_any[i]), f"the {name} operation is {CIGAR_LETTERS[found[i]]}")
 
 
 def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: str) -> None:
-    """Equal where they are said to be equal, and nowhere else; is_same: whether those of each column are."""
+    """Check that columns have equal letters (is_same) exactly where their operation says so."""
     columns = results.expanded
     wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
     if not len(wrong):
@@ -108,7 +108,7 @@ def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: 
     pair = int(sizes.searchsorted(wrong[0], "right"))
     column = int(wrong[0]) - (int(sizes[pair - 1]) if pair else 0) + 1
     letters = " and ".join(letter_format.format(side[wrong[0]]) for side in (columns.query, columns.target))
-    operation = LETTERS[columns.operations[wrong[0]]]
+    operation = CIGAR_LETTERS[columns.operations[wrong[0]]]
     raise _error(results, pair, f"column {column} has {letters}, and its operation is {operation}")
 
 

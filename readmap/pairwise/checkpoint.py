@@ -1,4 +1,4 @@
-"""A comparison that was interrupted goes on from its last slab: what a folder keeps of it, or of its result."""
+"""Checkpoints: a folder from which an interrupted comparison resumes after its last slab, or that holds its result."""
 
 from __future__ import annotations
 
@@ -28,114 +28,124 @@ _STATE, _RESULT = "state.npz", "alignment.npz"
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """How far a sweep has come: its slabs, the rows below the last, the highest score and the first best cell."""
+class SavedState:
+    """The progress of a sweep: number of slabs, H and F below the last slab, the highest score, and the best cell."""
 
-    steps: TileSizes
+    sizes: TileSizes
     slabs: int
     row_h: Array
     row_f: Array
-    most: int
-    first: BestCell
+    best_score: int
+    best_cell: BestCell
 
 
 class Checkpoint:
-    """A folder with a file a slab, and one that says how many are whole; in the end, with the alignment alone.
+    """A folder with a file per slab and a state file with the number of complete slabs; at the end, only the alignment.
 
-    All arrays are of the whole matrix, however many devices have shares of it, and on the host.
+    All arrays are of the whole matrix, on the host, for any number of devices.
     """
 
-    def __init__(self, folder: Path, matrix: DPMatrix, keeps: bool) -> None:
-        """keeps: whether the slabs' special rows and columns are, which the scores alone do not need."""
-        self._folder, self._matrix, self._keeps = folder, matrix, keeps
-        self._name = _name(matrix, keeps)
+    def __init__(self, folder: Path, matrix: DPMatrix, keeps_lines: bool) -> None:
+        """Create the folder. keeps_lines: store special rows and columns, which scores alone do not need."""
+        self._folder, self._matrix, self._keeps = folder, matrix, keeps_lines
+        self._name = _name(matrix, keeps_lines)
         folder.mkdir(parents=True, exist_ok=True)
 
     def alignment(self) -> PairAlignments | None:
-        """The alignment, on the host, if the comparison was made. Raises DataError where it is another's."""
+        """Return the stored alignment, on the host, or None. Raise DataError if it belongs to another comparison."""
         if not (path := self._folder / _RESULT).exists():
             return None
         with _kept(path) as kept:
-            self._expect(str(kept["name"]))
+            self._check_name(str(kept["name"]))
             ends = _array(kept, "operation_ends", np.int64, 1)
-            # A column is a letter of one sequence or of both.
+            # Each column consumes a letter of at least one sequence.
             count = _in_range(ends[0], 0, self._matrix.rows + self._matrix.columns)
-            found = {name: _array(kept, name, np.int64, 1) for name in _PLACES}
+            found = {name: _array(kept, name, np.int64, 1) for name in _RANGES}
             scores, operations = _array(kept, "scores", np.int32, 1), _array(kept, "operations", np.uint32, count)
             return PairAlignments(**found, scores=scores, operation_ends=ends, operations=operations)
 
-    def load(self) -> Resumed | None:
-        """The state that is kept; None where there is none. Raises DataError where it is another's."""
+    def load(self) -> SavedState | None:
+        """Return the stored state, or None. Raise DataError if it belongs to another comparison."""
         if not (path := self._folder / _STATE).exists():
             return None
         matrix = self._matrix
         with _kept(path) as state:
-            self._expect(str(state["name"]))
-            steps = TileSizes(*map(int, _array(state, "steps", np.int64, 3)))
-            if steps.row % matrix.strip or steps.slab % matrix.strip:
-                raise DataError(f"{self._folder}: expected work of {matrix.backend.name}, found that of another device")
-            self._expect_steps(steps)
-            count = _in_range(_array(state, "slabs", np.int64), 1, -(-matrix.rows // steps.slab))
-            most = _in_range(_array(state, "most", np.int64), 0, int(np.iinfo(np.int32).max))
-            first = self._first(_array(state, "first", np.int64, 3), min(count * steps.slab, matrix.rows))
+            self._check_name(str(state["name"]))
+            sizes = TileSizes(*map(int, _array(state, "sizes", np.int64, 3)))
+            if sizes.tile_rows % matrix.strip_rows or sizes.slab_rows % matrix.strip_rows:
+                raise DataError(
+                    f"{self._folder}: expected a checkpoint of {matrix.backend.name}, found one of another device"
+                )
+            self._check_sizes(sizes)
+            count = _in_range(_array(state, "slabs", np.int64), 1, -(-matrix.rows // sizes.slab_rows))
+            best_score = _in_range(_array(state, "best_score", np.int64), 0, int(np.iinfo(np.int32).max))
+            rows = min(count * sizes.slab_rows, matrix.rows)
+            best_cell = self._best_cell(_array(state, "best_cell", np.int64, 3), rows)
             row_h, row_f = (_array(state, row, np.int32, matrix.columns) for row in _ROWS)
-            return Resumed(steps, count, row_h, row_f, most, first)
+            return SavedState(sizes, count, row_h, row_f, best_score, best_cell)
 
-    def _expect_steps(self, steps: TileSizes) -> None:
-        """Raise ValueError where no grid has these steps."""
-        least = CHUNK + self._matrix.lanes if self._keeps else 1
-        whole = steps.row if self._keeps else 1
-        _in_range(steps.row, 1, steps.slab)
-        _in_range(steps.column, min(least, self._matrix.columns), 1 << 62)
-        _in_range(steps.slab % whole, 0, 0)
+    def _check_sizes(self, sizes: TileSizes) -> None:
+        """Raise ValueError if no grid can have these sizes."""
+        min_columns = CHUNK + self._matrix.lanes if self._keeps else 1
+        whole = sizes.tile_rows if self._keeps else 1
+        _in_range(sizes.tile_rows, 1, sizes.slab_rows)
+        _in_range(sizes.tile_columns, min(min_columns, self._matrix.columns), 1 << 62)
+        _in_range(sizes.slab_rows % whole, 0, 0)
 
-    def _first(self, first: NDArray[np.int64], rows: int) -> BestCell:
-        """The first best cell, which is none as yet, or in the rows that were swept. Raises ValueError."""
-        score = _in_range(first[0], 0, int(np.iinfo(np.int32).max))
-        least = 0 if score else -1
+    def _best_cell(self, values: NDArray[np.int64], rows: int) -> BestCell:
+        """Return the best cell in the first `rows` rows, or the placeholder for none; ValueError if invalid."""
+        score = _in_range(values[0], 0, int(np.iinfo(np.int32).max))
+        low = 0 if score else -1
         return BestCell(
             score,
-            _in_range(first[1], least, rows - 1 if score else -1),
-            _in_range(first[2], least, self._matrix.columns - 1 if score else -1),
+            _in_range(values[1], low, rows - 1 if score else -1),
+            _in_range(values[2], low, self._matrix.columns - 1 if score else -1),
         )
 
-    def slab(self, number: int, steps: TileSizes) -> Slab:
-        """A slab that is kept. Raises DataError where it is none."""
+    def slab(self, index: int, sizes: TileSizes) -> Slab:
+        """Return a stored slab. Raise DataError if the file is invalid."""
         matrix = self._matrix
-        with _kept(self._folder / _file(number)) as kept:
+        with _kept(self._folder / _file(index)) as kept:
             if not self._keeps:
                 return empty_slab()
-            rows, columns = min(steps.slab, matrix.rows - number * steps.slab), matrix.columns
-            above, across = (rows - 1) // steps.row, (columns - 1) // steps.column
+            rows, columns = min(sizes.slab_rows, matrix.rows - index * sizes.slab_rows), matrix.columns
+            above, across = (rows - 1) // sizes.tile_rows, (columns - 1) // sizes.tile_columns
             shapes = ((above, columns), (above, columns), (across, rows + 1), (across, rows))
             lines = (_array(kept, name, np.int32, *shape) for name, shape in zip(_KEPT, shapes, strict=True))
             swept = SweepResult(None, 0, SpecialLines(*lines))
             above_h, above_f = (_array(kept, name, np.int32, columns) for name in _ABOVE)
             return Slab(above_h, above_f, swept)
 
-    def save(self, number: int, steps: TileSizes, kept: SavedSlab, most: int, first: BestCell) -> None:
-        """Keep a slab, and where the sweep is behind it."""
-        _write(self._folder / _file(number), _arrays(kept.slab) if self._keeps else {})
-        state = {"name": self._name, "steps": (steps.slab, steps.row, steps.column), "slabs": number + 1}
-        rows = {"row_h": kept.row_h, "row_f": kept.row_f}
-        _write(self._folder / _STATE, state | rows | {"most": most, "first": first})
+    def save(self, index: int, sizes: TileSizes, kept: SavedSlab, best_score: int, best_cell: BestCell) -> None:
+        """Store a slab and the state of the sweep after it."""
+        _write(self._folder / _file(index), _arrays(kept.slab) if self._keeps else {})
+        state = {
+            "name": self._name,
+            "sizes": (sizes.slab_rows, sizes.tile_rows, sizes.tile_columns),
+            "slabs": index + 1,
+            "row_h": kept.row_h,
+            "row_f": kept.row_f,
+            "best_score": best_score,
+            "best_cell": best_cell,
+        }
+        _write(self._folder / _STATE, state)
 
     def finish(self, alignment: PairAlignments) -> None:
-        """Keep the alignment, and nothing else."""
+        """Store the alignment and delete everything else."""
         _write(self._folder / _RESULT, vars(alignment) | {"name": self._name})
         for path in [self._folder / _STATE, *self._folder.glob(_file("*"))]:
             path.unlink(missing_ok=True)
 
-    def _expect(self, name: str) -> None:
+    def _check_name(self, name: str) -> None:
         if name != self._name:
             raise DataError(
-                f"{self._folder}: expected work on this comparison, found that of other sequences or scores: "
-                "remove the folder, or name another"
+                f"{self._folder}: expected a checkpoint of this comparison, found one of other sequences or scores: "
+                "remove the folder, or choose another one"
             )
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Drop the alignments that are kept in a folder's folders, and these, but for what others may have put there."""
+    """Delete the stored alignments and their folders; files of other origin are left alone."""
     for path in folder.glob(f"*/{_RESULT}"):
         path.unlink()
         with contextlib.suppress(OSError):
@@ -144,20 +154,20 @@ def remove_checkpoints(folder: Path) -> None:
         folder.rmdir()
 
 
-def _file(number: object) -> str:
-    return f"slab-{number}.npz"
+def _file(index: object) -> str:
+    return f"slab-{index}.npz"
 
 
-def _name(matrix: DPMatrix, keeps: bool) -> str:
-    """A name of the comparison: of all that decides what comes out."""
-    digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps)).encode())
+def _name(matrix: DPMatrix, keeps_lines: bool) -> str:
+    """Return a hash of everything that determines the result."""
+    digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps_lines)).encode())
     for side in (matrix.query, matrix.target):
         digest.update(len(side).to_bytes(8, "little") + matrix.backend.to_host(side).tobytes())
     return digest.hexdigest()
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
-    """All or nothing: an interrupt leaves what was there before. Raises OSError that names the file."""
+    """Write a file atomically: an interrupt leaves the old file. Raise OSError naming the file."""
     try:
         with open_output(str(path)) as output:
             with open(output.fileno(), "wb", closefd=False) as file:
@@ -169,12 +179,12 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
         ) from None
 
 
-#: What NumPy, zipfile and zlib raise where a file is none of ours.
+#: Exceptions of NumPy, zipfile and zlib for invalid files.
 _UNREADABLE = (*NPY_HEADER_ERRORS, TypeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 _KEPT = tuple(field.name for field in fields(SpecialLines))
 _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
-_PLACES = ("query_starts", "query_ends", "target_starts", "target_ends")
+_RANGES = ("query_starts", "query_ends", "target_starts", "target_ends")
 
 
 def _arrays(slab: Slab) -> dict[str, Any]:
@@ -183,26 +193,26 @@ def _arrays(slab: Slab) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _kept(path: Path) -> Iterator[Any]:
-    """The arrays of a file. Raises DataError where it is damaged or none of ours, OSError where it cannot be read."""
+    """Yield the arrays of a file. Raise DataError if it is damaged or foreign, OSError if it cannot be read."""
     try:
         with file_name_context(str(path)), np.load(path) as kept:
             yield kept
     except _UNREADABLE as error:
-        raise DataError(f"{path}: expected what a comparison keeps, found something else: remove the folder") from error
+        raise DataError(f"{path}: expected a file of a checkpoint, found something else: remove the folder") from error
 
 
 def _array(kept: Any, name: str, dtype: type[np.generic], *shape: int) -> NDArray[Any]:
-    """An array of a file. Raises ValueError where it has another dtype or shape, before it takes any memory."""
+    """Return an array of a file; ValueError before any memory is allocated if its dtype or shape differs."""
     with kept.zip.open(f"{name}.npy") as member:
         if np.lib.format.read_magic(member) != (1, 0):
-            raise ValueError(f"{name} is of a format that was not written")
+            raise ValueError(f"{name} has an unknown format version")
         if np.lib.format.read_array_header_1_0(member) != (shape, False, np.dtype(dtype)):
             raise ValueError(f"{name} has another dtype or shape")
     array: NDArray[Any] = kept[name]
     return array
 
 
-def _in_range(number: Any, least: int, most: int) -> int:
-    if not least <= int(number) <= most:
-        raise ValueError(f"{number} is not in the range {least} to {most}")
-    return int(number)
+def _in_range(value: Any, low: int, high: int) -> int:
+    if not low <= int(value) <= high:
+        raise ValueError(f"{value} is not in the range {low} to {high}")
+    return int(value)

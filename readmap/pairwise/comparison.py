@@ -1,4 +1,4 @@
-"""Sequences -> Results: every query with every target, or pair by pair, on the strands that are asked for."""
+"""Compare every query with every target, or pair by pair, on the requested strands (Sequences -> Results)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
-#: Hears of the cells of the matrix that are done, and of all there are.
+#: Called with the number of cells computed so far and their total.
 Progress = Callable[[int, int], None]
 
 
 def align_batch(
     queries: Sequences, targets: Sequences, scores: ScoringScheme, mode: Mode, backend: Backend, score_only: bool
 ) -> PairAlignments:
-    """The alignment of query i with target i, for all of them."""
+    """Align query i with target i for every i; return host arrays."""
     rows, columns = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
     return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).to_host(backend)
 
@@ -38,7 +38,7 @@ def align_batch(
 def align_long_pair(
     query: NDArray[np.uint8], target: NDArray[np.uint8], settings: CompareSettings, team: Team, progress: Progress
 ) -> PairAlignments:
-    """The local alignment of one query with one target."""
+    """Align one query with one target locally, on all devices of the team; return host arrays."""
 
     def matrix(backend: Backend) -> DPMatrix:
         return DPMatrix(_codes(query, backend), _codes(target, backend), settings.scores, Mode.LOCAL, backend)
@@ -50,31 +50,31 @@ def _codes(letters: NDArray[np.uint8], backend: Backend) -> Array:
     return sequences_from_letters(letters, np.array([0, len(letters)]), backend).codes[: len(letters)]
 
 
-#: Most of a batch of pairs, so that its arrays are small beside the files', and progress is reported now and then.
-BATCH_PAIRS = 1 << 16
-BATCH_LETTERS = 1 << 26
-BATCH_CELLS = 1 << 38
+#: Limits of a batch of pairs: its arrays stay small compared with the input, and progress is reported regularly.
+MAX_BATCH_PAIRS = 1 << 16
+MAX_BATCH_LETTERS = 1 << 26
+MAX_BATCH_CELLS = 1 << 38
 
 
 def count_cells(queries: Sequences, targets: Sequences, strand: Strand, in_pairs: bool) -> int:
-    """The cells of all matrices."""
+    """Return the number of matrix cells of all comparisons."""
     if in_pairs:
         return int(queries.lengths @ targets.lengths) * strand.rows
     return len(queries.letters) * len(targets.letters) * strand.rows
 
 
 class _Cells:
-    """Counts cells that are done, of all."""
+    """Adds up the cells computed so far, and reports them to `progress`."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self._total, self._progress, self._done = total, progress, 0
 
     def report(self, part: int, _: int) -> None:
-        """Report that so many of the comparison in hand are done."""
+        """Report `part` cells of the current comparison as computed."""
         self._progress(self._done + part, self._total)
 
     def add(self, cells: int) -> None:
-        """Count a comparison that is done."""
+        """Count a finished comparison of `cells` cells."""
         self._done += cells
         self.report(0, 0)
 
@@ -82,10 +82,11 @@ class _Cells:
 def compare_all(
     queries: Sequences, targets: Sequences, settings: CompareSettings, strand: Strand, team: Team, progress: Progress
 ) -> Iterator[Results]:
-    """The local alignment of every query with every target, one at a time, checked.
+    """Yield the checked local alignment of every query with every target, one pair at a time.
 
-    progress: hears of cells. Of a checkpoint each pair and strand has a folder, as 1-1-forward.
-    Raises UsageError where scores may not fit.
+    progress: called with the cells computed so far and their total.
+    Each pair and strand has its own folder in the checkpoint folder, such as 1-1-forward.
+    Raises UsageError if scores may not fit in 32 bits.
     """
     for query in queries.lengths:
         settings.scores.check_score_range(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
@@ -103,28 +104,29 @@ def _compare_long(
     ways: dict[bool, Sequences],
     target: Sequences,
     settings: CompareSettings,
-    numbers: tuple[int, int],
+    indices: tuple[int, int],
     team: Team,
     cells: _Cells,
 ) -> Results:
-    """The better alignment of one query, on its strands, with one target; numbers: theirs."""
-    found, taken_up = [], None
+    """Return the better alignment of one query, on its strands, with one target; indices: of query and target."""
+    found, resumed = [], None
     for is_reverse, query in ways.items():
         own = settings
         if settings.checkpoint:
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
             kept = settings.checkpoint.with_name(f"{settings.checkpoint.name}-{strand}")
-            own, taken_up = replace(settings, checkpoint=kept), kept if kept.exists() else taken_up
+            own, resumed = replace(settings, checkpoint=kept), kept if kept.exists() else resumed
         alignments = align_long_pair(query.letters, target.letters, own, team, cells.report)
         cells.add(len(query.letters) * len(target.letters))
-        found.append(_results(query, target, is_reverse, alignments, settings.score_only, numbers))
+        found.append(_results(query, target, is_reverse, alignments, settings.score_only, indices))
     try:
         return _checked(found, settings.scores, Mode.LOCAL)
     except InternalError as error:
-        if taken_up is None:
+        if resumed is None:
             raise
         raise DataError(
-            f"{taken_up}: expected work on this comparison, found what contradicts it ({error}): remove the folder"
+            f"{resumed}: expected a checkpoint of this comparison, found contradictory data ({error}): "
+            "remove the folder"
         ) from error
 
 
@@ -137,19 +139,19 @@ def compare_pairs(
     team: Team,
     progress: Progress,
 ) -> Iterator[Results]:
-    """The alignments of query i with target i, in batches, checked.
+    """Yield the checked alignments of query i with target i, in batches.
 
-    settings: of which the scores and score_only count. progress: hears of cells.
-    Raises DataError where one of them has no partner, UsageError where scores may not fit.
+    settings: only scores and score_only are used. progress: called with the cells computed so far and their total.
+    Raises DataError if the numbers of queries and targets differ, UsageError if scores may not fit in 32 bits.
     """
     check_same_count(queries, targets)
     settings.scores.check_score_range(queries.lengths, targets.lengths, mode)
     cells = _Cells(count_cells(queries, targets, strand, in_pairs=True), progress)
-    works = (
+    tasks = (
         partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
         for pairs in _batches(queries, targets, len(team))
     )
-    for results in team.run_tasks(works):
+    for results in team.run_tasks(tasks):
         cells.add(int(results.queries.lengths @ results.targets.lengths) * strand.rows)
         yield results
 
@@ -163,7 +165,7 @@ def _compare_batch(
     strand: Strand,
     backend: Backend,
 ) -> Results:
-    """The better alignments of some pairs, from the first to before the last, on their strands."""
+    """Return the better alignments, on the requested strands, of the pairs [first, end) given by `pairs`."""
     scores, score_only, (first, end) = settings.scores, settings.score_only, pairs
     part, found = targets.part(first, end), []
     for is_reverse, query in _ways(queries.part(first, end), strand).items():
@@ -173,7 +175,7 @@ def _compare_batch(
 
 
 def _ways(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
-    """The queries as they are aligned, by whether that is their reverse complements."""
+    """Return the queries to align, keyed by whether they are reverse complements."""
     ways = {}
     if strand is not Strand.REVERSE:
         ways[False] = queries
@@ -188,20 +190,20 @@ def _results(
     is_reverse: bool,
     found: PairAlignments,
     score_only: bool,
-    numbers: tuple[int, int],
+    indices: tuple[int, int],
 ) -> Results:
-    return Results(queries, targets, np.full(len(queries), is_reverse), found, score_only, *numbers)
+    return Results(queries, targets, np.full(len(queries), is_reverse), found, score_only, *indices)
 
 
 def _checked(found: list[Results], scores: ScoringScheme, mode: Mode) -> Results:
-    """The results of one strand, or the better ones of two."""
+    """Check the results of one strand, or the better results of two strands, and return them."""
     results = _better(*found) if len(found) == 2 else found[0]
     check(results, scores, mode)
     return results
 
 
 def _better(forward: Results, reverse: Results) -> Results:
-    """The result of each pair with the better score, the forward one where they tie."""
+    """Return the result with the higher score for each pair, the forward result in a tie."""
     chosen = reverse.alignments.scores > forward.alignments.scores
     if not chosen.any():
         return forward
@@ -214,43 +216,43 @@ def _better(forward: Results, reverse: Results) -> Results:
     return replace(forward, queries=queries, reverse=chosen, alignments=alignments)
 
 
-def _choose(chosen: NDArray[np.bool_], these: PairAlignments, those: PairAlignments) -> PairAlignments:
-    """Alignments of `those` where they are chosen, and of `these` elsewhere."""
-    counts = [np.diff(each.operation_ends, prepend=0) for each in (these, those)]
+def _choose(chosen: NDArray[np.bool_], first: PairAlignments, second: PairAlignments) -> PairAlignments:
+    """Return for each pair its alignment in `second` if chosen, else its alignment in `first`."""
+    counts = [np.diff(each.operation_ends, prepend=0) for each in (first, second)]
     kept = np.where(chosen, counts[1], counts[0])
     operations = np.empty(int(kept.sum()), np.uint32)
     is_chosen = np.repeat(chosen, kept)
-    operations[is_chosen] = those.operations[np.repeat(chosen, counts[1])]
-    operations[~is_chosen] = these.operations[np.repeat(~chosen, counts[0])]
+    operations[is_chosen] = second.operations[np.repeat(chosen, counts[1])]
+    operations[~is_chosen] = first.operations[np.repeat(~chosen, counts[0])]
     ends = {"operation_ends": np.cumsum(kept, dtype=np.int64), "operations": operations}
-    others = vars(these).keys() - ends.keys()
-    return PairAlignments(**{name: np.where(chosen, vars(those)[name], vars(these)[name]) for name in others}, **ends)
+    others = vars(first).keys() - ends.keys()
+    return PairAlignments(**{name: np.where(chosen, vars(second)[name], vars(first)[name]) for name in others}, **ends)
 
 
 def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[tuple[int, int]]:
-    """First pairs and ends of batches that keep to the limits; a pair too large for one has it for itself.
+    """Yield [first, end) of batches of pairs within the limits; a pair above the limits has a batch of its own.
 
-    No batch has more than a device's part of all pairs, or of all cells.
+    No batch has more pairs, or more cells, than an equal share for each device.
     """
     letters, cells = queries.lengths + targets.lengths, queries.lengths * targets.lengths
-    limits = ((letters, BATCH_LETTERS), (cells, min(BATCH_CELLS, -(-int(cells.sum()) // devices))))
-    sums = [(np.concatenate([[0], np.cumsum(values)]), most) for values, most in limits]
-    most_pairs = min(BATCH_PAIRS, -(-len(queries) // devices))
+    limits = ((letters, MAX_BATCH_LETTERS), (cells, min(MAX_BATCH_CELLS, -(-int(cells.sum()) // devices))))
+    sums = [(np.concatenate([[0], np.cumsum(values)]), limit) for values, limit in limits]
+    max_pairs = min(MAX_BATCH_PAIRS, -(-len(queries) // devices))
     first = 0
     while first < len(queries):
-        ends = [int(sum.searchsorted(sum[first] + most, "right")) - 1 for sum, most in sums]
-        end = max(first + 1, min(first + most_pairs, len(queries), *ends))
+        ends = [int(sum.searchsorted(sum[first] + limit, "right")) - 1 for sum, limit in sums]
+        end = max(first + 1, min(first + max_pairs, len(queries), *ends))
         yield first, end
         first = end
 
 
 def check_same_count(queries: Sequences, targets: Sequences) -> None:
-    """Raise DataError that names the first query or target without a partner."""
+    """Raise DataError naming the first query or target without a partner."""
     if len(queries) != len(targets):
         longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)
-        number = len(shorter) + 1
-        name = decode_name(longer.names[number - 1])
+        index = len(shorter)
+        name = decode_name(longer.names[index])
         raise DataError(
-            f"{len(queries):,} queries and {len(targets):,} targets, expected as many: record {number} ({name}) "
-            f"of the {'targets' if longer is targets else 'queries'} has no partner"
+            f"{len(queries):,} queries and {len(targets):,} targets, expected equal numbers: "
+            f"record {index + 1} ({name}) of the {'targets' if longer is targets else 'queries'} has no partner"
         )

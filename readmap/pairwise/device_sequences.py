@@ -1,4 +1,4 @@
-"""Sequences for a comparison, as codes on the device."""
+"""Concatenated sequences as codes on a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 from readmap.pairwise.parameters import CODES
 
-#: Bytes behind the last letter that kernels may read.
+#: Bytes after the last letter that kernels may read.
 PAD = constant("pairwise/letters.cuh", "PAD")
 
 _ENCODE = Kernel("pairwise/letters", "encode_letters")
@@ -24,13 +24,15 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True)
 class DeviceSequences:
-    """Sequences behind each other.
+    """Concatenated sequences on a device.
 
     Attributes:
-        codes: uint8 [letters + PAD] on the device. Where Scores are theirs, 0 to 3 for A, C, G and T, 4 for any other,
-            which matches none; where a SubstitutionScores is, its codes.
-        offsets: int64 [sequences + 1] on the device: sequence i is [offsets[i], offsets[i + 1]).
-        lengths: int64 [sequences] on the host; longest: of them, 0 where there are none.
+        codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for any other
+        letter,
+            which matches nothing; for SubstitutionScores the codes of its matrix.
+        offsets: int64 [sequences + 1] on the device: sequence i is codes[offsets[i]:offsets[i + 1]].
+        lengths: int64 [sequences] on the host.
+        longest: maximum of the lengths, 0 if there are no sequences.
     """
 
     codes: Array
@@ -48,47 +50,48 @@ class DeviceSequences:
 
 
 def sequences_from_letters(letters: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """Sequences as one array of ASCII letters, uint8, of either case, U for T.
+    """Encode nucleotides for MatchScores.
 
-    offsets: int64 [sequences + 1], ascending from 0 to the number of letters; UsageError where they are not so.
+    letters: ASCII, uint8, of either case, U stands for T. offsets: int64 [sequences + 1], ascending from 0 to the
+    number of letters; UsageError otherwise.
     """
     given = backend.to_device(letters)
     codes = backend.full(len(letters) + PAD, 0, np.uint8)
     backend.launch(_ENCODE, len(letters), letters=given, codes=codes)
-    return _letters(codes, offsets, backend)
+    return _from_device_codes(codes, offsets, backend)
 
 
 def sequences_from_codes(codes: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """Sequences as one array of the codes of a SubstitutionScores, uint8, less than CODES.
+    """Copy codes of a substitution matrix to the device.
 
-    offsets: as in sequences_from_letters. Raises ValueError where a code is none.
+    codes: uint8, below CODES; ValueError otherwise. offsets: as in sequences_from_letters.
     """
-    if len(codes) and (most := int(codes.max())) >= CODES:
-        raise ValueError(f"a code is {most}, expected less than {CODES}")
-    return _letters(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)
+    if len(codes) and (highest := int(codes.max())) >= CODES:
+        raise ValueError(f"a code is {highest}, expected less than {CODES}")
+    return _from_device_codes(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)
 
 
-def _letters(codes: Array, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """The sequences of these codes, with their pad; UsageError as in sequences_from_letters."""
+def _from_device_codes(codes: Array, offsets: Integers, backend: Backend) -> DeviceSequences:
+    """Return sequences of padded codes on the device; UsageError if the offsets are invalid."""
     lengths = checked_lengths(offsets, len(codes) - PAD)
     return DeviceSequences(codes, backend.to_device(offsets), lengths, int(lengths.max(initial=0)))
 
 
 def checked_lengths(offsets: Integers, count: int) -> Integers:
-    """The lengths of sequences; UsageError where offsets do not ascend from 0 to the number of all letters."""
+    """Return the lengths of sequences; UsageError unless offsets ascend from 0 to `count`, the number of letters."""
     lengths = np.diff(offsets)
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != count or np.any(lengths < 0):
-        raise UsageError(f"expected offsets that ascend from 0 to the number of letters, {count}")
+        raise UsageError(f"expected offsets that ascend from 0 to {count}, the number of letters")
     return lengths
 
 
 def sequences_from_texts(texts: Iterable[str | bytes], backend: Backend) -> DeviceSequences:
-    """Sequences as text."""
+    """Encode nucleotides given as text for MatchScores."""
     return sequences_from_letters(*concatenate_texts(texts), backend)
 
 
 def concatenate_texts(texts: Iterable[str | bytes]) -> tuple[Bytes, Integers]:
-    """All letters of texts, and their offsets, as in sequences_from_letters."""
+    """Return all letters of texts, uint8, and their offsets, int64 [texts + 1]."""
     parts = [text.encode("ascii", "replace") if isinstance(text, str) else bytes(text) for text in texts]
     offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return np.frombuffer(b"".join(parts), np.uint8), offsets

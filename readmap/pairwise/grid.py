@@ -1,8 +1,8 @@
-"""A region swept in slabs: the special rows and columns from which any part of it can be computed again.
+"""The special rows and columns of a region, from which any part of the region can be recomputed.
 
-Special rows and columns are a grid of tiles. Whoever knows a tile's borders knows its cells as the whole matrix has
-them, so the way back through it is that of the whole matrix, whatever the memory: it needs no score from the other end
-and no crossing points. Tiles that the way back does not come to are never looked at again.
+Special rows and columns form a grid of tiles. From the borders of a tile, its cells can be recomputed exactly, so the
+traceback through a tile is the traceback through the whole matrix, for any amount of memory. No scores from the other
+end of the matrix and no crossing points are needed. Tiles off the alignment path are never recomputed.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from readmap.backend import Array, Backend
 from readmap.pairwise.matrix import Cell, DPMatrix
 from readmap.pairwise.sweep import Borders, SweepResult, sweep
 
-#: Tiles of a region, along each side, at most: more of them would hardly spare any computing.
+#: Maximum number of tiles along each side of a region; more would hardly save any recomputation.
 MAX_TILES = 256
 
-#: The side of a tile of which each cell's source is kept, four bits; several groups of the device share a larger one.
+#: Side of a tile whose traceback is stored (four bits a cell), and the number of thread groups that may share a tile.
 TRACED_TILE, MAX_SHARING_GROUPS = 2048, 8
 
 
 @dataclass(frozen=True)
 class TileSizes:
-    """Rows of a slab, and rows and columns of a tile; the last ones of a region may fall short."""
+    """Rows of a slab, and rows and columns of a tile; the last slab and tiles of a region may be smaller."""
 
-    slab: int
-    row: int
-    column: int
+    slab_rows: int
+    tile_rows: int
+    tile_columns: int
 
-    def fitted(self, slab: int, share: int, strip: int, least: int) -> TileSizes:
-        """TileSizes for slabs of so many rows and shares of so many columns, which tiles divide evenly: larger tiles.
+    def enlarge(self, slab_rows: int, block_columns: int, strip_rows: int, min_columns: int) -> TileSizes:
+        """Return larger tiles that divide a slab of `slab_rows` and a block of `block_columns` evenly.
 
-        Slabs of a device that waits for others are no larger than tiles ask for. least: columns of a tile.
+        Slabs of a device that waits for other devices are no larger than tiles need. min_columns: of a tile.
         """
-        above, across = max(slab // self.row, 1), max(share // self.column, 1)
-        row = -(-max(slab // above, self.row) // strip) * strip
-        return TileSizes(above * row, row, max(-(-share // across), least))
+        down, across = max(slab_rows // self.tile_rows, 1), max(block_columns // self.tile_columns, 1)
+        tile_rows = -(-max(slab_rows // down, self.tile_rows) // strip_rows) * strip_rows
+        return TileSizes(down * tile_rows, tile_rows, max(-(-block_columns // across), min_columns))
 
 
-def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, slab: int) -> TileSizes:
-    """Tiles as small as `memory`, in bytes, can hold the borders of; slabs of at least so many rows.
+def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, slab_rows: int) -> TileSizes:
+    """Return the smallest tiles whose borders fit in `memory` bytes, with slabs of at least `slab_rows` rows.
 
-    A border takes eight bytes a cell, so that all of them are 16 * rows * columns / step.
+    A border takes eight bytes per cell, all borders 16 * rows * columns / step.
     """
-    strip = matrix.strip
+    strip = matrix.strip_rows
     traced = TRACED_TILE * min(matrix.backend.concurrent_warps, MAX_SHARING_GROUPS)
     step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
     row = -(-step // strip) * strip
-    return TileSizes(-(-slab // row) * row, row, step)
+    return TileSizes(-(-slab_rows // row) * row, row, step)
 
 
 @dataclass(frozen=True)
 class Slab:
-    """Some rows of a region, after their sweep: H of the row above them, F of their first row, and what is inside."""
+    """Some rows of a region after their sweep: H of the row above, F of the first row, and the special lines inside."""
 
     above_h: Array
     above_f: Array
@@ -61,30 +61,30 @@ class Slab:
 
 @dataclass
 class TileGrid:
-    """The special rows and columns of a region, which grows by slabs as they are swept.
+    """The special rows and columns of a region; it grows by one slab after each sweep.
 
     Attributes:
-        origin: the region's first cell.
-        steps: of slabs and tiles.
-        left_h, left_e: int32, left of the region, as in Borders.
+        origin: first cell of the region.
+        sizes: of slabs and tiles.
+        left_h, left_e: int32, scores left of the region, as in Borders.
         slabs: from the first row on.
     """
 
     origin: Cell
-    steps: TileSizes
+    sizes: TileSizes
     left_h: Array
     left_e: Array
     slabs: list[Slab] = field(default_factory=list)
 
     def tile(self, cell: Cell, backend: Backend) -> tuple[Cell, Borders]:
-        """The first cell of the tile that holds this one, and the borders of its part up to this one."""
-        steps, origin = self.steps, self.origin
-        number, row = divmod(cell.row - origin.row, steps.slab)
-        above, left = row // steps.row, (cell.column - origin.column) // steps.column
-        top = above * steps.row
-        first = Cell(origin.row + number * steps.slab + top, origin.column + left * steps.column)
+        """Return the first cell of the tile that contains `cell`, and the borders of the tile's part up to `cell`."""
+        sizes, origin = self.sizes, self.origin
+        slab_index, row = divmod(cell.row - origin.row, sizes.slab_rows)
+        above, left = row // sizes.tile_rows, (cell.column - origin.column) // sizes.tile_columns
+        top = above * sizes.tile_rows
+        first = Cell(origin.row + slab_index * sizes.slab_rows + top, origin.column + left * sizes.tile_columns)
         height, width = cell.row - first.row + 1, cell.column - first.column + 1
-        slab = self.slabs[number]
+        slab = self.slabs[slab_index]
         lines = slab.swept.lines
         row_h, row_f = slab.above_h, slab.above_f
         if above:
@@ -93,19 +93,19 @@ class TileGrid:
             left_h, left_e = lines.columns_h[left - 1][top:], lines.columns_e[left - 1][top:]
         else:
             left_h, left_e = self.left_h[first.row - origin.row :], self.left_e[first.row - origin.row :]
-        across = slice(left * steps.column, left * steps.column + width)
-        # A sweep writes to its row.
+        across = slice(left * sizes.tile_columns, left * sizes.tile_columns + width)
+        # Copies, because a sweep overwrites its row.
         own_h, own_f = backend.copy(row_h[across]), backend.copy(row_f[across])
         return first, Borders(own_h, own_f, left_h[: height + 1], left_e[:height])
 
 
 def sweep_slab(
-    matrix: DPMatrix, grid: TileGrid, borders: Borders, number: int, best: Array | None = None, prunes: bool = False
+    matrix: DPMatrix, grid: TileGrid, borders: Borders, slab_index: int, best: Array | None = None, prunes: bool = False
 ) -> Slab:
-    """A slab of a region, by its number, once those before it are swept; it is the caller's to keep."""
-    rows, slab = len(borders.left_e), grid.steps.slab
-    begin = number * slab
-    part = borders.rows(begin, min(begin + slab, rows))
+    """Sweep the slab `slab_index` after the slabs before it, and return it; the caller appends it to the grid."""
+    rows, slab_rows = len(borders.left_e), grid.sizes.slab_rows
+    start = slab_index * slab_rows
+    part = borders.rows(start, min(start + slab_rows, rows))
     above = matrix.backend.copy(borders.row_h), matrix.backend.copy(borders.row_f)
-    first = Cell(grid.origin.row + begin, grid.origin.column)
-    return Slab(*above, sweep(matrix, first, part, grid.steps.row, grid.steps.column, best, prunes))
+    first = Cell(grid.origin.row + start, grid.origin.column)
+    return Slab(*above, sweep(matrix, first, part, grid.sizes.tile_rows, grid.sizes.tile_columns, best, prunes))

@@ -1,6 +1,7 @@
-"""Two sequences of any length -> their alignment, in memory that grows with their lengths alone.
+"""Align two sequences of any length in memory linear in their lengths.
 
-Sandes and de Melo, CUDAlign (2010), with the alignment itself, which they leave to the future.
+The method is CUDAlign's (Sandes and de Melo 2010): a wavefront sweep that stores special rows and columns, followed by
+a traceback through the tiles between them.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.team import Team, await_all
 from readmap.pairwise.alignments import DELETED, INSERTED, PairAlignments
-from readmap.pairwise.checkpoint import Checkpoint, Resumed
-from readmap.pairwise.column_blocks import ColumnBlock, column_ranges, joined, min_block_columns, plan
+from readmap.pairwise.checkpoint import Checkpoint, SavedState
+from readmap.pairwise.column_blocks import ColumnBlock, column_ranges, join_slabs, min_block_columns, plan
 from readmap.pairwise.grid import TileGrid, TileSizes, choose_tile_sizes, sweep_slab
 from readmap.pairwise.matrix import BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.multi_device_sweep import MultiDeviceSweep
 from readmap.pairwise.parameters import CompareSettings, Mode
 from readmap.pairwise.sweep import trace_back
 
-#: Bytes for special rows and columns on a device that shares the host's memory.
+#: Bytes for special rows and columns on a device that shares the memory of the host.
 MEMORY = 1 << 30
 
-#: Cells that a group of the device sweeps between two reports, about, and strips that it has in any case.
-GROUP_CELLS, GROUP_STRIPS = 1 << 31, 4
+#: Approximate number of cells that a thread group sweeps between two progress reports, and minimum number of strips.
+GROUP_CELLS, MIN_GROUP_STRIPS = 1 << 31, 4
 
 Operations = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
@@ -39,27 +40,28 @@ def align_long(
     team: Team,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> PairAlignments:
-    """The alignment of two sequences, on the host; matrices: the same on each of the team's devices.
+    """Align two sequences and return the alignment on the host.
 
-    progress: hears of cells swept, and of all. Raises DataError where the checkpoint's folder holds another comparison.
+    matrices: the same matrix on each device of the team. progress: called with the cells swept so far and their total.
+    Raises DataError if the checkpoint belongs to another comparison.
     """
-    matrix, keeps = matrices[0], not settings.score_only
+    matrix, keeps_lines = matrices[0], not settings.score_only
     if not matrix.rows or not matrix.columns:
         best = _end_without_cells(matrix)
-        return _alignments(matrix, best, Cell(best.row, best.column) if keeps else None, [])
+        return _alignments(matrix, best, Cell(best.row, best.column) if keeps_lines else None, [])
     kept = None
     if settings.checkpoint:
-        kept = team.submit(0, partial(Checkpoint, settings.checkpoint, matrix, keeps)).result()
+        kept = team.submit(0, partial(Checkpoint, settings.checkpoint, matrix, keeps_lines)).result()
         if known := kept.alignment():
             return known
     memory = settings.memory or min(team.map(_memory, team.backends))
     state = kept.load() if kept else None
-    shares = _shares(matrices, team, keeps, memory, state)
+    blocks = _make_blocks(matrices, team, keeps_lines, memory, state)
     if kept and state:
-        _resume(shares, team, kept, state)
-    best = _best(shares, team, settings.pruning, progress, kept, state)
+        _resume(blocks, team, kept, state)
+    best = _best(blocks, team, settings.pruning, progress, kept, state)
     parts: list[Operations] = []
-    start = _start(shares, team, best, memory, parts) if keeps else None
+    start = _start(blocks, team, best, memory, parts) if keeps_lines else None
     alignment = _alignments(matrix, best, start, parts)
     if kept:
         kept.finish(alignment)
@@ -67,122 +69,123 @@ def align_long(
 
 
 def _memory(backend: Backend) -> int:
-    """Bytes for special rows and columns of a device."""
+    """Return the bytes for special rows and columns of a device."""
     device = backend.memory()
     return device[0] // 4 if device else MEMORY
 
 
-def _shares(
-    matrices: Sequence[DPMatrix], team: Team, keeps: bool, memory: int, state: Resumed | None
+def _make_blocks(
+    matrices: Sequence[DPMatrix], team: Team, keeps_lines: bool, memory: int, state: SavedState | None
 ) -> list[ColumnBlock]:
-    """The shares of the matrix, of each device one after the other; memory: of a device."""
+    """Return the column blocks of the matrix, assigned to the devices in turns; memory: bytes per device."""
     matrix, devices = matrices[0], len(matrices)
     columns = -(-matrix.columns // devices)
-    planned = plan(matrix, devices, max(GROUP_CELLS // (columns * matrix.strip), GROUP_STRIPS))
-    count = devices * planned.shares
-    steps = state.steps if state else _steps(matrix, planned.strips, count, keeps, memory * devices)
-    unit = steps.column if keeps else min_block_columns(matrix)
+    planned = plan(matrix, devices, max(GROUP_CELLS // (columns * matrix.strip_rows), MIN_GROUP_STRIPS))
+    count = devices * planned.blocks
+    sizes = state.sizes if state else _choose_sizes(matrix, planned.strips, count, keeps_lines, memory * devices)
+    unit = sizes.tile_columns if keeps_lines else min_block_columns(matrix)
     made = [
-        team.submit(number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, steps, keeps))
+        team.submit(
+            number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, sizes, keeps_lines)
+        )
         for number, (first, end) in enumerate(column_ranges(matrix.columns, unit, count))
     ]
     return await_all(made, made)
 
 
-def _steps(matrix: DPMatrix, of_group: int, shares: int, keeps: bool, memory: int) -> TileSizes:
-    """The steps of the whole matrix, with slabs of so many strips of a group; memory: of all devices."""
-    strips = -(-matrix.rows // matrix.strip)
-    slabs = -(-strips // (of_group * matrix.backend.resident_warps))
-    slab = -(-strips // slabs) * matrix.strip
-    if not keeps:
+def _choose_sizes(matrix: DPMatrix, strips_per_group: int, blocks: int, keeps_lines: bool, memory: int) -> TileSizes:
+    """Return the tile sizes of the whole matrix; memory: bytes of all devices together."""
+    strips = -(-matrix.rows // matrix.strip_rows)
+    slabs = -(-strips // (strips_per_group * matrix.backend.resident_warps))
+    slab = -(-strips // slabs) * matrix.strip_rows
+    if not keeps_lines:
         return TileSizes(slab, slab, matrix.columns)
-    steps = choose_tile_sizes(matrix, matrix.rows, matrix.columns, memory, slab)
-    return (
-        steps
-        if shares == 1
-        else steps.fitted(slab, -(-matrix.columns // shares), matrix.strip, min_block_columns(matrix))
-    )
+    sizes = choose_tile_sizes(matrix, matrix.rows, matrix.columns, memory, slab)
+    if blocks == 1:
+        return sizes
+    return sizes.enlarge(slab, -(-matrix.columns // blocks), matrix.strip_rows, min_block_columns(matrix))
 
 
-def _resume(shares: list[ColumnBlock], team: Team, kept: Checkpoint, state: Resumed) -> None:
-    """Have the shares take over what is kept."""
+def _resume(blocks: list[ColumnBlock], team: Team, kept: Checkpoint, state: SavedState) -> None:
+    """Load the slabs of a checkpoint into the blocks."""
 
     def all_do(work: Callable[[ColumnBlock], None]) -> None:
-        done = [team.submit(number % len(team), partial(work, share)) for number, share in enumerate(shares)]
+        done = [team.submit(number % len(team), partial(work, block)) for number, block in enumerate(blocks)]
         await_all(done, done)
 
     for number in range(state.slabs):
-        slab = kept.slab(number, state.steps)
-        if shares[0].keeps:
-            all_do(partial(ColumnBlock.resume, number=number, slab=slab))
+        slab = kept.slab(number, state.sizes)
+        if blocks[0].keeps_lines:
+            all_do(partial(ColumnBlock.resume, slab_index=number, slab=slab))
     all_do(partial(ColumnBlock.resume_below, row_h=state.row_h, row_f=state.row_f))
 
 
 def _best(
-    shares: list[ColumnBlock],
+    blocks: list[ColumnBlock],
     team: Team,
     pruning: bool,
     progress: Callable[[int, int], None],
     checkpoint: Checkpoint | None,
-    state: Resumed | None,
+    state: SavedState | None,
 ) -> BestCell:
-    """The end of the alignment; the shares' grids get their slabs."""
-    matrix, steps = shares[0].matrix, shares[0].grid.steps
-    first, swept, most = (state.first, state.slabs, state.most) if state else (BestCell(0, -1, -1), 0, 0)
-    relay = MultiDeviceSweep(
-        shares, team, pruning, checkpoint is not None, swept, most if matrix.mode is Mode.LOCAL else None
+    """Sweep the matrix, filling the grids of the blocks, and return the end of the alignment."""
+    matrix, sizes = blocks[0].matrix, blocks[0].grid.sizes
+    best, swept, best_score = (state.best_cell, state.slabs, state.best_score) if state else (BestCell(0, -1, -1), 0, 0)
+    pipeline = MultiDeviceSweep(
+        blocks, team, pruning, checkpoint is not None, swept, best_score if matrix.mode is Mode.LOCAL else None
     )
-    with closing(relay.slabs()) as slabs:
+    with closing(pipeline.slabs()) as slabs:
         for number, found in enumerate(slabs, swept):
-            first = min([first, *(step.best for step in found if step.best)], key=BestCell.order)
+            best = min([best, *(step.best for step in found if step.best)], key=BestCell.sort_key)
             if checkpoint:
-                # A tile's columns are those of all shares; of scores alone there are none.
-                own = steps if shares[0].keeps else replace(steps, column=matrix.columns)
-                kept = joined([step.kept for step in found if step.kept])
-                checkpoint.save(number, own, kept, first.score, first)
-            progress(min((number + 1) * steps.slab, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
+                # Without special lines there is one tile, as wide as the matrix.
+                own = sizes if blocks[0].keeps_lines else replace(sizes, tile_columns=matrix.columns)
+                kept = join_slabs([step.kept for step in found if step.kept])
+                checkpoint.save(number, own, kept, best.score, best)
+            progress(min((number + 1) * sizes.slab_rows, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
-        return first
-    left = team.submit(0, lambda: matrix.backend.to_host(shares[0].grid.left_h[-1:])).result()
-    rows = [team.submit(number % len(team), share.last_row).result() for number, share in enumerate(shares)]
+        return best
+    left = team.submit(0, lambda: matrix.backend.to_host(blocks[0].grid.left_h[-1:])).result()
+    rows = [team.submit(number % len(team), block.last_row).result() for number, block in enumerate(blocks)]
     row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return BestCell(int(row[end]), matrix.rows - 1, end - 1)
 
 
-def _start(shares: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
-    """The first cell beyond the matrix, or that at the alignment's beginning, on the way back, from share to share.
+def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
+    """Trace the alignment back from `end`; return its start, or the first cell outside the matrix.
 
-    parts: gets the operations of the way, each part's from its end on.
+    parts: receives the operations, each part from its end on.
     """
     cell = Cell(end.row, end.column)
-    for number, share in reversed(list(enumerate(shares))):
-        walk = partial(_walk, share.matrix, share.grid, cell, memory, parts)
+    for number, block in reversed(list(enumerate(blocks))):
+        walk = partial(_walk, block.matrix, block.grid, cell, memory, parts)
         cell = team.submit(number % len(team), walk).result()
     return cell
 
 
 def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
-    """The first cell beyond the grid's region on the way back from `cell`, or that at the alignment's beginning.
+    """Trace back from `cell`; return the start of the alignment, or the first cell outside the region of the grid.
 
-    parts: gets the operations of the way, each part's from its end on.
+    parts: receives the operations, each part from its end on. Tiles too large to store are swept again with smaller
+    tiles.
     """
     while cell.state != CellState.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
-        steps = choose_tile_sizes(matrix, rows, columns, memory, rows)
-        if rows <= steps.row and columns <= steps.column:
+        sizes = choose_tile_sizes(matrix, rows, columns, memory, rows)
+        if rows <= sizes.tile_rows and columns <= sizes.tile_columns:
             cell, operations = trace_back(matrix, first, cell, borders)
             parts.append(operations)
             continue
-        inner = TileGrid(first, steps, borders.left_h, borders.left_e)
+        inner = TileGrid(first, sizes, borders.left_h, borders.left_e)
         inner.slabs.append(sweep_slab(matrix, inner, borders, 0))
         cell = _walk(matrix, inner, cell, memory, parts)
     return cell
 
 
 def _end_without_cells(matrix: DPMatrix) -> BestCell:
-    """The end where one sequence is empty: the other stands against a gap, if it has to be in the alignment."""
+    """Return the end of an alignment with an empty sequence: a gap if the mode aligns the other one."""
     rows = 0 if matrix.mode is Mode.LOCAL else matrix.rows
     columns = matrix.columns if matrix.mode is Mode.GLOBAL else 0
     gap = rows + columns
@@ -191,7 +194,11 @@ def _end_without_cells(matrix: DPMatrix) -> BestCell:
 
 
 def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list[Operations]) -> PairAlignments:
-    """One alignment. start: where the way back ends, before the first cell; parts: its operations from the end on."""
+    """Return one alignment.
+
+    start: first cell before the alignment, or before which the mode adds gaps; None if only the score was computed.
+    parts: operations of the traceback, from the end on.
+    """
 
     def one(value: int) -> NDArray[np.int64]:
         return np.array([value], np.int64)
@@ -204,7 +211,7 @@ def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list
         query_start, target_start = start.row + 1 - insertions, start.column + 1 - deletions
         gaps = [(insertions, INSERTED), (deletions, DELETED)]
         parts = [*parts, *(np.array([length << 4 | kind], np.uint32) for length, kind in gaps if length)]
-    operations = _joined(parts)
+    operations = _join_operations(parts)
     return PairAlignments(
         np.array([end.score], np.int32),
         one(query_start),
@@ -216,10 +223,10 @@ def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list
     )
 
 
-def _joined(parts: list[Operations]) -> Operations:
-    """The operations of all parts in the order of the sequences, equal neighbours as one."""
+def _join_operations(parts: list[Operations]) -> Operations:
+    """Join the parts in the order of the sequences, and merge equal neighbours."""
     backwards = np.concatenate([*parts, np.empty(0, np.uint32)])[::-1]
     kinds, lengths = backwards & 15, (backwards >> 4).astype(np.int64)
-    begins = np.flatnonzero(np.diff(kinds, prepend=255))
-    sums = np.add.reduceat(lengths, begins) if len(begins) else lengths
-    return (sums << 4 | kinds[begins]).astype(np.uint32)
+    starts = np.flatnonzero(np.diff(kinds, prepend=255))
+    sums = np.add.reduceat(lengths, starts) if len(starts) else lengths
+    return (sums << 4 | kinds[starts]).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""Two sequences on a device -> the matrix of their cells, and how its rows are divided among wavefronts."""
+"""The dynamic-programming matrix of two sequences, and how its rows are divided among wavefronts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.pairwise.parameters import CPU_ROWS, GPU_ROWS, DeviceScheme, Mode, ScoringScheme
 
-#: Rows of a lane where the sources of all cells are kept.
+#: Rows per lane of kernels that store the traceback of all cells.
 TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
 
-#: Columns that a wavefront goes at a time.
+#: Columns that a wavefront sweeps between two exchanges with its neighbours.
 CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")
 
-#: Columns that a strip is behind the one above it.
+#: Columns by which a strip lags behind the strip above.
 LAG = 200
 
-#: By how much scores of a wavefront's cells may differ for 16 bits to hold them, beside what the base may lag behind.
+#: Maximum difference of the scores in a wavefront that fits in 16 bits, given the drift of the base.
 SPAN = 11_000
 
 
 class CellState(IntEnum):
-    """Which of a cell's three scores the way back is in."""
+    """The score of a cell (H, E or F) that the traceback is in."""
 
     H = constant("pairwise/paths.cu", "STATE_H")
     E = constant("pairwise/paths.cu", "STATE_E")
@@ -34,7 +34,7 @@ class CellState(IntEnum):
 
 
 class Cell(NamedTuple):
-    """A cell of the matrix: row i and column j are letters of the query and the target, -1 in front of the first."""
+    """A cell of the matrix: indices of the letters of the query and the target, -1 before the first letter."""
 
     row: int
     column: int
@@ -42,24 +42,24 @@ class Cell(NamedTuple):
 
 
 class BestCell(NamedTuple):
-    """The first of the best cells, and its score."""
+    """A cell with the best score found, and that score."""
 
     score: int
     row: int
     column: int
 
-    def order(self) -> tuple[int, int, int]:
-        """Less for a better one, and for the one before of those that score the same."""
+    def sort_key(self) -> tuple[int, int, int]:
+        """Return a key that orders better cells first, and among equal scores the first cell as in PairAlignments."""
         return -self.score, self.row + self.column, -self.column
 
 
 @dataclass(frozen=True)
 class DPMatrix:
-    """Two sequences on a device, and how they are compared.
+    """The matrix of two sequences on a device. Rows are letters of the query, columns letters of the target.
 
     Attributes:
-        query, target: uint8, codes as in Letters; rows and columns of the matrix.
-        scores, mode: of the alignments.
+        query, target: uint8 codes, as in DeviceSequences.
+        scores, mode: of the alignment.
         backend: the device.
     """
 
@@ -71,7 +71,7 @@ class DPMatrix:
 
     @cached_property
     def scheme(self) -> DeviceScheme:
-        """The scores as kernels take them."""
+        """The scores as the kernels take them."""
         return self.scores.to_device(self.backend)
 
     @property
@@ -85,13 +85,13 @@ class DPMatrix:
         return len(self.target)
 
     @property
-    def strip(self) -> int:
-        """Rows that a wavefront sweeps at most."""
+    def strip_rows(self) -> int:
+        """Maximum number of rows of a strip, the rows that one wavefront sweeps."""
         return self.lanes * max(self._sweep_costs)
 
     @property
     def bits(self) -> int:
-        """16 where scores of neighbouring cells differ so little, else 32."""
+        """Bits of a score in a wavefront: 16 if scores of its cells differ little enough, else 32."""
         return 16 if self._fits(self._wavefront_rows) else 32
 
     @property
@@ -101,18 +101,18 @@ class DPMatrix:
 
     @property
     def _wavefront_rows(self) -> int:
-        """Rows of a lane, if nothing asks for others."""
+        """Default rows per lane."""
         return GPU_ROWS if self.backend.warp_width > 1 else CPU_ROWS
 
     @property
     def _sweep_costs(self) -> dict[int, int]:
-        """Rows that a lane may have: what a column takes them."""
+        """Rows per lane of the available kernels, each with the relative time of a column."""
         if self.backend.warp_width == 1 or self.bits == 32:
             return {self._wavefront_rows: 1}
         return {height: cost for height, cost in self.scores.sweep_costs(self.mode).items() if self._fits(height)}
 
     def _fits(self, height: int) -> bool:
-        """Whether 16 bits hold the scores of a wavefront with so many rows a lane."""
+        """Return True if 16 bits hold the scores of a wavefront with `height` rows per lane."""
         scores = self.scores
         width = self.backend.warp_width * self.backend.lanes_16bit
         reach = width * height + width + CHUNK
@@ -120,10 +120,11 @@ class DPMatrix:
         span = reach * (scores.highest + 2 * scores.gap_extend) + 4 * scores.gap_open - scores.lowest
         return span <= SPAN and lowest >= -128 and highest < 128
 
-    def height(self, rows: int, columns: int, row_step: int) -> int:
-        """Rows of a lane with which a region is swept in the least time, where groups sweep strip after strip.
+    def choose_lane_rows(self, rows: int, columns: int, row_step: int) -> int:
+        """Return the rows per lane that sweep a region of rows x columns fastest; groups of threads sweep strip after
+        strip.
 
-        row_step: of the rows that are kept, which have to be the last ones of strips.
+        row_step: distance of the special rows, each of which must be the last row of a strip.
         """
         costs = self._sweep_costs
 
@@ -135,7 +136,7 @@ class DPMatrix:
         return min(fitting, key=time)
 
     def kernel(self, what: str, height: int) -> Kernel:
-        """The sweep for this matrix's mode and scores, with so many rows a lane."""
+        """Return the sweep or trace kernel for the mode and scores of this matrix, with `height` rows per lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
         module, name = self.scores.kernel_module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
         if height not in (self._wavefront_rows, TRACED_ROWS):

@@ -1,4 +1,4 @@
-"""Shares of a matrix, swept slab by slab: each hands its edge to the next one, which goes on from there."""
+"""Sweep the column blocks of a matrix slab by slab on several devices; each block passes its right edge to the next."""
 
 from __future__ import annotations
 
@@ -16,62 +16,71 @@ class _Stopped(Exception):
 
 
 class MultiDeviceSweep:
-    """The sweep of all shares, of which the devices have one after the other in turns.
+    """The sweep of all column blocks, which are assigned to the devices in turns (block-cyclic).
 
-    What a step finds does not depend on the others but by what it takes from them: those of the slab above in the same
-    share, and of the same slab in the share before. highest: the score that shares have to beat, which each of them
-    raises, so that what is pruned depends on how far they are, and the result does not; None where none is looked for.
+    A step, one slab of one block, depends on the slab above in the same block and on the same slab in the block before.
+    Each step may raise `highest`, the score to beat. Pruning therefore depends on timing, but the result does not.
     """
 
     def __init__(
-        self, shares: Sequence[ColumnBlock], team: Team, prunes: bool, copies: bool, first: int, highest: int | None
+        self,
+        blocks: Sequence[ColumnBlock],
+        team: Team,
+        prunes: bool,
+        copies_to_host: bool,
+        first: int,
+        highest: int | None,
     ) -> None:
-        """first: the number of the first slab to sweep. prunes, copies: as of ColumnBlock.sweep."""
-        self._shares, self._team, self._prunes, self._copies, self._first = shares, team, prunes, copies, first
+        """Set up the sweep from the slab with index `first` on.
+
+        prunes, copies_to_host: as in ColumnBlock.sweep. highest: score to beat, None to search no best cell.
+        """
+        self._blocks, self._team, self._first = blocks, team, first
+        self._prunes, self._copies_to_host = prunes, copies_to_host
         self._highest, self._lock, self._stopped = highest, Lock(), False
         self._steps: dict[tuple[int, int], Future[BlockResult]] = {}
 
     def slabs(self) -> Generator[list[BlockResult], None, None]:
-        """What all shares have found in a slab, one after the other from the first one to sweep.
+        """Yield the results of all blocks for each slab in turn.
 
-        Raises what the first step raises that fails; others end with the slab that they are at.
+        Raise the error of the first step that fails; other steps stop at the end of their current slab.
         """
-        devices, shares, grid = len(self._team), len(self._shares), self._shares[0].grid
-        end = -(-self._shares[0].matrix.rows // grid.steps.slab)
-        # A device comes to its next share of a slab when the others have had theirs.
-        rounds = -(-shares // devices)
+        devices, blocks, grid = len(self._team), len(self._blocks), self._blocks[0].grid
+        end = -(-self._blocks[0].matrix.rows // grid.sizes.slab_rows)
+        # A device sweeps its next block of a slab after each other device has swept a block.
+        rounds = -(-blocks // devices)
         delay = -(-(devices - 1) // rounds)
         ahead = delay * rounds + MAX_PENDING if devices > 1 else 0
         try:
             for turn in range(self._first, end + ahead):
-                for share in range(shares):
-                    number = turn - delay * (share // devices)
+                for block in range(blocks):
+                    number = turn - delay * (block // devices)
                     if self._first <= number < end:
-                        self._begin(share, number)
+                        self._submit(block, number)
                 if turn - ahead >= self._first:
                     yield self._take(turn - ahead)
         finally:
             self._stopped = True
             cancel(self._steps.values())
 
-    def _begin(self, share: int, number: int) -> None:
-        step = partial(self._sweep, share, number, self._steps.get((share - 1, number)))
-        self._steps[share, number] = self._team.submit(share % len(self._team), step)
+    def _submit(self, block: int, number: int) -> None:
+        step = partial(self._sweep, block, number, self._steps.get((block - 1, number)))
+        self._steps[block, number] = self._team.submit(block % len(self._team), step)
 
-    def _sweep(self, share: int, number: int, before: Future[BlockResult] | None) -> BlockResult:
+    def _sweep(self, block: int, number: int, before: Future[BlockResult] | None) -> BlockResult:
         left = before.result().edge if before else None
         if self._stopped:
             raise _Stopped
-        step = self._shares[share].sweep(number, left, self._highest, self._prunes, self._copies)
+        step = self._blocks[block].sweep(number, left, self._highest, self._prunes, self._copies_to_host)
         with self._lock:
             if step.best and self._highest is not None:
                 self._highest = max(self._highest, step.best.score)
         return step
 
     def _take(self, number: int) -> list[BlockResult]:
-        """The steps of a slab, once they are done, of which no others follow."""
-        places = [(share, number) for share in range(len(self._shares))]
-        steps = await_all([self._steps[place] for place in places], self._steps.values())
-        for place in places:
-            del self._steps[place]
+        """Wait for the steps of a slab, and return their results."""
+        keys = [(block, number) for block in range(len(self._blocks))]
+        steps = await_all([self._steps[key] for key in keys], self._steps.values())
+        for key in keys:
+            del self._steps[key]
         return steps

@@ -1,4 +1,4 @@
-"""Pairs of any lengths: batches, and the long ones one by one."""
+"""Align pairs of any lengths: most in batches, long pairs one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def align_pairs(
     backend: Backend,
     score_only: bool = False,
 ) -> PairAlignments:
-    """The alignment of query i with target i, as many queries as targets, in the order of the input."""
+    """Align query i with target i for every i, and return the alignments, on the device, in the order of the input."""
     limit = choose_cell_limit(queries, targets, backend)
     batch = align_batch(queries, targets, scores, mode, backend, score_only, limit)
     large = find_large_pairs(queries, targets, limit)
@@ -32,21 +32,18 @@ def align_pairs(
     return _merged(batch, large, found, backend)
 
 
-def _range(letters: DeviceSequences, number: int) -> tuple[int, int]:
-    """The places where a sequence begins and ends."""
-    end = int(letters.lengths[: number + 1].sum())
-    return end - int(letters.lengths[number]), end
+def _range(letters: DeviceSequences, index: int) -> tuple[int, int]:
+    """Return where a sequence starts and ends in the codes."""
+    end = int(letters.lengths[: index + 1].sum())
+    return end - int(letters.lengths[index]), end
 
 
-def _merged(batch: PairAlignments, numbers: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
-    """The alignments of a batch, with those found in the places of the empty ones of these numbers, which ascend.
-
-    found: on the host.
-    """
-    host, begin = batch.to_host(backend), 0
+def _merged(batch: PairAlignments, indices: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
+    """Replace the empty alignments of a batch at `indices` (ascending) by those in `found`, which are on the host."""
+    host, start = batch.to_host(backend), 0
     parts = []
-    for number, own in zip(numbers.tolist(), found, strict=True):
-        parts += [host.part(begin, number), own]
-        begin = number + 1
-    merged = join_alignments([*parts, host.part(begin, len(host))])
+    for index, own in zip(indices.tolist(), found, strict=True):
+        parts += [host.part(start, index), own]
+        start = index + 1
+    merged = join_alignments([*parts, host.part(start, len(host))])
     return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

@@ -1,4 +1,4 @@
-"""What a comparison is to find."""
+"""Scoring schemes, alignment modes and settings of comparisons."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from readmap.backend import Array, Backend
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: What no alignment scores, and where scores end, since kernels hold them in 32 bits.
+#: A score below all alignments, and the limit of scores, which kernels compute in 32 bits.
 NO_SCORE = constant("pairwise/wavefront.cuh", "NO_SCORE")
 SCORE_LIMIT = -NO_SCORE
 
-#: Rows of a lane on a GPU and on the CPU, where a sweep does not ask for others.
+#: Default rows per lane of a wavefront on a GPU and on the CPU.
 GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
 
-#: Codes of a substitution matrix's letters are below CODES; the last one is no letter.
+#: Number of codes of a substitution matrix, and the last code, which is not a letter.
 CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
 
-#: The most that two letters score, or that a mismatch or the parts of a gap cost.
+#: Upper limit of the score of two letters, and of the costs of a mismatch and of the parts of a gap.
 MAX_SCORE = 1000
 
 
 class Mode(StrEnum):
     """Which parts of two sequences are aligned.
 
-    Local: any part of the query with any part of the target. Global: all of both. Semi-global: all of the query with
-    any part of the target.
+    LOCAL: any part of the query with any part of the target. GLOBAL: both sequences as a whole. SEMIGLOBAL: the whole
+    query with any part of the target.
     """
 
     LOCAL = "local"
@@ -42,13 +42,13 @@ class Mode(StrEnum):
 
     @property
     def code(self) -> int:
-        """The number by which kernels know the mode."""
+        """The code of the mode in the kernels."""
         return constant("pairwise/comparison.cuh", self.name)
 
 
 @dataclass(frozen=True)
 class DeviceScheme:
-    """A scheme as kernels take it; matrix: of a SubstitutionScores, int32 [32, 32] on the device."""
+    """A scoring scheme as the kernels take it; matrix: int32 [32, 32] on the device, for SubstitutionScores."""
 
     highest: int
     lowest: int
@@ -58,10 +58,10 @@ class DeviceScheme:
 
 
 class ScoringScheme(ABC):
-    """What alignments score: two letters, and a gap of k, which costs gap_open + k * gap_extend.
+    """Scores of two letters and of gaps; a gap of k letters costs gap_open + k * gap_extend.
 
     Attributes:
-        letter_count: the code from which on codes are no letters, which match none, not even themselves.
+        letter_count: codes below it are letters; other codes match nothing, not even themselves.
     """
 
     gap_open: int
@@ -71,54 +71,58 @@ class ScoringScheme(ABC):
     @property
     @abstractmethod
     def highest(self) -> int:
-        """No two letters score more; 0 or more."""
+        """Upper bound of the score of two letters, at least 0."""
 
     @property
     @abstractmethod
     def lowest(self) -> int:
-        """No two letters score less; 0 or less."""
+        """Lower bound of the score of two letters, at most 0."""
 
     @property
     def gap_first(self) -> int:
-        """What the first letter of a gap costs."""
+        """Cost of the first letter of a gap."""
         return self.gap_open + self.gap_extend
 
     def to_device(self, backend: Backend) -> DeviceScheme:
-        """The scheme as kernels of this backend take it."""
+        """Return the scheme as the kernels of `backend` take it."""
         return DeviceScheme(self.highest, self.lowest, self.gap_open, self.gap_extend)
 
     @abstractmethod
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
-        """Rows of a lane for which there are 16-bit sweeps on a GPU: what a column takes them."""
+        """Return the rows per lane for which a GPU has 16-bit sweep kernels, each with the time of a column."""
 
     @abstractmethod
     def kernel_module(self, name: str, mode: Mode) -> str:
-        """The module of the kernels of that name for such scores; ValueError if it lacks the mode."""
+        """Return the kernel module `name` for this scheme; ValueError if the module lacks the mode."""
 
     def check_score_range(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
-        """Raise UsageError where scores of a query with its target may not fit; queries, targets: their lengths."""
-        # The highest is that of the best letters alone, and none is below that of two gaps.
+        """Raise UsageError if the scores of a query with its target may exceed 32 bits.
+
+        queries, targets: lengths, int64 [pairs]. Scores are at most those of matches alone, and at least those of two
+        gaps.
+        """
         highest = self.highest * np.minimum(queries, targets)
         gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
-        most = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
-        for number in np.flatnonzero(most >= SCORE_LIMIT)[:1]:
+        bound = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
+        for i in np.flatnonzero(bound >= SCORE_LIMIT)[:1]:
             raise UsageError(
-                f"scores of {queries[number]:,} letters with {targets[number]:,} may reach {most[number]:,}, expected "
+                f"scores of {queries[i]:,} letters with {targets[i]:,} may reach {bound[i]:,}, expected "
                 f"less than {SCORE_LIMIT:,}: choose smaller scores and penalties"
             )
 
-    def _expect_within(self, **lowest: int) -> None:
-        for name, least in lowest.items():
-            if not least <= getattr(self, name) <= MAX_SCORE:
-                raise UsageError(f"{name.replace('_', ' ')} is {getattr(self, name)}, expected {least} to {MAX_SCORE}")
+    def _check_limits(self, **minimums: int) -> None:
+        for name, minimum in minimums.items():
+            if not minimum <= getattr(self, name) <= MAX_SCORE:
+                what = f"{name.replace('_', ' ')} is {getattr(self, name)}"
+                raise UsageError(f"{what}, expected {minimum} to {MAX_SCORE}")
 
 
 @dataclass(frozen=True)
 class MatchScores(ScoringScheme):
-    """The scores of a comparison, by default those of CUDAlign (Sandes and de Melo, 2010); penalties are positive.
+    """Scores of a match, a mismatch and gaps of nucleotides; penalties are positive.
 
-    A gap of k letters costs gap_open + k * gap_extend; with gap_open 0 gaps are linear. A letter other than A, C, G and
-    T matches none.
+    The defaults are those of CUDAlign (Sandes and de Melo, 2010). With gap_open 0 gap costs are linear. Letters other
+    than A, C, G and T match nothing.
     """
 
     match: int = 1
@@ -129,43 +133,44 @@ class MatchScores(ScoringScheme):
     letter_count = constant("pairwise/identity.cuh", "NO_NUCLEOTIDE")
 
     def __post_init__(self) -> None:
-        self._expect_within(match=1, mismatch=0, gap_open=0, gap_extend=1)
+        self._check_limits(match=1, mismatch=0, gap_open=0, gap_extend=1)
 
     @classmethod
     def from_gap_first(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> MatchScores:
-        """Scores with a gap whose first letter costs gap_first, and each further one gap_extend."""
+        """Return scores from the costs of the first and of each further letter of a gap."""
         if gap_first < gap_extend:
             raise UsageError(
-                f"the first letter of a gap costs {gap_first}, expected {gap_extend} or more, as a further one"
+                f"the first letter of a gap costs {gap_first}, expected at least {gap_extend}, "
+                "the cost of a further letter"
             )
         return cls(match, mismatch, gap_first - gap_extend, gap_extend)
 
     @property
     def highest(self) -> int:
-        """A match."""
+        """The score of a match."""
         return self.match
 
     @property
     def lowest(self) -> int:
-        """A mismatch."""
+        """The score of a mismatch."""
         return -self.mismatch
 
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
-        """Rows of sweep_17_to_24_rows.cu, sweep_identity.cu and sweep_9_to_15_rows.cu: nanoseconds on an H200."""
-        most = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
-        return most | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
+        """Return nanoseconds per column on an H100 by rows per lane, as measured for the sweep_* kernels."""
+        costs = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
+        return costs | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
-        """The module for nucleotides."""
+        """Return the kernel module for nucleotides."""
         return f"pairwise/{name}_identity"
 
 
 @dataclass(frozen=True, eq=False)
 class SubstitutionScores(ScoringScheme):
-    """The scores of a matrix, for local alignments.
+    """Scores of a substitution matrix and gaps, for local alignments.
 
-    scores: int32 [32, 32], of a letter of the query and one of the target, by their codes; up to 1000, and any number
-        below. The last code is no letter, and what it would score does not matter.
+    scores: int32 [32, 32], of a letter of the query (row) and of the target (column) by their codes, at most 1000. The
+    last code is not a letter; its scores are ignored.
     """
 
     scores: NDArray[np.int32]
@@ -175,58 +180,61 @@ class SubstitutionScores(ScoringScheme):
     letter_count = NO_CODE
 
     def __post_init__(self) -> None:
-        self._expect_within(gap_open=0, gap_extend=1)
+        self._check_limits(gap_open=0, gap_extend=1)
         if self.scores.shape != (CODES, CODES):
             raise UsageError(f"the shape of a matrix is {self.scores.shape}, expected {(CODES, CODES)}")
         if self.highest > MAX_SCORE:
-            raise UsageError(f"the highest score of a matrix is {self.highest}, expected {MAX_SCORE} at most")
+            raise UsageError(f"the highest score of a matrix is {self.highest}, expected at most {MAX_SCORE}")
 
     def __repr__(self) -> str:
-        """All of it, where NumPy's would leave out most."""
+        """Return all scores, which NumPy would abbreviate; checkpoints hash this text."""
         return f"SubstitutionScores({self.scores.tolist()}, {self.gap_open}, {self.gap_extend})"
 
     @cached_property
     def matrix(self) -> NDArray[np.int32]:
-        """int32 [32, 32], the scores as kernels take them: not so low that two gaps would not be better anyway."""
-        least = -2 * self.gap_first - 1
-        matrix = np.maximum(self.scores, least).astype(np.int32, order="C")
-        matrix[self.letter_count], matrix[:, self.letter_count] = least, least
+        """The scores as the kernels take them, int32 [32, 32].
+
+        Scores below the cost of two gaps are raised to just below it, which changes no alignment and avoids overflow.
+        """
+        lowest = -2 * self.gap_first - 1
+        matrix = np.maximum(self.scores, lowest).astype(np.int32, order="C")
+        matrix[self.letter_count], matrix[:, self.letter_count] = lowest, lowest
         return matrix
 
     @property
     def highest(self) -> int:
-        """The highest score of two letters, or 0."""
+        """The highest score of two letters, at least 0."""
         return max(int(self.scores[: self.letter_count, : self.letter_count].max()), 0)
 
     @property
     def lowest(self) -> int:
-        """The lowest score of the matrix as kernels take it."""
+        """The lowest score of `matrix`."""
         return int(self.matrix.min())
 
     def to_device(self, backend: Backend) -> DeviceScheme:
-        """The scheme with its matrix on the device."""
+        """Return the scheme with its matrix on the device."""
         return replace(super().to_device(backend), matrix=backend.to_device(self.matrix))
 
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
-        """Rows of sweep_substitution.cu, which has no others."""
+        """Return the only number of rows per lane of sweep_substitution.cu."""
         return {GPU_ROWS: 1}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
-        """The module for a matrix."""
+        """Return the kernel module for substitution matrices."""
         if mode is not Mode.LOCAL:
-            raise ValueError(f"mode is {mode}, expected local, with a matrix")
+            raise ValueError(f"mode is {mode}, expected local for a substitution matrix")
         return f"pairwise/{name}_substitution"
 
 
 @dataclass(frozen=True)
 class CompareSettings:
-    """How two long sequences are compared; nothing but `scores` and `score_only` changes what comes out.
+    """How two long sequences are compared. Only `scores` and `score_only` change the result.
 
-    score_only: the score and where it ends, without the alignment.
-    pruning: whether parts of the matrix that cannot reach the best score are left out.
-    memory: bytes for special rows and columns, from which the alignment is traced back; None for a quarter of what a
-        GPU has free, or 1 GiB on the CPU: with 1 GiB a tenth of the matrix of two 5 Mbp sequences is computed again.
-    checkpoint: a folder from which an interrupted comparison goes on; None keeps nothing.
+    score_only: compute the score and the end of the alignment, but not the alignment. pruning: skip parts of the matrix
+    that cannot reach the best score. memory: bytes for the special rows and columns from which the traceback recomputes
+    tiles. None: a quarter of the free
+        memory of a GPU, or 1 GiB on the CPU. With 1 GiB, 10 % of the matrix of two 5 Mbp sequences is computed twice.
+    checkpoint: folder from which an interrupted comparison resumes; None: no checkpoint.
     """
 
     scores: ScoringScheme = MatchScores()

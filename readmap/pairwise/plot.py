@@ -1,6 +1,6 @@
-"""Results -> a dot plot of their paths: targets to the right, queries upwards, end to end where there are several.
+"""Draw a dot plot of alignments: targets to the right, queries upwards, concatenated if there are several.
 
-Needs matplotlib, which readmap[plot] brings.
+Needs matplotlib, which readmap[plot] installs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from readmap.reads.sequences import Sequences
 
 @dataclass(frozen=True)
 class Paths:
-    """Where alignments lead, by their corners: each one's in its order, then a NaN, at which a line breaks.
+    """Alignments as polylines: the corners of each alignment, followed by NaN, at which a line breaks.
 
     Attributes:
-        x, y: float64 [corners], letters of the targets and of the queries before the corner; NaN of empty alignments.
+        x, y: float64 [corners], letters of the targets and of the queries before the corner; NaN for empty alignments.
         reverse: bool [corners].
-        gaps: int64 [corners], letters of the gap that begins there: of one in the query (a way to the right) above 0,
-            of one in the target (a way up or down) below 0.
-        boxes: float64 [4, alignments], least and greatest x, least and greatest y, without the empty ones.
+        gaps: int64 [corners], length of the gap that starts at the corner: positive for a gap in the query (to the
+            right), negative for a gap in the target (up or down).
+        boxes: float64 [4, alignments], minimum and maximum x, minimum and maximum y, without empty alignments.
     """
 
     x: NDArray[np.float64]
@@ -44,18 +44,18 @@ class Paths:
 
 
 def find_paths(results: Results, queries: Sequences, targets: Sequences) -> Paths:
-    """queries, targets: all, of which those of the results are some."""
+    """Return the polylines of alignments. queries, targets: all sequences, including those of `results`."""
     count = len(results.queries)
     across = targets.offsets[results.first_target :][:count]
     up = queries.offsets[results.first_query :][:count]
-    low_y, high_y, low_x, high_x = results.places
+    low_y, high_y, low_x, high_x = results.ranges
     is_empty = low_x < 0
     starts_x: NDArray[np.float64] = np.where(is_empty, np.nan, across + low_x)
     starts_y: NDArray[np.float64] = np.where(is_empty, np.nan, up + np.where(results.reverse, high_y, low_y))
 
     ends = results.alignments.operation_ends
     sizes = np.diff(ends, prepend=0)
-    # Each alignment has a corner before each operation, one behind the last, and the break.
+    # Each alignment has a corner before each operation, one after the last operation, and the break.
     pair = np.repeat(np.arange(count), sizes + 2)
     operation = np.arange(len(pair)) - 2 * pair
     lengths, kinds = results.lengths, results.operations
@@ -71,30 +71,30 @@ def find_paths(results: Results, queries: Sequences, targets: Sequences) -> Path
 
 
 def _way(steps: NDArray[np.int64], operation: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The steps of the operations from the first of the same alignment to before each."""
+    """Return the sum of the steps between the first operation of an alignment and each of its corners."""
     sums = np.concatenate([[0], np.cumsum(steps)])
     way: NDArray[np.int64] = sums[np.minimum(operation, len(steps))] - sums[first]
     return way
 
 
 def join_paths(paths: list[Paths]) -> Paths:
-    """All of them, of which there is at least one."""
+    """Concatenate one or more sets of polylines."""
     return Paths(**{name: np.concatenate([vars(each)[name] for each in paths], axis=-1) for name in vars(paths[0])})
 
 
 FORWARD, REVERSE, ONLY_TARGET, ONLY_QUERY = BLUE, GREEN, YELLOW, RED
 
-# The longer side of the axes in inches, and the least share of it that the other one has.
+#: Longer side of the axes in inches, and the minimum of the shorter side as a fraction of it.
 SIDE, MIN_SIDE = 6.0, 0.35
 
-# A gap has a colour if it is so large a part of an axis; a smaller one would not be seen.
+#: Fraction of an axis from which a gap is coloured; smaller gaps would not be seen.
 VISIBLE_GAP = 1 / 300
-# An alignment smaller than that part of both axes is circled, where these are not too many.
+#: Fraction of both axes below which an alignment is circled, unless there are more than MAX_CIRCLES.
 VISIBLE_ALIGNMENT, MAX_CIRCLES = 1 / 80, 100
-# Sequences whose names are shown and whose borders are drawn.
+#: Maximum numbers of sequences whose names are shown and whose borders are drawn.
 MAX_NAMES, MAX_BORDERS = 12, 300
 
-#: The least length of an axis with that unit.
+#: Units of an axis: minimum length in bp, bp per unit, name.
 UNITS = ((2_000_000, 1_000_000, "Mbp"), (20_000, 1_000, "kbp"), (0, 1, "bp"))
 
 
@@ -107,19 +107,19 @@ class DotPlot:
         self._last: Result | None = None
 
     def add(self, results: Results) -> None:
-        """Take in results that have operations."""
+        """Add results that have operations."""
         self._paths.append(find_paths(results, self._queries, self._targets))
         if len(self._queries) == len(self._targets) == 1:
             self._last = next(iter(results))
 
     def draw(self, form: str) -> bytes:
-        """The picture. form: png, svg or pdf."""
+        """Return the picture as a png, svg or pdf file."""
         return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
         shares = np.maximum(np.array([width, height]) / max(width, height), MIN_SIDE) * SIDE
-        # The words have their room outside, for which the picture grows.
+        # Text lies outside the axes; the saved picture is enlarged to contain it.
         figure = Figure(figsize=(float(shares[0]), float(shares[1])))
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(0, width), ylim=(0, height))
@@ -135,7 +135,7 @@ class DotPlot:
         return figure
 
     def _titles(self) -> tuple[str, str]:
-        """What is compared, and what was found."""
+        """Return the two title lines: what is compared, and what was found."""
         if self._last is None:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
             queries, targets = (
@@ -152,9 +152,9 @@ class DotPlot:
 
 
 def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) -> None:
-    """Names or places along an axis, and the borders of sequences."""
+    """Draw names or positions along an axis, and the borders of sequences."""
     length = len(sequences.letters)
-    scale, unit = next((scale, unit) for least, scale, unit in UNITS if length >= least)
+    scale, unit = next((scale, unit) for minimum, scale, unit in UNITS if length >= minimum)
     plural = "queries" if what == "query" else ""
     name = label_text(sequences.names[0]) if len(sequences) == 1 else pluralize(len(sequences), what, plural)
     if 1 < len(sequences) <= MAX_NAMES:
@@ -172,9 +172,9 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
 
 
 def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
-    """Draws lines, long gaps in colours of their own, and circles round what is too small to be seen.
+    """Draw the alignments, long gaps in colours of their own, and circles around alignments too small to be seen.
 
-    Returns what the legend has to explain.
+    Return the entries of the legend.
     """
     legend = []
     for is_reverse, colour in ((False, FORWARD), (True, REVERSE)):
@@ -189,26 +189,26 @@ def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
         (ONLY_TARGET, paths.gaps, width, "target"),
         (ONLY_QUERY, -paths.gaps, height, "query"),
     ):
-        least = _rounded(whole * VISIBLE_GAP)
-        places = np.flatnonzero(sizes >= least)
-        if len(places):
-            axes.add_collection(_gaps(paths, places, colour))
-            label = f"only in the {where}, {least:,} bp or more ({len(places):,})"
+        minimum = _round_up(whole * VISIBLE_GAP)
+        corners = np.flatnonzero(sizes >= minimum)
+        if len(corners):
+            axes.add_collection(_gaps(paths, corners, colour))
+            label = f"only in the {where}, {minimum:,} bp or more ({len(corners):,})"
             legend.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     _circle_small(axes, paths, width, height)
     return legend
 
 
-def _rounded(length: float) -> int:
-    """A length of one digit and zeros, not less."""
+def _round_up(length: float) -> int:
+    """Return a length rounded up to one significant digit."""
     digit = int("1".ljust(len(str(int(length))), "0"))
     return max(1, -int(-length // digit)) * digit
 
 
-def _gaps(paths: Paths, places: NDArray[np.int64], colour: str) -> LineCollection:
-    """Lines from corners to the next."""
+def _gaps(paths: Paths, starts: NDArray[np.int64], colour: str) -> LineCollection:
+    """Return lines from the given corners to the next corners."""
     corners = np.stack([paths.x, paths.y], axis=1)
-    lines = np.stack([corners[places], corners[places + 1]], axis=1)
+    lines = np.stack([corners[starts], corners[starts + 1]], axis=1)
     return LineCollection(list(lines), colors=colour, linewidths=2.4, zorder=3, capstyle="butt")
 
 
@@ -218,5 +218,5 @@ def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None
     if 0 < small.sum() <= MAX_CIRCLES:
         centres = (left + right)[small] / 2, (low + high)[small] / 2
         form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
-        # Whole also where they reach over the frame.
+        # Not clipped at the frame.
         axes.plot(*centres, "o", clip_on=False, zorder=3, markeredgewidth=0.8, **form)

@@ -1,4 +1,4 @@
-"""Alignments, with the sequences that they are of -> Results: what the formats write, pair by pair."""
+"""Alignments together with their sequences: the input of the output formats."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Counts = NDArray[np.int64]
 
 
 class Result(NamedTuple):
-    """What the comparison of a pair found.
+    """The alignment of one pair.
 
-    query, target: their letters, uint8; the query's reverse complement where reverse is true.
-    query_start to target_end: 0-based and half-open, in the sequences as they were given; -1 where they are unknown,
-        and where no letters are aligned.
-    operations: uint32, as in PairAlignments. cigar: the same as text. Both are empty where only the score is known.
-    equal, different, inserted, deleted: columns of each kind. openings: gaps.
+    query, target: all letters, uint8; the reverse complement of the query if `reverse` is True.
+    query_start, query_end, target_start, target_end: 0-based, half-open, in the sequences as given; -1 if unknown or if
+        nothing is aligned.
+    operations: uint32, as in PairAlignments. cigar: the operations as text. Both are empty if only the score is known.
+    equal, different, inserted, deleted: numbers of columns of each kind. gap_openings: number of gaps.
     """
 
     query_name: bytes
@@ -55,7 +55,7 @@ class Result(NamedTuple):
 
     @property
     def strand(self) -> str:
-        """The strand as PAF has it."""
+        """The strand as in PAF, + or -."""
         return "-" if self.reverse else "+"
 
     @property
@@ -65,7 +65,7 @@ class Result(NamedTuple):
 
     @property
     def gaps(self) -> int:
-        """Columns with a gap."""
+        """Number of columns with a gap."""
         return self.inserted + self.deleted
 
     @property
@@ -75,12 +75,12 @@ class Result(NamedTuple):
 
     @property
     def identity(self) -> float | None:
-        """The share of columns with equal letters; None where there are none."""
+        """Fraction of columns with equal letters; None if the alignment has no columns."""
         return self.equal / self.columns if self.columns else None
 
     @property
     def aligned_query(self) -> tuple[int, int]:
-        """From where to where the alignment lies in `query`."""
+        """Start and end of the alignment in `query`."""
         if self.reverse:
             return len(self.query) - self.query_end, len(self.query) - self.query_start
         return self.query_start, self.query_end
@@ -88,12 +88,11 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """What the comparisons of some pairs found.
+    """The alignments of several pairs; pair i is query i with target i.
 
-    queries: as they were aligned, which is their reverse complements where reverse, bool [pairs], is true.
-    targets: pair i is query i and target i.
-    alignments: of these, on the host. score_only: whether they have no operations and no starts.
-    first_query, first_target: the numbers of pair 0's sequences in their files, from 0.
+    queries: as they were aligned, reverse complements where `reverse`, bool [pairs], is True.
+    alignments: on the host. score_only: the alignments have neither operations nor starts.
+    first_query, first_target: indices, in their files, of the sequences of pair 0.
     """
 
     queries: Sequences
@@ -106,7 +105,7 @@ class Results:
 
     @cached_property
     def operations(self) -> NDArray[np.uint8]:
-        """Operations without their lengths."""
+        """Codes of the operations, without their lengths."""
         operations: NDArray[np.uint8] = (self.alignments.operations & 15).astype(np.uint8)
         return operations
 
@@ -117,30 +116,30 @@ class Results:
         return lengths
 
     def sums(self, values: NDArray[Any]) -> Counts:
-        """The sum of each pair's operations' values, int64 [pairs]."""
+        """Return the sum of a value per operation over the operations of each pair, int64 [pairs]."""
         sums = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])[self.alignments.operation_ends]
         return np.diff(sums, prepend=0)
 
     def columns(self, operation: int) -> Counts:
-        """How many columns of each pair have that operation."""
+        """Return the number of columns of each pair that have this operation."""
         return self.sums(self.lengths * (self.operations == operation))
 
     @cached_property
     def gap_openings(self) -> Counts:
-        """Gaps of each pair."""
+        """Number of gaps of each pair."""
         return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
 
     @cached_property
     def expanded(self) -> AlignedColumns:
-        """The columns of all pairs. Raises ValueError where operations are not as long as what they align."""
+        """The columns of all pairs. Raises ValueError if operations and aligned parts differ in length."""
         found = self.alignments
         query = self.queries.between(found.query_starts, found.query_ends)
         return expand(found.operations, query, self.targets.between(found.target_starts, found.target_ends))
 
     def __iter__(self) -> Iterator[Result]:
-        # Lists and a tuple a pair: fields of arrays would take ten times as long.
+        # Lists and one tuple per pair: indexing arrays would take ten times as long.
         operations, ends = self.alignments.operations, self.alignments.operation_ends.tolist()
-        numbers = [self.alignments.scores, *self.places]
+        numbers = [self.alignments.scores, *self.ranges]
         counts = [self.columns(operation) for operation in (EQUAL, DIFFERENT, INSERTED, DELETED)]
         texts = cigar_operations(operations)
         rows = zip(
@@ -150,18 +149,18 @@ class Results:
             zip(*(column.tolist() for column in [*counts, self.gap_openings]), strict=True),
             strict=True,
         )
-        for pair, places, (begin, end), columns in rows:
-            yield Result._make((*pair, *places, operations[begin:end], b"".join(texts[begin:end]), *columns))
+        for pair, ranges, (start, end), columns in rows:
+            yield Result._make((*pair, *ranges, operations[start:end], b"".join(texts[start:end]), *columns))
 
     @cached_property
-    def places(self) -> tuple[Counts, ...]:
-        """query_start to target_end of every pair, as Result has them, int64 [pairs]."""
+    def ranges(self) -> tuple[Counts, ...]:
+        """query_start, query_end, target_start and target_end of every pair, as in Result, each int64 [pairs]."""
         alignments, lengths = self.alignments, self.queries.lengths
         starts, ends = alignments.query_starts, alignments.query_ends
-        # In a reverse complement the end comes first, and that is known of a score alone.
+        # In a reverse complement the end comes first, so with a score alone the start is known instead of the end.
         far_ends = np.where(starts < 0, -1, lengths - starts)
         query_starts = np.where(self.reverse, lengths - ends, starts)
         query_ends = np.where(self.reverse, far_ends, ends)
         is_empty = (ends == 0) & (alignments.target_ends == 0)
-        places = (query_starts, query_ends, alignments.target_starts, alignments.target_ends)
-        return tuple(np.where(is_empty, -1, each) for each in places)
+        ranges = (query_starts, query_ends, alignments.target_starts, alignments.target_ends)
+        return tuple(np.where(is_empty, -1, each) for each in ranges)

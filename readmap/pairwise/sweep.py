@@ -1,4 +1,4 @@
-"""Borders of a region of the matrix -> the borders beyond it, its best cell, and the way back through it."""
+"""Sweep a region of the matrix from its borders, and trace alignments back through it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.backend.tables import Table
 from readmap.pairwise.matrix import CHUNK, TRACED_ROWS, BestCell, Cell, CellState, DPMatrix
 from readmap.pairwise.parameters import NO_SCORE, Mode
 
-#: More than any alignment scores.
+#: A score above all alignments.
 ABOVE_ANY_SCORE = 0x7FFFFFFF
 
 _FILL_BUS = Kernel("pairwise/bus", "fill_bus")
@@ -22,13 +22,13 @@ _FOUND_WORDS = row_dtype("pairwise/wavefront.cuh", "Found").itemsize // 4
 
 @dataclass
 class Borders:
-    """What is known above a region and left of it; a sweep leaves what is known below it in row_h and row_f.
+    """The known scores above a region and left of it; a sweep replaces row_h and row_f by the scores below the region.
 
     Attributes:
-        row_h: int32 [columns], H of the row above, then of the region's last row.
-        row_f: int32 [columns], F of the row below that one.
-        left_h: int32 [rows + 1], H of the column before, from the row above on.
-        left_e: int32 [rows].
+        row_h: int32 [columns], H of the row above, later of the last row of the region.
+        row_f: int32 [columns], F of the row after that row.
+        left_h: int32 [rows + 1], H of the column before, starting at the row above.
+        left_e: int32 [rows], E of the first column.
     """
 
     row_h: Array
@@ -36,19 +36,19 @@ class Borders:
     left_h: Array
     left_e: Array
 
-    def rows(self, begin: int, end: int) -> Borders:
-        """The borders of a part of the rows, if row_h and row_f are of the row above it."""
-        return Borders(self.row_h, self.row_f, self.left_h[begin : end + 1], self.left_e[begin:end])
+    def rows(self, start: int, end: int) -> Borders:
+        """Return the borders of rows [start, end), assuming that row_h and row_f belong to the row above them."""
+        return Borders(self.row_h, self.row_f, self.left_h[start : end + 1], self.left_e[start:end])
 
 
 @dataclass(frozen=True)
 class SpecialLines:
-    """Scores of every so many rows and columns of a region, the last ones apart.
+    """Scores of regularly spaced rows and columns of a region, without its last row and column.
 
     Attributes:
-        rows_h, rows_f: int32 [kept, columns], as the borders' row_h and row_f.
-        columns_h: int32 [kept, rows + 1], H from the row above on.
-        columns_e: int32 [kept, rows].
+        rows_h, rows_f: int32 [special rows, columns], as row_h and row_f of Borders.
+        columns_h: int32 [special columns, rows + 1], H starting at the row above.
+        columns_e: int32 [special columns, rows].
     """
 
     rows_h: Array
@@ -59,11 +59,11 @@ class SpecialLines:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep leaves beside the borders.
+    """The result of a sweep besides the borders.
 
     Attributes:
-        best: in the region's own rows and columns; None where no cell scores more than was asked for.
-        skipped: chunks of columns that were not computed, of all.
+        best: the best cell, in rows and columns of the region; None if no cell reaches the score to beat.
+        skipped: number of chunks of columns that were pruned.
         lines: the special rows and columns.
     """
 
@@ -73,16 +73,17 @@ class SweepResult:
 
 
 class _Region(Table, struct="pairwise/wavefront.cuh:Region"):
-    """A region of the matrix, as kernels take it."""
+    """A region of the matrix."""
 
 
 class _Meeting(Table, struct="pairwise/sweep.cuh:Meeting"):
-    """What wavefronts share: strips begun, the highest score, and whether they skip what cannot reach it."""
+    """The state that wavefronts share: strips started, the highest score, and whether to prune."""
 
 
 def matrix_borders(matrix: DPMatrix, first: int = 0, end: int | None = None) -> Borders:
-    """The borders of some columns, or all, from the matrix's first row on: what gaps in front of a sequence cost, or
-    nothing. What is left of columns that are not the first ones is yet to fill.
+    """Return the borders of columns [first, end) of the whole matrix, without the left borders if `first` is not 0.
+
+    end: None for all columns.
     """
 
     def gaps(first: int, end: int) -> np.ndarray[Any, Any]:
@@ -115,32 +116,32 @@ def sweep(
     best: Array | None = None,
     prunes: bool = False,
 ) -> SweepResult:
-    """Sweep the rows and columns from `origin` on of which there are borders.
+    """Sweep the region whose first cell is `origin` and whose size is that of its borders.
 
-    row_step: a multiple of the strip's rows. column_step: no less than a chunk and a wavefront's lanes. best: int32
-    [1], the highest score found so far, which is raised; without it none is looked for. prunes: parts that cannot
-    reach it are left out.
+    row_step: distance of special rows, a multiple of a strip's rows. column_step: distance of special columns, at least
+    a chunk plus the lanes of a wavefront. best: int32 [1], the highest score so far, which is raised; None to search no
+    best cell. prunes: skip parts that cannot reach it.
     """
     backend = matrix.backend
     rows, columns = len(borders.left_e), len(borders.row_h)
-    height = matrix.height(rows, columns, row_step)
+    lane_rows = matrix.choose_lane_rows(rows, columns, row_step)
     region = _region(matrix, origin, borders, backend.empty(0, np.uint16), row_step, column_step)
-    strips = -(-rows // (matrix.lanes * height))
-    found, skipped = _launch(matrix, matrix.kernel("sweep", height), strips, region, best, prunes)
+    strips = -(-rows // (matrix.lanes * lane_rows))
+    found, skipped = _launch(matrix, matrix.kernel("sweep", lane_rows), strips, region, best, prunes)
     if best is None:
         return SweepResult(None, 0, region.lines)
     cells = backend.to_host(found)
     ends = [BestCell(*map(int, cell)) for cell in cells[cells[:, 0] == cells[:, 0].max()] if cell[0] > 0]
-    first = min(ends, key=BestCell.order, default=None)
+    first = min(ends, key=BestCell.sort_key, default=None)
     return SweepResult(first, int(backend.to_host(skipped).sum()), region.lines)
 
 
 def trace_back(
     matrix: DPMatrix, origin: Cell, end: Cell, borders: Borders
 ) -> tuple[Cell, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
-    """The way back from `end` to the first cell beyond the region, or at the beginning of the alignment.
+    """Trace the alignment back from `end` to the first cell outside the region, or to the start of the alignment.
 
-    Its operations come from the end on. The borders are those of the region up to `end`.
+    Return that cell and the operations, uint32, from the end on. borders: of the region that ends at `end`.
     """
     backend, lanes = matrix.backend, matrix.lanes
     rows, columns = end.row - origin.row + 1, end.column - origin.column + 1
@@ -166,7 +167,7 @@ def trace_back(
 
 
 def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_step: int, column_step: int) -> _Region:
-    """The region from `origin` on that has these borders; its bus and its special rows and columns are yet to fill."""
+    """Return the region with these borders and unfilled bus and special lines."""
     empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
     kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
     lines = SpecialLines(
@@ -195,7 +196,7 @@ def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_
 def _launch(
     matrix: DPMatrix, kernel: Kernel, strips: int, region: _Region, best: Array | None, prunes: bool
 ) -> tuple[Array, Array]:
-    """The first best cell of each strip, and how many chunks of each were skipped."""
+    """Launch a sweep; return the best cell, int32 rows, and the number of skipped chunks of each strip."""
     backend = matrix.backend
     found, skipped = backend.empty((strips, _FOUND_WORDS), np.int32), backend.empty(strips, np.uint64)
     backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)

@@ -91,7 +91,7 @@ def _alter_database(draw: Draw, folder: Path) -> None:
 
 
 def _alter_checkpoint(draw: Draw, folder: Path) -> None:
-    """Scores of any size in the rows and columns that are kept; the steps and the name stay."""
+    """Scores of any size in the rows and columns that are kept; the sizes and the name stay."""
     for file in sorted(folder.rglob("*.npz")):
         with np.load(file) as kept:
             arrays = {name: kept[name] for name in kept.files}
@@ -99,6 +99,6 @@ def _alter_checkpoint(draw: Draw, folder: Path) -> None:
             if array.dtype == np.int32 and array.ndim:
                 where, most = _some(draw, array.size).reshape(array.shape), int(draw.choice((300, 1 << 20, 1 << 31)))
                 array[where] = draw.integers(-most, most, where.sum())
-        if "most" in arrays:
-            arrays["most"] = draw.integers(0, draw.choice((1, 10_000, 1 << 31)))
+        if "best_score" in arrays:
+            arrays["best_score"] = draw.integers(0, draw.choice((1, 10_000, 1 << 31)))
         np.savez(file, **arrays)  # type: ignore[arg-type]

@@ -228,12 +228,12 @@ def _heights() -> None:
 
     turns = itertools.count()
 
-    def height(self: DPMatrix, rows: int, columns: int, row_step: int) -> int:
+    def choose_lane_rows(self: DPMatrix, rows: int, columns: int, row_step: int) -> int:
         fitting = [n for n in self._sweep_costs if row_step >= rows or not row_step % (self.lanes * n)]
         return fitting[next(turns) % len(fitting)]
 
     _small()
-    DPMatrix.height = height  # type: ignore[method-assign]
+    DPMatrix.choose_lane_rows = choose_lane_rows  # type: ignore[method-assign]
 
 
 SETTINGS: dict[str, Callable[[], None]] = {

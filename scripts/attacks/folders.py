@@ -142,7 +142,7 @@ def few_rows() -> None:
     """Slabs and tiles of a few rows, so that small sequences have several of them."""
     from readmap.pairwise import grid, long_pairs
 
-    grid.TRACED_TILE, long_pairs.GROUP_CELLS, long_pairs.GROUP_STRIPS = 150, 1, 1
+    grid.TRACED_TILE, long_pairs.GROUP_CELLS, long_pairs.MIN_GROUP_STRIPS = 150, 1, 1
 
 
 def _leave_at_second_slab() -> None:

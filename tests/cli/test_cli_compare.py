@@ -160,7 +160,7 @@ def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--json", "x.png", "--plot", "x.png"], "--json x.png is where the plot goes"),
         (["-o", "a.fa"], "-o a.fa is a file of the sequences"),
         (["--plot", "link.png"], "--plot link.png is a file of the sequences"),
-        (["--gap-first", "1"], "the first letter of a gap costs 1, expected 2 or more"),
+        (["--gap-first", "1"], "the first letter of a gap costs 1, expected at least 2"),
         (["--match", "0"], "0 is not in the range 1 to 1000"),
         (["--gap-extend", "-1"], "-1 is not in the range 1 to 1000"),
         (["--gap-first", "1500"], "gap open is 1498, expected 0 to 1000"),
@@ -193,7 +193,7 @@ def test_files_that_are_not_to_be_compared(capfd: pytest.CaptureFixture[str]) ->
         (
             ["--pairs", "one.fa", "b.fa"],
             1,
-            "1 queries and 2 targets, expected as many: record 2 (t2) of the targets has no partner",
+            "1 queries and 2 targets, expected equal numbers: record 2 (t2) of the targets has no partner",
         ),
         (["a.fa", "twice.fa", "--format", "sam"], 1, "record 2 of the targets (x): record 1 has the same name"),
     ):

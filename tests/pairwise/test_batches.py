@@ -134,7 +134,7 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
     pairs = [draw_pair(draw, 90) for _ in range(700)]
     one, many = open_backend(backends, threads=1), open_backend(backends, threads=4)
     expected = align(pairs, MatchScores(), mode, one)
-    many.scratch_bytes = 230 * 230 * many.lanes * many.lanes_16bit // 2
+    many.scratch_bytes = 230 * 230 * many.warp_width * many.lanes_16bit // 2
     assert same(align(pairs, MatchScores(), mode, many), expected)
     singly = [align([pair], MatchScores(), mode, one) for pair in pairs[:40]]
     assert [parsed(found)[0] for found in singly] == parsed(expected)[:40]
@@ -180,7 +180,7 @@ def test_letters_of_arrays_are_those_of_texts(backend: Backend) -> None:
 
 @pytest.mark.parametrize("offsets", [[], [0], [0, 3], [1, 4], [0, 3, 2, 4]])
 def test_offsets_that_are_none_are_refused(backend: Backend, offsets: list[int]) -> None:
-    with pytest.raises(UsageError, match="offsets that ascend from 0 to the number of letters, 4"):
+    with pytest.raises(UsageError, match="offsets that ascend from 0 to 4, the number of letters"):
         sequences_from_letters(np.frombuffer(b"ACGT", np.uint8), np.array(offsets, np.int64), backend)
 
 
@@ -225,9 +225,9 @@ def test_the_apis_example() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"targets": ["A"]}, "expected as many targets as queries, found 1 and 2"),
+        ({"targets": ["A"]}, "expected as many targets as queries, found 2 queries and 1 targets"),
         ({"mode": "glocal"}, "mode is glocal, expected one of local, global, semiglobal"),
-        ({"gap_first": 1}, "the first letter of a gap costs 1, expected 2 or more"),
+        ({"gap_first": 1}, "the first letter of a gap costs 1, expected at least 2"),
         ({"match": 0}, "match is 0, expected 1 to 1000"),
         ({"device": "gpu"}, "--device gpu"),
     ],

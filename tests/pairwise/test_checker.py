@@ -101,8 +101,8 @@ def test_what_is_planted_is_right_but_for_the_plants() -> None:
         ([*OPERATIONS, (INSERTED, 1)], (2, 21, 1, 19), 9, "the last operation is I"),
         ([(DIFFERENT, 1), *OPERATIONS], (1, 20, 0, 19), 11, "the first operation is X"),
         ([(EQUAL, 4), (EQUAL, 4), *OPERATIONS[1:]], (2, 20, 1, 19), 14, "operations that continue another is 1"),
-        ([*OPERATIONS, (DIFFERENT, 0)], (2, 20, 1, 19), 14, "none of I, D, = and X is 1, expected 0"),
-        ([(0, 18)], (2, 20, 1, 19), 14, "none of I, D, = and X is 1, expected 0"),
+        ([*OPERATIONS, (DIFFERENT, 0)], (2, 20, 1, 19), 14, "not I, D, = or X is 1, expected 0"),
+        ([(0, 18)], (2, 20, 1, 19), 14, "not I, D, = or X is 1, expected 0"),
     ],
 )
 def test_faults_are_found(

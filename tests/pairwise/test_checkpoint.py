@@ -27,7 +27,7 @@ def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """Small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
     opened = open_backend(backends, threads=1)
     opened.groups = opened.resident_warps = 1  # slabs of few rows
     return opened
@@ -85,7 +85,7 @@ def test_another_shape_or_dtype_is_refused(backend: Backend, tmp_path: Path, fil
         for other in (array.astype(np.int16), array.reshape(1, *array.shape), np.append(array, array.reshape(-1)[:1])):
             comparing.change(file, arrays | {name: other})
             if array.size or other.shape != array.shape:
-                with pytest.raises(DataError, match=f"{file}: expected what a comparison keeps, found something else"):
+                with pytest.raises(DataError, match=f"{file}: expected a file of a checkpoint, found something else"):
                     comparing.run()
     comparing.change(file, arrays)
     assert comparing.run() == right
@@ -94,13 +94,13 @@ def test_another_shape_or_dtype_is_refused(backend: Backend, tmp_path: Path, fil
 IMPOSSIBLE: list[tuple[str, int | list[int]]] = [
     ("slabs", 0),
     ("slabs", 7777),
-    ("most", -1),
-    ("steps", [0, 0, 0]),
-    ("steps", [-256, -256, 500]),
-    ("steps", [2**40, 2**40 - 256, 500]),
-    ("first", [5, -1, -1]),
-    ("first", [5, 2**40, 5]),
-    ("first", [-1, -1, -1]),
+    ("best_score", -1),
+    ("sizes", [0, 0, 0]),
+    ("sizes", [-256, -256, 500]),
+    ("sizes", [2**40, 2**40 - 256, 500]),
+    ("best_cell", [5, -1, -1]),
+    ("best_cell", [5, 2**40, 5]),
+    ("best_cell", [-1, -1, -1]),
 ]
 
 
@@ -110,7 +110,7 @@ def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, val
     with pytest.raises(Interrupted):
         comparing.run(slabs=2)
     comparing.change("state.npz", {name: np.array(value)})
-    with pytest.raises(DataError, match=r"1-1-forward.*: expected (what a comparison keeps|work of \S+), found"):
+    with pytest.raises(DataError, match=r"1-1-forward.*: expected (a file of a checkpoint|a checkpoint of \S+), found"):
         comparing.run()
 
 
@@ -131,7 +131,7 @@ def test_any_scores_end_in_an_error_or_in_an_alignment(backend: Backend, tmp_pat
         assert comparing.run()[0] > 0
     except DataError as error:
         message = str(error)
-    assert not message or "1-1-forward: expected work on this comparison, found what contradicts it" in message
+    assert not message or "1-1-forward: expected a checkpoint of this comparison, found contradictory data" in message
 
 
 def test_an_alignment_that_contradicts_the_sequences(backend: Backend, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_an_alignment_that_contradicts_the_sequences(backend: Backend, tmp_path:
     for name, value in (("scores", [score + 1]), ("query_starts", [-5]), ("target_ends", [2**40])):
         kept = comparing.kept("alignment.npz")
         comparing.change("alignment.npz", {name: np.array(value, kept[name].dtype)})
-        with pytest.raises(DataError, match=r"1-1-forward: expected work on this comparison, .*: remove the folder"):
+        with pytest.raises(DataError, match=r"1-1-forward: expected a checkpoint of .*: remove the folder"):
             comparing.run()
         comparing.change("alignment.npz", kept)
     assert comparing.run()[0] == score

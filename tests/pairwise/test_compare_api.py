@@ -46,7 +46,7 @@ def test_errors() -> None:
         readmap.compare("AC-T", "A", device="cpu")
     with pytest.raises(UsageError, match="strand is 'up', expected both, forward, reverse"):
         readmap.compare("A", "A", strand="up", device="cpu")
-    with pytest.raises(UsageError, match="the first letter of a gap costs 1, expected 2 or more"):
+    with pytest.raises(UsageError, match="the first letter of a gap costs 1, expected at least 2"):
         readmap.compare("A", "A", gap_first=1, device="cpu")
 
 

@@ -97,7 +97,7 @@ def test_batches_change_nothing(
 ) -> None:
     queries, targets = random_texts(50, 5), random_texts(50, 6)
     whole = pairwise(backend, queries, targets, strand=strand)
-    for name, limit in zip(("BATCH_PAIRS", "BATCH_LETTERS", "BATCH_CELLS"), limits, strict=True):
+    for name, limit in zip(("MAX_BATCH_PAIRS", "MAX_BATCH_LETTERS", "MAX_BATCH_CELLS"), limits, strict=True):
         monkeypatch.setattr(comparison, name, limit)
     assert list(map(plain, pairwise(backend, queries, targets, strand=strand))) == list(map(plain, whole))
 

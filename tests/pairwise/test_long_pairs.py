@@ -38,7 +38,7 @@ def fine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
 
 
 def codes(text: str, backend: Backend) -> Any:
@@ -87,7 +87,7 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
 
 
 @pytest.mark.parametrize(
-    ("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().heights(mode)]
+    ("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().sweep_costs(mode)]
 )
 def test_heights_change_nothing(
     backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
@@ -104,11 +104,11 @@ def test_heights_change_nothing(
 
 def test_a_height_with_which_no_group_is_idle() -> None:
     """Of lanes on a GPU that sweeps 528 strips at once."""
-    gpu: Any = SimpleNamespace(lanes=32, lanes_16bit=2, resident_warps=528)
+    gpu: Any = SimpleNamespace(warp_width=32, lanes_16bit=2, resident_warps=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
         matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(rows, np.uint8), MatchScores(), Mode.LOCAL, gpu)
-        return matrix.height(rows, rows, row_step)
+        return matrix.choose_lane_rows(rows, rows, row_step)
 
     assert height(1_000_000) == 15
     assert height(1_100_000) == 11
@@ -135,7 +135,7 @@ def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
     skipped = {}
     for prunes in (True, False):
         best = backend.full(1, 0, np.int32)
-        step = matrix.strip * -(-matrix.rows // matrix.strip)
+        step = matrix.strip_rows * -(-matrix.rows // matrix.strip_rows)
         swept = sweep(matrix, Cell(0, 0), matrix_borders(matrix), step, matrix.columns, best, prunes)
         assert swept.best == (12_000, 11_999, 11_999)
         skipped[prunes] = swept.skipped
@@ -148,12 +148,12 @@ def test_borders_are_the_matrix(backend: Backend) -> None:
     comparison = Comparison(query, target, MatchScores(), Mode.GLOBAL)
     matrix = DPMatrix(codes(query, backend), codes(target, backend), MatchScores(), Mode.GLOBAL, backend)
     borders, host = matrix_borders(matrix), backend.to_host
-    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip, 130)
+    swept = sweep(matrix, Cell(0, 0), borders, matrix.strip_rows, 130)
     table: NDArray[Any] = np.array(comparison.matrices[0])
     assert np.array_equal(host(borders.row_h), table[-1, 1:])
-    assert len(swept.lines.rows_h) == 529 // matrix.strip
+    assert len(swept.lines.rows_h) == 529 // matrix.strip_rows
     for number in range(len(swept.lines.rows_h)):
-        assert np.array_equal(host(swept.lines.rows_h)[number], table[(number + 1) * matrix.strip, 1:])
+        assert np.array_equal(host(swept.lines.rows_h)[number], table[(number + 1) * matrix.strip_rows, 1:])
     for number in range(3):
         assert np.array_equal(host(swept.lines.columns_h)[number], table[:, (number + 1) * 130])
     insertions = np.array(comparison.matrices[2])
@@ -184,7 +184,7 @@ def test_an_interrupted_comparison_goes_on(
     with pytest.raises(Interrupted):
         align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert (folder / "state.npz").exists()
-    with pytest.raises(DataError, match="expected work on this comparison, found that of other sequences"):
+    with pytest.raises(DataError, match="expected a checkpoint of this comparison, found one of other sequences"):
         align((pair[1], pair[0]), MatchScores(), mode, backend, score_only=score_only, checkpoint=folder)
     found = align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
     assert same(found, expected)
@@ -209,7 +209,7 @@ def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Pa
         align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path, progress=interrupt)
     assert (tmp_path / name).exists()
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name}: expected what a comparison keeps, found something else"):
+    with pytest.raises(DataError, match=f"{name}: expected a file of a checkpoint, found something else"):
         align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path)
 
 

@@ -40,7 +40,7 @@ def fine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
 
 
 @pytest.fixture(params=["few shares", "many"])
@@ -52,7 +52,7 @@ def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 def several(name: str, count: int) -> list[Backend]:
     opened = [open_backend(name, threads=1) for _ in range(count)]
     for each in opened:
-        each.groups = each.resident_warps = 1  # slabs of few rows
+        each.concurrent_warps = each.resident_warps = 1  # slabs of few rows
     return opened
 
 
@@ -177,7 +177,7 @@ def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monke
     """Number for number, of the same steps, where none is left out."""
     text, kept = random_bases(random.Random(8), 9000), {}
     steps = grid.TileSizes(4096, 2048, 500)  # whole strips on every device
-    monkeypatch.setattr(long_pairs, "_steps", lambda *_: steps)
+    monkeypatch.setattr(long_pairs, "_choose_sizes", lambda *_: steps)
     monkeypatch.setattr(checkpoint.Checkpoint, "finish", lambda *_: None)
     for count in (1, 2, 3):
         folder = tmp_path / str(count)
@@ -270,7 +270,7 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
         matrix = SimpleNamespace(rows=90)
 
         class Fake:
-            grid = SimpleNamespace(steps=SimpleNamespace(slab=10))
+            grid = SimpleNamespace(sizes=SimpleNamespace(slab_rows=10))
 
             def __init__(self, number: int, done: list[list[int]] = done, matrix: Any = matrix) -> None:
                 self.number, self.done, self.matrix = number, done, matrix
@@ -292,7 +292,7 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_plan_of_the_largest() -> None:
-    gpu: Any = SimpleNamespace(lanes=32, lanes_16bit=2, resident_warps=528)
+    gpu: Any = SimpleNamespace(warp_width=32, lanes_16bit=2, resident_warps=528)
 
     def of(rows: int, columns: int, devices: int) -> Plan:
         matrix = DPMatrix(np.empty(rows, np.uint8), np.empty(columns, np.uint8), MatchScores(), Mode.LOCAL, gpu)

@@ -150,7 +150,7 @@ def test_the_long_way_is_that_of_batches(
 ) -> None:
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "GROUP_STRIPS", 1)
+    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
     draw, scores = random.Random(f"{name}{memory}"), SCHEMES[name]
     roomy = open_backend(backend.name, threads=2)
     roomy.scratch_bytes = 1 << 30
@@ -217,13 +217,13 @@ def test_what_is_refused() -> None:
     backend = open_backend("cpu", threads=1)
     with pytest.raises(UsageError, match=r"the shape of a matrix is \(27, 27\), expected \(32, 32\)"):
         SubstitutionScores(np.zeros((27, 27), np.int32), 11, 1)
-    with pytest.raises(UsageError, match="highest score of a matrix is 1001, expected 1000 at most"):
+    with pytest.raises(UsageError, match="highest score of a matrix is 1001, expected at most 1000"):
         SubstitutionScores(np.full((CODES, CODES), 1001, np.int32), 11, 1)
     with pytest.raises(UsageError, match="gap extend is 0, expected 1 to 1000"):
         SubstitutionScores(blosum(), 11, 0)
     with pytest.raises(ValueError, match="a code is 32, expected less than 32"):
         sequences_from_codes(np.array([3, 32], np.uint8), np.array([0, 2]), backend)
-    with pytest.raises(UsageError, match="offsets that ascend from 0 to the number of letters, 2"):
+    with pytest.raises(UsageError, match="offsets that ascend from 0 to 2, the number of letters"):
         sequences_from_codes(np.array([3, 31], np.uint8), np.array([0, 3]), backend)
     letters = letters_of(["WW"], backend)
     with pytest.raises(ValueError, match="mode is global, expected local"):

@@ -8,10 +8,10 @@ from typing import Any
 
 from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
-from readmap.cli.common.resources import describe_devices
 from readmap.cli.compare.options import Options
 from readmap.formats.wording import pluralize
-from readmap.pairwise.comparison import count_cells, compare_all, compare_pairs
+from readmap.run.devices import describe_devices
+from readmap.pairwise.comparison import compare_all, compare_pairs, count_cells
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -38,7 +38,7 @@ class ComparisonRun:
             found = compare_all(queries, targets, settings, self._strand, self._team, progress)
         for results in self.timer.timed(found):
             self._pairs += len(results.queries)
-            self._aligned += int((results.places[3] >= 0).sum())
+            self._aligned += int((results.ranges[3] >= 0).sum())
             yield results
 
     def line(self) -> str:

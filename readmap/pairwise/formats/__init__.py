@@ -1,4 +1,4 @@
-"""How results are written: a module a format, each with `record`, the bytes of one result, or `records`."""
+"""Output formats of comparisons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.reads.sequences import Sequences
 
 
 class ComparisonFormat(StrEnum):
-    """What is written of a comparison."""
+    """An output format of a comparison."""
 
     SUMMARY = "summary"
     PAF = "paf"
@@ -24,7 +24,7 @@ class ComparisonFormat(StrEnum):
 
     @property
     def needs_operations(self) -> bool:
-        """Whether it has no place for a score alone."""
+        """Whether the format cannot represent a score without its alignment."""
         return self in (ComparisonFormat.PAF, ComparisonFormat.SAM, ComparisonFormat.TEXT)
 
 
@@ -38,7 +38,7 @@ ENDINGS = {
 
 
 def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> RecordWriter[Results]:
-    """The writer of a format. Raises DataError where it cannot hold the targets."""
+    """Return the writer of a format. Raise DataError if the format cannot represent the names of the targets."""
     if format is ComparisonFormat.SAM:
         return RecordWriter(_each(sam.record), sam.header(targets, version, command_line))
     if format is ComparisonFormat.JSON:
@@ -51,5 +51,5 @@ def writer(format: ComparisonFormat, targets: Sequences, version: str, command_l
 
 
 def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:
-    """What makes the records of some pairs one by one."""
+    """Return a function that formats several results one by one."""
     return functools.partial(map, record)

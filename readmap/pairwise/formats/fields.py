@@ -1,4 +1,4 @@
-"""The fields of a result by name: the columns of a table, and the members of a JSON object."""
+"""TSV and JSON output: the fields of a result by name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMES = (
     *("score", "identity", "columns", "gap_openings", "gap_letters", "cigar"),
 )
 
-#: Digits of an identity behind the point.
+#: Decimals of an identity.
 DIGITS = 6
 
 
 def values(result: Result) -> tuple[Value, ...]:
-    """One for each name; places are 1-based and inclusive. None is what is unknown, or not there in an empty result."""
+    """Return the values of NAMES; positions are 1-based, inclusive. None: unknown, or absent in an empty result."""
     return (
         decode_name(result.query_name),
         len(result.query),
@@ -40,12 +40,12 @@ def values(result: Result) -> tuple[Value, ...]:
     )
 
 
-def _known(place: int, from_one: int = 0) -> int | None:
-    return None if place < 0 else place + from_one
+def _known(position: int, offset: int = 0) -> int | None:
+    return None if position < 0 else position + offset
 
 
 def json_record(result: Result) -> bytes:
-    """An object, in one line."""
+    """Return a JSON object in one line; null stands for a value that is unknown or absent."""
     return json.dumps(dict(zip(NAMES, values(result), strict=True))).encode()
 
 
@@ -53,6 +53,6 @@ TSV_HEADER = "\t".join(NAMES).encode() + b"\n"
 
 
 def tsv_record(result: Result) -> bytes:
-    """A line."""
+    """Return a line of the table; * stands for a value that is unknown or absent."""
     fields = ("*" if value is None else str(value) for value in values(result))
     return "\t".join(fields).encode() + b"\n"

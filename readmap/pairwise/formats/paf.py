@@ -1,15 +1,15 @@
-"""PAF, as minimap2 writes it with -c --eqx; where no letters are aligned there is no line."""
+"""PAF output, as minimap2 writes it with -c --eqx; empty alignments have no line."""
 
 from __future__ import annotations
 
 from readmap.pairwise.results import Result
 
-#: That no mapping quality is known.
+#: Mapping quality that stands for "unknown" in PAF and SAM.
 UNKNOWN = 255
 
 
 def record(result: Result) -> bytes:
-    """A line, 0-based and half-open."""
+    """Return the PAF line of a result, or b"" if nothing is aligned."""
     if result.is_empty:
         return b""
     return b"%b\t%d\t%d\t%d\t%c\t%b\t%d\t%d\t%d\t%d\t%d\t%d\tNM:i:%d\tAS:i:%d\tcg:Z:%b\n" % (

@@ -1,4 +1,4 @@
-"""SAM with a record a pair: the whole query, soft-clipped; = and X in CIGARs; unmapped where no letters are aligned."""
+"""SAM output: a record per pair with the whole query, soft-clipped, and = and X in CIGARs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNMAPPED, REVERSE = 4, 16
 
 
 def header(targets: Sequences, version: str, command_line: str) -> bytes:
-    """The header, with an @SQ for each target that is not empty. Raises DataError for names that are not SAM's."""
+    """Return the header with an @SQ line per target that is not empty. Raise DataError for invalid names."""
     sam.check_contig_names(targets.names, "targets")
     contigs = [
         Contig(name.decode("utf-8", "surrogateescape"), len(letters), hashlib.md5(letters.tobytes()).hexdigest())
@@ -25,15 +25,15 @@ def header(targets: Sequences, version: str, command_line: str) -> bytes:
 
 
 def record(result: Result) -> bytes:
-    """A line. Raises DataError where SAM does not take the query's name."""
+    """Return the SAM line of a result, unmapped if nothing is aligned. Raise DataError for an invalid name."""
     flag = REVERSE if result.reverse else 0
     letters = result.query.tobytes() or b"*"
     name = sam.query_name(result.query_name)
-    # What SAM calls an alignment has a letter of the target, and the query itself.
+    # An alignment in SAM consumes the query and at least one letter of the target.
     if result.is_empty or result.target_start == result.target_end or not len(result.query):
         return b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\tAS:i:%d\n" % (name, flag | UNMAPPED, letters, result.score)
-    begin, end = result.aligned_query
-    clips = [b"%dS" % length if length else b"" for length in (begin, len(result.query) - end)]
+    start, end = result.aligned_query
+    clips = [b"%dS" % length if length else b"" for length in (start, len(result.query) - end)]
     return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tNM:i:%d\tAS:i:%d\n" % (
         name,
         flag,

@@ -1,4 +1,4 @@
-"""Alignments as people read them: lines of 60 columns, with a stroke between equal letters."""
+"""Output for people: a summary of each alignment, and its letters in lines of 60 columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from readmap.pairwise.results import Counts, Result, Results
 
 
 def summary_record(result: Result) -> bytes:
-    """The lines of one result, and a blank one."""
+    """Return the summary of one result, followed by a blank line."""
     return "".join(f"{label:<10} {text}\n" for label, text in _summary_lines(result)).encode() + b"\n"
 
 
 def _summary_lines(result: Result) -> Iterator[tuple[str, str]]:
-    """Labels and what they stand for; places are 1-based and inclusive."""
+    """Yield labels and texts; positions are 1-based, inclusive."""
     yield "query", _sequence(result.query_name, len(result.query), result.query_start, result.query_end)
     yield "target", _sequence(result.target_name, len(result.target), result.target_start, result.target_end)
     if result.is_empty:
@@ -45,56 +45,58 @@ WIDTH = 60
 
 
 def records(results: Results) -> Iterator[bytes]:
-    """The summary and the blocks of each pair, with a blank line behind each."""
+    """Yield the summary and the blocks of letters of each pair."""
     columns = results.expanded
     strokes = np.where(columns.operations == EQUAL, np.uint8(ord("|")), np.uint8(ord(" ")))
     rows = columns.query.tobytes(), strokes.tobytes(), columns.target.tobytes()
     sizes = results.sums(results.lengths)
     blocks = -(-sizes // WIDTH)
-    # All pairs' blocks at once: their columns, and the places of their letters.
+    # The blocks of all pairs at once: their columns, and the positions of their letters.
     pair = np.repeat(np.arange(len(sizes)), blocks)
     starts = (np.cumsum(sizes) - sizes)[pair] + WIDTH * _count_up(pair, blocks)
     ends = np.minimum(starts + WIDTH, np.cumsum(sizes)[pair])
     alignments = results.alignments
-    first = _places(columns.operations != DELETED, starts, alignments.query_starts, pair, blocks)
-    second = _places(columns.operations != INSERTED, starts, alignments.target_starts, pair, blocks)
+    first = _positions(columns.operations != DELETED, starts, alignments.query_starts, pair, blocks)
+    second = _positions(columns.operations != INSERTED, starts, alignments.target_starts, pair, blocks)
     lengths = (results.queries.lengths + 1)[pair]
-    first = [np.where(results.reverse[pair], lengths - places, places) for places in first]
-    facts = [each.tolist() for each in (starts, ends, *first, *second)]
+    first = [np.where(results.reverse[pair], lengths - positions, positions) for positions in first]
+    columns_of_blocks = [each.tolist() for each in (starts, ends, *first, *second)]
     end = 0
     for result, count in zip(results, blocks.tolist(), strict=True):
-        begin, end = end, end + count
+        start, end = end, end + count
         digits = len(str(max(len(result.query), len(result.target))))
-        lines = [_block(rows, digits, *block) for block in zip(*(each[begin:end] for each in facts), strict=True)]
+        lines = [
+            _block(rows, digits, *block) for block in zip(*(each[start:end] for each in columns_of_blocks), strict=True)
+        ]
         yield summary_record(result) + b"".join(lines)
 
 
-def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *places: int) -> bytes:
-    """Three lines. places: the first and the last of the query's letters, and of the target's."""
+def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *positions: int) -> bytes:
+    """Return the lines of a block. positions: first and last position in the query, first and last in the target."""
     query, strokes, target = (row[start:end] for row in rows)
     return b"Query   %*d %b %d\n%*s%b\nTarget  %*d %b %d\n\n" % (
-        *(digits, places[0], query, places[1]),
+        *(digits, positions[0], query, positions[1]),
         *(digits + 9, b"", strokes.rstrip()),
-        *(digits, places[2], target, places[3]),
+        *(digits, positions[2], target, positions[3]),
     )
 
 
 def _count_up(pair: Counts, blocks: Counts) -> Counts:
-    """The number of each block in its pair, from 0."""
+    """Return the index of each block within its pair."""
     return np.arange(len(pair)) - (np.cumsum(blocks) - blocks)[pair]
 
 
-def _places(
-    has_letter: NDArray[np.bool_], starts: Counts, begins: Counts, pair: Counts, blocks: Counts
+def _positions(
+    has_letter: NDArray[np.bool_], starts: Counts, alignment_starts: Counts, pair: Counts, blocks: Counts
 ) -> list[Counts]:
-    """The first and the last letter of each block's line, from 1; the letter before where it has none.
+    """Return the 1-based positions of the first and last letter of each block; empty blocks have the letter before.
 
-    starts: of the blocks' columns, which follow each other. begins: where the pairs' alignments begin.
+    starts: first columns of the blocks, which follow each other. alignment_starts: of each pair.
     """
     if not len(starts):
         return [starts, starts]
     counts = np.add.reduceat(has_letter, starts, dtype=np.int64)
     before = np.cumsum(counts) - counts
     first_of_pair = np.minimum(np.cumsum(blocks) - blocks, len(before) - 1)
-    ends = begins[pair] + before - before[first_of_pair][pair] + counts
+    ends = alignment_starts[pair] + before - before[first_of_pair][pair] + counts
     return [np.minimum(ends - counts + 1, ends), ends]
