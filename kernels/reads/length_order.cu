@@ -23,9 +23,9 @@ KERNEL void begin_order(WarpItems items, const i32* lengths OF(size), u64* keys 
 // An item is a slot; order[slot] is its record, keys[slot] its bases. firsts: by length, the first slot that has it. sizes: 0,
 // then the words of each block: `planes` of as many a slot as the block's longest read needs, and `pads` more.
 KERNEL void lay_slots(Items items, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
-                      i32* slot_of OF(items), i64* firsts OF(any), i64* sizes OF((items - 1 >> lane_bits) + 2),
-                      i64 size, i32 lane_bits, i32 planes, i32 pads) {
-    i64 lanes = (i64)1 << lane_bits;
+                      i32* slot_of OF(items), i64* firsts OF(any), i64* sizes OF((items - 1 >> tile_bits) + 2),
+                      i64 size, i32 tile_bits, i32 planes, i32 pads) {
+    i64 lanes = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
         i32 length = (i32)keys[slot];
         lengths[slot] = length;
@@ -33,6 +33,6 @@ KERNEL void lay_slots(Items items, const u64* keys OF(items), const i32* order O
         if (slot == 0 || keys[slot] != keys[slot - 1]) firsts[length] = slot;
         if (slot == 0) sizes[0] = 0;
         if (slot + 1 == size || (slot + 1 & (lanes - 1)) == 0)
-            sizes[(slot >> lane_bits) + 1] = planes * ((length + 31) / 32 + pads) * lanes;
+            sizes[(slot >> tile_bits) + 1] = planes * ((length + 31) / 32 + pads) * lanes;
     }
 }

@@ -25,11 +25,11 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
 // An item is a slot; order[slot] is its record, full_lengths its bases. replaced: ambiguous letters other than N.
 KERNEL void pack_patterns(Items items, const u8* bytes OF(any), const i32* order OF(items),
                           const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
-                          const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(any),
-                          i32* lengths OF(items), u64* replaced OF(1), i32 lane_bits) {
-    i64 lanes = (i64)1 << lane_bits;
+                          const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any),
+                          i32* lengths OF(items), u64* replaced OF(1), i32 tile_bits) {
+    i64 lanes = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
-        u64* own = words + block_offsets[slot >> lane_bits] + (slot & (lanes - 1));
+        u64* own = words + tile_offsets[slot >> tile_bits] + (slot & (lanes - 1));
         const u8* read = bytes + sequence_starts[order[slot]];
         i32 length = full_lengths[slot];
         u64 strange = 0;

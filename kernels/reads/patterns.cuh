@@ -22,13 +22,13 @@ struct Pattern {
 
 struct Patterns {
     const u64* words OF(any);
-    const i64* block_offsets OF((patterns - 1 >> lane_bits) + 2);  // where each block's words begin
+    const i64* tile_offsets OF((patterns - 1 >> tile_bits) + 2);  // where each block's words begin
     const i32* lengths OF(patterns);                               // by slot, 0 where a base is ambiguous
     const i32* slot_of OF(patterns);                               // the slot of each record
-    i32 lane_bits;                                                 // a block has 2^lane_bits lanes
+    i32 tile_bits;                                                 // a block has 2^tile_bits lanes
 
     HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
-        i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
-        return Pattern{PackedWords{words + block_offsets[slot >> lane_bits] + lane, lanes}, lengths[slot], reversed};
+        i64 lanes = (i64)1 << tile_bits, lane = slot & (lanes - 1);
+        return Pattern{PackedWords{words + tile_offsets[slot >> tile_bits] + lane, lanes}, lengths[slot], reversed};
     }
 };

@@ -68,15 +68,15 @@ HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& 
 // An item is a slot; order[slot] is its record; marks: what is known of each record. replaced: ambiguous letters other than N.
 KERNEL void pack_queries(Items items, const u8* bytes OF(any), const i32* order OF(items),
                          const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
-                         const i64* block_offsets OF((items - 1 >> lane_bits) + 2), u64* words OF(any),
-                         u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 lane_bits) {
-    i64 lanes = (i64)1 << lane_bits;
+                         const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any),
+                         u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 tile_bits) {
+    i64 lanes = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
-        i64 record = order[slot], block = slot >> lane_bits;
+        i64 record = order[slot], block = slot >> tile_bits;
         i32 length = lengths[slot];
-        i64 plane = (block_offsets[block + 1] - block_offsets[block]) / 4;
-        i32 plane_words = (i32)(plane >> lane_bits);
-        u64* own = words + block_offsets[block] + (slot & (lanes - 1));
+        i64 plane = (tile_offsets[block + 1] - tile_offsets[block]) / 4;
+        i32 plane_words = (i32)(plane >> tile_bits);
+        u64* own = words + tile_offsets[block] + (slot & (lanes - 1));
         const u8* read = bytes + sequence_starts[record];
         i32 flipped = is_flipped(read, length);
         u64 *forward = own + flipped * plane, *unclear = own + (2 + flipped) * plane, any_unclear = 0;

@@ -13,21 +13,21 @@ enum { READ_FLIPPED = 1, READ_AMBIGUOUS = 2, READ_ABSENT = 4, READ_FAILED = 8 };
 
 struct Queries {
     const u64* words OF(any);
-    const i64* block_offsets OF((reads - 1 >> lane_bits) + 2);  // where each block's words begin
+    const i64* tile_offsets OF((reads - 1 >> tile_bits) + 2);  // where each block's words begin
     const i32* lengths OF(reads);                               // by slot
     const u8* flags OF(reads);                                  // by slot: what is known of each, as below
     const u64* hashes OF(reads);                                // by slot
     const i32* order OF(reads);                                 // the record in each slot
     const i32* slot_of OF(reads);                               // the slot of each record
-    i32 lane_bits;                                              // a block has 2^lane_bits lanes
+    i32 tile_bits;                                              // a block has 2^tile_bits lanes
 
     HOST_DEVICE i64 plane_words(i64 slot) const {
-        i64 block = slot >> lane_bits;
-        return (block_offsets[block + 1] - block_offsets[block]) >> (2 + lane_bits);
+        i64 block = slot >> tile_bits;
+        return (tile_offsets[block + 1] - tile_offsets[block]) >> (2 + tile_bits);
     }
     HOST_DEVICE PackedWords plane(i64 slot, i32 number) const {
-        i64 lanes = (i64)1 << lane_bits, lane = slot & (lanes - 1);
-        return PackedWords{words + block_offsets[slot >> lane_bits] + number * plane_words(slot) * lanes + lane, lanes};
+        i64 lanes = (i64)1 << tile_bits, lane = slot & (lanes - 1);
+        return PackedWords{words + tile_offsets[slot >> tile_bits] + number * plane_words(slot) * lanes + lane, lanes};
     }
     HOST_DEVICE PackedWords bases(i64 slot, i32 orientation) const { return plane(slot, orientation); }
     HOST_DEVICE PackedWords mask(i64 slot, i32 orientation) const { return plane(slot, 2 + orientation); }

@@ -121,7 +121,7 @@ class Batch:
 
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
     least = -(-context.scoring.min_score // context.scoring.match)
-    too_short = queries.steps.first_of(least)
+    too_short = queries.length_runs.first_slot_of_length(least)
     absent = int(np.count_nonzero(absent_mask(reads, context.backend)))
     return Counters(
         reads=reads.count - absent,

@@ -63,5 +63,5 @@ def order_by_position(strands: Array, places: Array, batch: Batch, context: Cont
     strands: uint64, 2 * read index + orientation. places: uint64, diagonal + length of the longest read, so never
     negative.
     """
-    place_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.longest).bit_length()
+    place_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.max_length).bit_length()
     return argsort_columns([(strands, batch.reads.count.bit_length() + 1), (places, place_bits)], context.backend)

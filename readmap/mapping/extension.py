@@ -85,7 +85,7 @@ def _count_tasks(
     """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
-    kinds = len(BANDS) if batch.queries.longest > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
+    kinds = len(BANDS) if batch.queries.max_length > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
     sizes, ends = batch.ledger.sizes("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
     if sizes.rooms is None:
@@ -121,12 +121,12 @@ def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: C
 
 def _lanes(batch: Batch, context: Context) -> int:
     """Tasks that an item scores."""
-    return context.backend.lanes_16bit if context.scoring.fits_16_bits(batch.queries.longest) else 1
+    return context.backend.lanes_16bit if context.scoring.fits_16_bits(batch.queries.max_length) else 1
 
 
 def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, batch: Batch, context: Context) -> None:
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, which want one kind of band."""
-    narrow = context.scoring.fits_16_bits(batch.queries.longest)
+    narrow = context.scoring.fits_16_bits(batch.queries.max_length)
     batch.launch(
         Kernel("mapping/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
         items,
@@ -171,7 +171,7 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
         # The longest read of a part decides its scratch, which is asked for where the batch's would take too much;
         # parts shrink where reads are long.
         part = min(len(traced) - begin, TRACED_TOGETHER)
-        item_bytes = bytes_of(batch.queries.longest)
+        item_bytes = bytes_of(batch.queries.max_length)
         if -(-part // lanes) * item_bytes > backend.scratch_bytes:
             item_bytes = bytes_of(longest(part))
         while part > lanes and -(-part // lanes) * item_bytes > backend.scratch_bytes:
@@ -187,7 +187,7 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
             first=begin,
             last=begin + part,
             item_bytes=item_bytes,
-            fits_16_bits=int(context.scoring.fits_16_bits(batch.queries.longest)),
+            fits_16_bits=int(context.scoring.fits_16_bits(batch.queries.max_length)),
             **shared,
         )
         begin += part

@@ -105,7 +105,7 @@ def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, 
 def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     """Return the number of matches of each record, int64 [reads] on the host."""
     to_host = context.backend.to_host
-    by_slot = np.zeros(queries.steps.count, np.int64)
+    by_slot = np.zeros(queries.length_runs.count, np.int64)
     by_slot[to_host(matches.selected)] = by_read(matches, context)
     return by_slot[to_host(queries.slot_of)]
 
@@ -123,7 +123,7 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     naming = [
         (first, _naming(matches, first, most, batch, context)) for first in range(0, capacity_of(matches.total), most)
     ]
-    total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.longest
+    total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.max_length
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
     strands, places = (backend.empty(total, np.uint64) for _ in range(2))
     end = 0

@@ -28,12 +28,12 @@ class Selection:
 
 def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
     """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
-    steps = batch.queries.steps
-    begin = steps.first_of(search_pass.min_seed_bases)
+    steps = batch.queries.length_runs
+    begin = steps.first_slot_of_length(search_pass.min_seed_bases)
     while begin < steps.count:
         length = steps.length_of(begin)
         stride = search_pass.stride_of(length)
-        end = steps.first_of(_next_length(length, stride, search_pass, steps.longest))
+        end = steps.first_slot_of_length(_next_length(length, stride, search_pass, steps.max_length))
         unresolved = batch.placements.unresolved[begin:end]
         slots = batch.ledger.select_flagged(PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}")
         if slots.count:

@@ -56,7 +56,7 @@ class Reported(Table, struct="mapping/record_plan.cu:Reported"):
     @classmethod
     def of(cls, places: Array, numbers: Array, batch: Batch, context: Context) -> Reported:
         """The places of some numbers, int32."""
-        count, shift = len(numbers), batch.queries.longest
+        count, shift = len(numbers), batch.queries.max_length
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
         keys = {"strands": strands, "diagonals": diagonals, "shift": shift}
         batch.launch(_KEY, count, context, places=places, reported=numbers, **keys)

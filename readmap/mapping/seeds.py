@@ -26,7 +26,7 @@ def seed_offsets(slots: DeviceList, seed_bases: int, stride: int, batch: Batch, 
     counts = context.backend.full(len(slots.numbers) + 1, 0, np.int64)
     what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
     batch.launch(_COUNT, slots.count, context, **what)
-    of_a_read = 2 * (max(batch.queries.longest - seed_bases, 0) // stride + 1)
+    of_a_read = 2 * (max(batch.queries.max_length - seed_bases, 0) // stride + 1)
     return batch.ledger.ends("seeds", counts, slots, of_a_read * len(slots.numbers))
 
 

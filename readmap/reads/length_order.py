@@ -52,18 +52,18 @@ class Slots:
     Attributes:
         order: int32 [records], the record in each slot; slot_of: int32 [records], its inverse.
         lengths: int32 [records] by slot; steps: the same on the host.
-        block_offsets: int64 [blocks + 1], where the words of each block of slots begin; words: of all.
+        tile_offsets: int64 [blocks + 1], where the words of each block of slots begin; words: of all.
     """
 
     order: Array
     slot_of: Array
     lengths: Array
     steps: Steps
-    block_offsets: Array
+    tile_offsets: Array
     words: int
 
 
-def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
+def sort_by_length(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     """The slots of at least one read.
 
     lengths: int32 [records]. planes: of a block; each has words of 32 bases for its longest read, and `pads` more.
@@ -83,11 +83,11 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
     known = backend.full((1 << (differing | first).bit_length()) + 1, -1, np.int64)
     sizes = backend.empty((count - 1 >> backend.warp_bits) + 2, np.int64)
     made = {"lengths": by_slot, "slot_of": slot_of, "firsts": known[:-1], "sizes": sizes}
-    shape = {"size": count, "lane_bits": backend.warp_bits, "planes": planes, "pads": pads}
+    shape = {"size": count, "tile_bits": backend.warp_bits, "planes": planes, "pads": pads}
     backend.launch(_LAY, count, keys=keys, order=order, **made, **shape)
-    block_offsets = backend.inclusive_sum(sizes)
+    tile_offsets = backend.inclusive_sum(sizes)
     if differing:
-        backend.copy_into(known[-1:], block_offsets[-1:])
+        backend.copy_into(known[-1:], tile_offsets[-1:])
         told = backend.to_host(known)
         steps, words = np.flatnonzero(told[:-1] >= 0), int(told[-1])
         slots = told[steps]
@@ -95,4 +95,4 @@ def slots_of(lengths: Array, planes: int, pads: int, backend: Backend) -> Slots:
         steps, slots = np.full(1, first), np.zeros(1)
         words = (len(sizes) - 1) * (planes * (-(-first // WORD_BASES) + pads) << backend.warp_bits)
     there = Steps(slots.astype(np.int32), steps.astype(np.int32), count)
-    return Slots(order, slot_of, by_slot, there, block_offsets, words)
+    return Slots(order, slot_of, by_slot, there, tile_offsets, words)

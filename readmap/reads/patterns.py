@@ -6,7 +6,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.tables import Table
-from readmap.reads.length_order import slots_of
+from readmap.reads.length_order import sort_by_length
 
 _PACK = Kernel("reads/patterns", "pack_patterns")
 
@@ -25,7 +25,7 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
 
     letters: uint8; starts: int64 [patterns], where each begins; lengths: int32 [patterns]; all on the device.
     """
-    slots = slots_of(lengths, 1, 0, backend)
+    slots = sort_by_length(lengths, 1, 0, backend)
     words, packed_lengths = backend.full(slots.words, 0, np.uint64), backend.empty(len(lengths), np.int32)
     replaced = backend.full(1, 0, np.uint64)
     backend.launch(
@@ -35,18 +35,18 @@ def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backen
         order=slots.order,
         sequence_starts=starts,
         full_lengths=slots.lengths,
-        block_offsets=slots.block_offsets,
+        tile_offsets=slots.tile_offsets,
         words=words,
         lengths=packed_lengths,
         replaced=replaced,
-        lane_bits=backend.warp_bits,
+        tile_bits=backend.warp_bits,
     )
     letters_replaced = int(backend.to_host(replaced)[0])
     return Patterns(
         words=words,
-        block_offsets=slots.block_offsets,
+        tile_offsets=slots.tile_offsets,
         lengths=packed_lengths,
         slot_of=slots.slot_of,
-        lane_bits=backend.warp_bits,
+        tile_bits=backend.warp_bits,
         replaced=letters_replaced,
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.reads.parsing import Reads
-from readmap.reads.length_order import Steps, slots_of
+from readmap.reads.length_order import Steps, sort_by_length
 
 _PACK = Kernel("reads/queries", "pack_queries")
 
@@ -22,33 +22,33 @@ class Queries:
 
     Attributes:
         order: int32 [reads], the record in each slot; slot_of: int32 [reads], its inverse.
-        words: uint64, four planes a block; block_offsets: int64 [blocks + 1].
+        words: uint64, four planes a block; tile_offsets: int64 [blocks + 1].
         lengths: int32 [reads] by slot; flags, hashes: uint8, uint64 [reads] by slot.
         steps: the lengths on the host.
         replaced: uint64 [1], ambiguous letters other than N, which are written as N.
-        lane_bits: a block has 2^lane_bits slots.
+        tile_bits: a block has 2^tile_bits slots.
     """
 
     order: Array
     slot_of: Array
     words: Array
-    block_offsets: Array
+    tile_offsets: Array
     lengths: Array
     flags: Array
     hashes: Array
     steps: Steps
     replaced: Array
-    lane_bits: int
+    tile_bits: int
 
     @property
     def longest(self) -> int:
         """Bases of the longest read."""
-        return self.steps.longest
+        return self.steps.max_length
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Both orientations of every read, packed and interleaved."""
-    count, slots = reads.count, slots_of(reads.lengths, PLANES, 1, backend)
+    count, slots = reads.count, sort_by_length(reads.lengths, PLANES, 1, backend)
     words = backend.full(slots.words + backend.warp_width, 0, np.uint64)
     flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
     replaced = backend.full(1, 0, np.uint64)
@@ -60,22 +60,22 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         sequence_starts=reads.sequence_starts,
         lengths=slots.lengths,
         marks=reads.marks,
-        block_offsets=slots.block_offsets,
+        tile_offsets=slots.tile_offsets,
         words=words,
         flags=flags,
         hashes=hashes,
         replaced=replaced,
-        lane_bits=backend.warp_bits,
+        tile_bits=backend.warp_bits,
     )
     return Queries(
         slots.order,
         slots.slot_of,
         words,
-        slots.block_offsets,
+        slots.tile_offsets,
         slots.lengths,
         flags,
         hashes,
-        slots.steps,
+        slots.length_runs,
         replaced,
         backend.warp_bits,
     )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from readmap.backend import open_backend
-from readmap.reads.length_order import slots_of
+from readmap.reads.length_order import sort_by_length
 
 SHAPES = [(1, 0), (4, 1)]  # of patterns and of queries
 
@@ -18,7 +18,7 @@ SHAPES = [(1, 0), (4, 1)]  # of patterns and of queries
 def test_slots(backends: str, planes: int, pads: int, lanes: int | None, lengths: list[int]) -> None:
     backend = open_backend(backends)
     backend.warp_width = lanes or backend.warp_width
-    slots = slots_of(backend.to_device(np.array(lengths, np.int32)), planes, pads, backend)
+    slots = sort_by_length(backend.to_device(np.array(lengths, np.int32)), planes, pads, backend)
     order = backend.to_host(slots.order)
     sorted_lengths = np.array(lengths)[order]
     assert order.tolist() == np.argsort(lengths, kind="stable").tolist()
@@ -26,9 +26,9 @@ def test_slots(backends: str, planes: int, pads: int, lanes: int | None, lengths
     assert backend.to_host(slots.lengths).tolist() == sorted_lengths.tolist()
     blocks = [sorted_lengths[first : first + backend.warp_width] for first in range(0, len(lengths), backend.warp_width)]
     sizes = [planes * (-(-int(block.max()) // 32) + pads) * backend.warp_width for block in blocks]
-    assert backend.to_host(slots.block_offsets).tolist() == [0, *np.cumsum(sizes)]
+    assert backend.to_host(slots.tile_offsets).tolist() == [0, *np.cumsum(sizes)]
     assert slots.words == sum(sizes)
-    assert slots.steps.longest == max(lengths)
+    assert slots.length_runs.max_length == max(lengths)
     for slot, length in enumerate(sorted_lengths.tolist()):
-        assert slots.steps.length_of(slot) == length
-        assert slots.steps.first_of(length + 1) == int(np.searchsorted(sorted_lengths, length + 1))
+        assert slots.length_runs.length_of(slot) == length
+        assert slots.length_runs.first_slot_of_length(length + 1) == int(np.searchsorted(sorted_lengths, length + 1))

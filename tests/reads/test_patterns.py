@@ -32,10 +32,10 @@ def patterns_of(sequences: Sequence[str], backend: Backend) -> Patterns:
 
 
 def check(sequences: Sequence[str], patterns: Patterns, backend: Backend) -> None:
-    arrays = (patterns.slot_of, patterns.words, patterns.block_offsets, patterns.lengths)
+    arrays = (patterns.slot_of, patterns.words, patterns.tile_offsets, patterns.lengths)
     assert [array.dtype for array in arrays] == [np.int32, np.uint64, np.int64, np.int32]
     slot_of, words, offsets, lengths = (backend.to_host(array).tolist() for array in arrays)
-    lanes = 2**patterns.lane_bits
+    lanes = 2**patterns.tile_bits
     assert lanes == backend.warp_width
     assert len(patterns) == len(sequences)
     order = sorted(range(len(sequences)), key=lambda record: len(sequences[record]))

@@ -290,7 +290,7 @@ def test_carriage_return_inside_a_line_is_no_base(backends: str) -> None:
 
 def plane(queries: Queries, slot: int, number: int, backend: Backend) -> list[int]:
     """The words of a slot in one of the four planes of its block."""
-    words, offsets = backend.to_host(queries.words), backend.to_host(queries.block_offsets)
+    words, offsets = backend.to_host(queries.words), backend.to_host(queries.tile_offsets)
     block, lane = divmod(slot, backend.warp_width)
     planes = words[offsets[block] : offsets[block + 1]].reshape(4, -1, backend.warp_width)
     return [int(word) for word in planes[number, :, lane]]
@@ -301,12 +301,12 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
     order = backend.to_host(queries.order).tolist()
     assert order == sorted(range(len(sequences)), key=lambda record: len(sequences[record]))
     assert [order[slot] for slot in backend.to_host(queries.slot_of).tolist()] == list(range(len(sequences)))
-    assert queries.longest == max(map(len, sequences))
+    assert queries.max_length == max(map(len, sequences))
     lengths = [len(sequences[record]) for record in order]
     assert backend.to_host(queries.lengths).tolist() == lengths
-    assert [queries.steps.length_of(slot) for slot in range(len(order))] == lengths
+    assert [queries.length_runs.length_of(slot) for slot in range(len(order))] == lengths
     assert all(
-        queries.steps.first_of(least) == sum(one < least for one in lengths) for least in range(queries.longest + 2)
+        queries.length_runs.first_slot_of_length(least) == sum(one < least for one in lengths) for least in range(queries.max_length + 2)
     )
     assert int(backend.to_host(queries.replaced)[0]) == sum(
         letter in "RYKMSWBDHV" for bases in sequences for letter in bases.upper()
@@ -374,7 +374,7 @@ def test_reverse_complements_are_the_same_query(backends: str) -> None:
     assert np.array_equal(host(here.order), host(there.order))
     differ = [reverse_complement(sequences[record]) != clean(sequences[record]) for record in host(here.order)]
     assert np.array_equal(host(here.flags) ^ host(there.flags), np.array(differ, np.uint8))
-    size = int(host(here.block_offsets)[-1])
+    size = int(host(here.tile_offsets)[-1])
     assert np.array_equal(host(here.words)[:size], host(there.words)[:size])
 
 

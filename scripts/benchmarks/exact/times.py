@@ -25,7 +25,7 @@ from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
 
 LONGEST = 10.0  # seconds behind which no further round is timed
-TRANSFERRED = ("words", "block_offsets", "lengths")
+TRANSFERRED = ("words", "tile_offsets", "lengths")
 
 
 def time_cpu(index: Index, letters: Letters, sizes: Sequence[int], runs: int, threads: int) -> list[Row]:
