@@ -152,7 +152,7 @@ KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF
 }
 
 // For how many tasks of each kind there is room: those of a kind lie behind the room of the one before.
-struct TaskRooms {
+struct TaskCapacities {
     i64 narrow, middle, wide, widest;
 
     HOST_DEVICE i64 of(i32 kind) const {
@@ -165,8 +165,8 @@ struct TaskRooms {
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
 
 // An item is a kind. told: how many items of `lanes` tasks there are, none without room for all; needed: how many tasks.
-KERNEL void tell_tasks(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items), i64* needed OF(items),
-                       TaskRooms rooms, i64 count, i32 lanes) {
+KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items), i64* needed OF(items),
+                       TaskCapacities rooms, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;
@@ -176,7 +176,7 @@ KERNEL void tell_tasks(Items items, const i64* ends OF(BAND_KINDS* count), i64* 
 
 // ends: the inclusive prefix sum of counts. A task is the row of a window, task_slots its read.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
-                       const i64* ends OF(BAND_KINDS* count), TaskRooms rooms, i64* tasks OF(tasks),
+                       const i64* ends OF(BAND_KINDS* count), TaskCapacities rooms, i64* tasks OF(tasks),
                        i32* task_slots OF(tasks), i64 count, i32 without) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;

@@ -13,7 +13,7 @@ from readmap.backend.device_counts import Count
 from readmap.backend.tables import Table
 from readmap.mapping.context import Context
 from readmap.mapping.counters import Counters, Work
-from readmap.mapping.ledger import Ledger
+from readmap.mapping.device_counters import DeviceCounters
 from readmap.mapping.parameters import UNSEARCHED
 from readmap.reads.parsing import Reads, absent_mask
 from readmap.reads.queries import Queries, pack_queries
@@ -56,7 +56,7 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: Work
-    ledger: Ledger
+    ledger: DeviceCounters
     pieces: PartitionSeedTable | None = None
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
@@ -85,14 +85,14 @@ class Batch:
         queries = pack_queries(reads, backend)
         windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0})
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
-        ledger = Ledger(count, backend, context.rates)
+        ledger = DeviceCounters(count, backend, context.rates)
         backend.copy_into(ledger.total("replaced"), queries.replaced)
         return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), ledger)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
         """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
 
-        Raises Overflow where a stage had no room for all that it found.
+        Raises CapacityExceeded where a stage had no room for all that it found.
         """
         counted, tallies, totals = self.ledger.settle(*sums)
         self.pieces = None

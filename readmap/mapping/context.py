@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from readmap.backend import Backend
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
-from readmap.mapping.ledger import Rates
+from readmap.mapping.device_counters import CapacityEstimates
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, Pairing, Reporting, Scoring
 
 
@@ -37,4 +37,4 @@ class Context:
     pairing: Pairing = field(default_factory=Pairing)
     reporting: Reporting = field(default_factory=Reporting)
     sample: Sample = field(default_factory=Sample)
-    rates: Rates | None = None
+    rates: CapacityEstimates | None = None

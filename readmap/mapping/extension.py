@@ -37,7 +37,7 @@ BANDS = {
 TRACED_TOGETHER = 65_536
 
 _COUNT, _LIST = Kernel("mapping/windows", "count_tasks"), Kernel("mapping/windows", "list_tasks")
-_TELL, _TAKE = Kernel("mapping/windows", "tell_tasks"), Kernel("mapping/windows", "take_tasks")
+_TELL, _TAKE = Kernel("mapping/windows", "clamp_task_counts"), Kernel("mapping/windows", "take_tasks")
 _LONG_READ = constant("mapping/windows.cuh", "LONG_READ")
 _NO_TASK = constant("mapping/windows.cuh", "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("mapping/extension", "count_traced"), Kernel("mapping/extension", "list_traced")
@@ -48,8 +48,8 @@ class Extensions(Table, struct="mapping/alignments.cuh:Extensions"):
     """The alignment of every planned record's window."""
 
 
-class _TaskRooms(NamedTuple):
-    """For how many tasks of each kind there is room: struct TaskRooms of kernels/search/windows.cu."""
+class _TaskCapacities(NamedTuple):
+    """For how many tasks of each kind there is room: struct TaskCapacities of kernels/search/windows.cu."""
 
     narrow: int
     middle: int
@@ -81,7 +81,7 @@ def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: 
 
 def _count_tasks(
     counts: Array, slots: DeviceList, lanes: int, batch: Batch, context: Context
-) -> tuple[Array, list[Count], _TaskRooms]:
+) -> tuple[Array, list[Count], _TaskCapacities]:
     """The prefix sums of the tasks of each read, and of each kind how many items there are, of so many tasks each, and
     for how many tasks there is to be room."""
     backend, most = context.backend, len(slots.numbers)
@@ -93,8 +93,8 @@ def _count_tasks(
         found = [last - before for before, last in pairwise([0, *lasts])]
         batch.ledger.know(sizes, found)
         items = [-(-count // lanes) for count in found]
-        return ends, [*items], _TaskRooms(*(count * lanes for count in items))
-    rooms, told = _TaskRooms(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}
+        return ends, [*items], _TaskCapacities(*(count * lanes for count in items))
+    rooms, told = _TaskCapacities(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}
     backend.launch(_TELL, len(BANDS), ends=ends, **told, rooms=rooms, count=most, lanes=lanes)
     return ends, sizes.bounded(lanes), rooms
 

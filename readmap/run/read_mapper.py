@@ -11,7 +11,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.counters import Counters, Work
 from readmap.mapping.inserts import InsertSize
-from readmap.mapping.ledger import Overflow, Rates
+from readmap.mapping.device_counters import CapacityExceeded, CapacityEstimates
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style
 from readmap.mapping.windows import count_windows
@@ -114,7 +114,7 @@ class ReadMapper:
         """
         self.summary = MappingSummary()
         # With all places of a read, what one batch needs says little of the next.
-        rates = [None if context.reporting.most_secondary else Rates() for context in contexts]
+        rates = [None if context.reporting.most_secondary else CapacityEstimates() for context in contexts]
         self._contexts = [replace(context, rates=own) for context, own in zip(contexts, rates, strict=True)]
         self._pairing = contexts[0].pairing
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
@@ -246,7 +246,7 @@ class ReadMapper:
             rests = [
                 one for one in (replace(held.of(again), is_counted=True), held.of(rest)) if one.arrival.reads.count
             ]
-        except Overflow:
+        except CapacityExceeded:
             rests = [replace(held.of(arrival), overflowed=True)]
         for one in rests:
             place = yield from self._try(one, place, turn)

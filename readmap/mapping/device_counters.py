@@ -36,12 +36,12 @@ _ALL_TOTALS = sum(TOTALS.values())
 _TELL = Kernel("common/sizes", "tell_size")
 
 
-class Overflow(Exception):
+class CapacityExceeded(Exception):
     """A stage found more than there was room for."""
 
 
 @dataclass(frozen=True)
-class Rates:
+class CapacityEstimates:
     """For each read, what batches needed of what their stages list, by name: all threads' batches share it.
 
     are_used: whether there is room by these alone; else the host hears of every size at once.
@@ -93,10 +93,10 @@ def _unknown(name: str) -> Sizes:
     return Sizes(name, [], None)
 
 
-class Ledger:
+class DeviceCounters:
     """The numbers of a batch."""
 
-    def __init__(self, reads: int, backend: Backend, rates: Rates | None) -> None:
+    def __init__(self, reads: int, backend: Backend, rates: CapacityEstimates | None) -> None:
         """rates: None where the host hears of every size at once, and nothing is learnt."""
         self._reads, self._backend = reads, backend
         self._rates = None if backend.host_sees_counts else rates
@@ -198,7 +198,7 @@ class Ledger:
         """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
 
         sums: as Backend.row_ends has them.
-        Raises Overflow where a stage had no room for all that it found.
+        Raises CapacityExceeded where a stage had no room for all that it found.
         """
         backend, counted, begin = self._backend, self._counted, self._taken
         for ends, rows in sums:
@@ -210,7 +210,7 @@ class Ledger:
             counted[name] += numbers[begin]
         found = [(sizes, numbers[place : place + len(sizes.keys)]) for sizes, place in self._bounded]
         if lacking := [key for sizes, needed in found for key in sizes.lacking(needed)]:
-            raise Overflow(", ".join(lacking))  # what stages behind these found, says nothing
+            raise CapacityExceeded(", ".join(lacking))  # what stages behind these found, says nothing
         for sizes, needed in found:
             self.know(sizes, needed)
         self._clear()

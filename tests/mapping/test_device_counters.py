@@ -17,8 +17,8 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.device_counts import BoundedCount, DeviceList
 from readmap.index.index import Index
-from readmap.mapping import ledger
-from readmap.mapping.ledger import Ledger, Overflow, Rates
+from readmap.mapping import device_counters
+from readmap.mapping.device_counters import DeviceCounters, CapacityExceeded, CapacityEstimates
 from readmap.mapping.parameters import Reporting
 from readmap.reads.chunks import PairLayout
 from readmap.run import sample
@@ -27,7 +27,7 @@ from readmap.run.read_mapper import MappingSummary
 BATCH, LEARNT = 50, 100
 
 #: Kernels that find out what there is to be room for.
-TELLING = {"tell_size", "tell_tasks"}
+TELLING = {"tell_size", "clamp_task_counts"}
 
 
 class Distant(CpuBackend):
@@ -127,9 +127,9 @@ def test_any_list_may_lack_room(
 ) -> None:
     """Some sizes are heard of at once, for some lists there is hardly any room, and for the others there is."""
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
-    generator, room = random.Random(seed), Rates.room
+    generator, room = random.Random(seed), CapacityEstimates.room
 
-    def any_room(rates: Rates, name: str, reads: int) -> int | None:
+    def any_room(rates: CapacityEstimates, name: str, reads: int) -> int | None:
         drawn = generator.random()
         return (
             None
@@ -139,7 +139,7 @@ def test_any_list_may_lack_room(
             else room(rates, name, reads)
         )
 
-    monkeypatch.setattr(Rates, "room", any_room)
+    monkeypatch.setattr(CapacityEstimates, "room", any_room)
     records, summary = world.mapped(Distant(), tmp_path / "out", layout)
     assert records == expected
     assert 0 < summary.work.repeated < summary.reads
@@ -160,10 +160,10 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     monkeypatch.setattr(ledger, "MORE", 0.0)
     backend, rates = (
         open_backend(backends),
-        Rates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
+        CapacityEstimates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
     )
     monkeypatch.setattr(backend, "host_sees_counts", False)
-    one, host = Ledger(10, backend, rates), backend.to_host
+    one, host = DeviceCounters(10, backend, rates), backend.to_host
     marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
     listed = one.select_flagged("near_mates", marks, 1)
     assert isinstance(listed.count, int) == (rate is None)
@@ -180,7 +180,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     assert host(taken).tolist() == [0, 1, 1][: len(found)] + [9] * (10 - len(found))
     assert _told(total, backend) == (90 if found else 0) or rate is not None
     if not found:
-        with pytest.raises(Overflow, match="beside 1 0"):
+        with pytest.raises(CapacityExceeded, match="beside 1 0"):
             one.settle()
     else:
         counted, _, totals = one.settle((backend.to_device(np.array([1, 5])), 1))
@@ -197,12 +197,12 @@ def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch
     monkeypatch.setattr(ledger, "SOME", 0)
     backend = open_backend(backends)
     monkeypatch.setattr(backend, "host_sees_counts", False)
-    one = Ledger(10, backend, Rates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
+    one = DeviceCounters(10, backend, CapacityEstimates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
     listed = one.select_flagged("near_mates", backend.full(4, 1, np.uint8), 1)
     assert _told(listed.count, backend) == 4
     _, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
     assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
-    with pytest.raises(Overflow, match="seeds"):
+    with pytest.raises(CapacityExceeded, match="seeds"):
         one.settle()
 
 
@@ -212,7 +212,7 @@ def test_of_all(backends: str) -> None:
 
 
 def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
-    rates = Rates()
+    rates = CapacityEstimates()
     rates.learn("searched", 2, 2)
     rates.learn("scored", 1000, 3 * ledger.SOME)
     rates.learn("near_mates", ledger.FEW_READS, 400)
