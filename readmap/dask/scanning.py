@@ -54,7 +54,7 @@ def scan(
     path = Path(database).absolute()
     opened = Database.open(path)
     scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
-    limits = HitFilter(
+    hit_filter = HitFilter(
         evalue,
         min_score,
         max_hits,
@@ -76,7 +76,7 @@ def scan(
             Part(str(path), written, *part),
             given,
             scoring,
-            limits,
+            hit_filter,
             device,
             threads,
             workers=[workers[number % len(workers)]],  # which has it from the last scan

@@ -43,13 +43,13 @@ def check_database(path: str, device: str, threads: int | None) -> None:
 
 @tells_errors
 def scan_part(
-    part: Part, queries: Sequences, scoring: ScanScoring, limits: HitFilter, device: str, threads: int | None
+    part: Part, queries: Sequences, scoring: ScanScoring, hit_filter: HitFilter, device: str, threads: int | None
 ) -> list[ScanHits]:
     """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
     with take_turn():
         numbers, database, pool = _hold_part(part, device, threads)
         with hold_backend(Resources(device, threads)).thread_stream():
-            found = [scanned.hits for scanned in Scan(database, scoring, limits, pool)(queries)]
+            found = [scanned.hits for scanned in Scan(database, scoring, hit_filter, pool)(queries)]
     return [replace(hits, subjects=numbers[hits.subjects]) for hits in found]
 
 

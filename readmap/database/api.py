@@ -54,11 +54,11 @@ def scan(
     """
     opened = _database(database, match is not None or mismatch is not None)
     scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
-    limits = HitFilter(evalue, min_score, max_hits, HitFilter.strand_of(opened.molecule, strand), database_letters)
+    hit_filter = HitFilter(evalue, min_score, max_hits, HitFilter.strand_of(opened.molecule, strand), database_letters)
     given = sequences_of("query", queries, opened.molecule)
     with Team.open(device, gpus, threads) as team:
         team.submit(0, partial(opened.check, team.first)).result()
-        return [scanned.hits for scanned in Scan(opened, scoring, limits, DevicePool(opened, team))(given)]
+        return [scanned.hits for scanned in Scan(opened, scoring, hit_filter, DevicePool(opened, team))(given)]
 
 
 def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Database:

@@ -112,10 +112,10 @@ class Database:
         threads: that sum and write; default, the processors that this process may use.
         """
         with database_folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
-            self.fill(output)
+            self.write_arrays(output)
             output.commit()
 
-    def fill(self, output: PendingFolder) -> None:
+    def write_arrays(self, output: PendingFolder) -> None:
         """Begin to write all of the database into its folder."""
         output.describe({"source": self.source, "molecule": str(self.molecule)})
         for name in ("codes", "starts", "lengths", "order"):
@@ -148,11 +148,11 @@ class Database:
         ranks[self.order] = np.arange(len(self))
         return ranks
 
-    def length_of(self, number: int) -> int:
+    def subject_length(self, number: int) -> int:
         """The letters of a sequence, by its number in the file."""
         return int(self.lengths[self.ranks[number]])
 
-    def letters_of(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
+    def subject_letters(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
         """Letters of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
         first = int(self.starts[self.ranks[number]])
         return LETTERS[self.codes[first + start : first + end]]

@@ -97,4 +97,4 @@ class DevicePool:
         cuts = [int(np.searchsorted(starts, part * letters)) for part in np.cumsum(self._parts[:-1])]
         bounds = [0, *cuts, len(self._database)]
         for worker, first, end in zip(self._workers, bounds, bounds[1:], strict=False):
-            worker.partition.take(first, end)
+            worker.partition.assign(first, end)

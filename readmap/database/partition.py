@@ -66,7 +66,7 @@ class Partition:
         self._first = self._end = 0
         self._resident: SubjectBatch | None = None
 
-    def take(self, first: int, end: int) -> None:
+    def assign(self, first: int, end: int) -> None:
         """Have the subjects of these ranks from now on."""
         if (first, end) != (self._first, self._end):
             self._first, self._end, self._resident = first, end, None

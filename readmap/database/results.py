@@ -172,10 +172,10 @@ class QueryHits:
         for row, (begin, end), counts in zip(rows, cuts, self._counts(), strict=True):
             equal, different, gaps, openings = counts
             number, reverse, score, bit_score, evalue, query_start, query_end, start, stop = row
-            length = subjects.length_of(number)
+            length = subjects.subject_length(number)
             if reverse:
                 start, stop = length - stop, length - start
-            subject = subjects.letters_of(number, start, stop)
+            subject = subjects.subject_letters(number, start, stop)
             yield ScanHit(
                 *(names[number], titles[number], length, reverse, score, bit_score, evalue),
                 *(query_start, query_end, start, stop, covered[number]),

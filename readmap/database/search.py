@@ -35,7 +35,7 @@ SAMPLED_LENGTHS = 64
 Codes = NDArray[np.uint8]
 
 
-class Scanned(NamedTuple):
+class QueryResult(NamedTuple):
     """What was found with a query.
 
     hits: those that are reported.
@@ -49,7 +49,7 @@ class Scanned(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _SelectedHits:
     """The hits of a query before they are aligned: ranks in the database, int64, and the rest as in Hits."""
 
     ranks: NDArray[np.int64]
@@ -66,7 +66,7 @@ class Scan:
 
     database: Database
     scoring: ScanScoring
-    limits: HitFilter
+    hit_filter: HitFilter
     pool: DevicePool
 
     @property
@@ -74,18 +74,18 @@ class Scan:
         """Whether each one that is looked at is the reverse one."""
         if self.database.molecule is Alphabet.PROTEINS:
             return [False]
-        return {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[self.limits.strand]
+        return {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[self.hit_filter.strand]
 
     def cells(self, queries: Sequences) -> int:
         """Cells of all matrices together."""
         return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
 
-    def __call__(self, queries: Sequences, report: Callable[[int], None] = lambda cells: None) -> Iterator[Scanned]:
+    def __call__(self, queries: Sequences, report: Callable[[int], None] = lambda cells: None) -> Iterator[QueryResult]:
         """What is found with each query, in order; report: hears of cells that are done.
 
         Raises UsageError where E-values are unknown or scores too high.
         """
-        self.limits.max_evalue(self.scoring)  # whether there are any
+        self.hit_filter.max_evalue(self.scoring)  # whether there are any
         longest = np.full(len(queries), self.database.longest)
         self.scoring.pairwise_scores().check_score_range(queries.lengths, longest, Mode.LOCAL)
         for first, end in pairwise(self._blocks(len(queries))):
@@ -98,16 +98,16 @@ class Scan:
         first = min(TIMED_QUERIES, size) if len(self.pool.team) > 1 else 0
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
-    def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[Scanned]:
+    def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[QueryResult]:
         scores = np.stack([self._scores(queries, reverse, report) for reverse in self.strands], axis=1)
-        chosen = [self._choose(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
+        chosen = [self._select_hits(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
         for number, (made, found) in enumerate(zip(chosen, alignments, strict=True)):
             subjects = self.database.order[made.ranks]
             hits = ScanHits(first + number, subjects, made.reverse, made.scores, made.bit_scores, made.evalues, found)
             by_number = np.empty(len(self.database), np.int32)
             by_number[self.database.order] = scores[number].max(axis=0)
-            yield Scanned(hits, by_number, made.threshold)
+            yield QueryResult(hits, by_number, made.threshold)
 
     def _scores(self, queries: Sequence[Codes], reverse: bool, report: Callable[[int], None]) -> NDArray[np.int32]:
         """int32 [queries, subjects] of a strand, the reverse one by the queries' reverse complements."""
@@ -115,14 +115,14 @@ class Scan:
             return self.pool.scores(queries, self.scoring, report)
         return self.pool.scores([_reverse_complement(codes) for codes in queries], self.scoring.complemented(), report)
 
-    def _choose(self, query: Codes, scores: NDArray[np.int32]) -> _Chosen:
+    def _select_hits(self, query: Codes, scores: NDArray[np.int32]) -> _SelectedHits:
         """scores: int32 [strands, subjects]."""
-        statistics, highest = self.scoring.statistics, self.limits.max_evalue(self.scoring)
-        lengths, least, threshold = self.database.lengths, self.limits.min_score, None
+        statistics, highest = self.scoring.statistics, self.hit_filter.max_evalue(self.scoring)
+        lengths, least, threshold = self.database.lengths, self.hit_filter.min_score, None
         space = None
         if statistics is not None:
-            letters = self.limits.database_letters or self.database.letters
-            sequences = self.limits.database_sequences or int(np.count_nonzero(lengths))
+            letters = self.hit_filter.database_letters or self.database.letters
+            sequences = self.hit_filter.database_sequences or int(np.count_nonzero(lengths))
             space = SearchSpace(statistics, len(query), letters, sequences)
         if space and highest is not None and len(query) and len(lengths) and lengths[0]:
             sampled = np.unique(np.geomspace(max(lengths[-1], 1), lengths[0], SAMPLED_LENGTHS).astype(np.int64))
@@ -141,18 +141,18 @@ class Scan:
         if highest is not None:
             kept = evalues <= highest
             strands, ranks, found, evalues = strands[kept], ranks[kept], found[kept], evalues[kept]
-        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.limits.max_hits]
+        order = np.lexsort((strands, self.database.order[ranks], -found.astype(np.int64)))[: self.hit_filter.max_hits]
         strands, ranks, found, evalues = strands[order], ranks[order], found[order], evalues[order]
         reverse = np.array(self.strands, np.bool_)[strands]
         bits = statistics.bit_scores(found) if statistics else np.full(len(found), np.nan)
-        return _Chosen(ranks, reverse, found, bits, evalues, threshold)
+        return _SelectedHits(ranks, reverse, found, bits, evalues, threshold)
 
-    def _align(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> list[PairAlignments]:
+    def _align(self, queries: Sequence[Codes], chosen: Sequence[_SelectedHits]) -> list[PairAlignments]:
         """The alignments of each query's hits."""
         counts, team = [len(made.ranks) for made in chosen], self.pool.team
         return team.submit(0, lambda: align(self._wanted(queries, chosen), counts, self.scoring, team.first)).result()
 
-    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_Chosen]) -> Iterator[AlignmentRequest]:
+    def _wanted(self, queries: Sequence[Codes], chosen: Sequence[_SelectedHits]) -> Iterator[AlignmentRequest]:
         """One query at a time: reverse complements of long subjects take memory."""
         for query, made in zip(queries, chosen, strict=True):
             places = zip(made.ranks.tolist(), made.reverse.tolist(), strict=True)

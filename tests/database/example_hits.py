@@ -50,10 +50,10 @@ class FakeDatabase:
     def names(self) -> list[bytes]:
         return [title.split()[0] for title in self.titles]
 
-    def letters_of(self, number: int, start: int, end: int) -> np.ndarray:
+    def subject_letters(self, number: int, start: int, end: int) -> np.ndarray:
         return array([*self.sequences.values()][number][start:end])
 
-    def length_of(self, number: int) -> int:
+    def subject_length(self, number: int) -> int:
         return len([*self.sequences.values()][number])
 
 

@@ -34,7 +34,7 @@ def database() -> Database:
 def queries(database: Database) -> list[Codes]:
     """Some of which are related to subjects."""
     draw = random.Random(6)
-    text = database.letters_of(len(LENGTHS) - 1, 100, 300).tobytes().decode()
+    text = database.subject_letters(len(LENGTHS) - 1, 100, 300).tobytes().decode()
     return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2, RESIDUES), text[:50])]
 
 
@@ -70,7 +70,7 @@ def scored(taken: Partition, queries: list[Codes]) -> NDArray[np.int32]:
 
 def whole(database: Database, backend: Backend) -> Partition:
     taken = Partition(database, backend)
-    taken.take(0, len(database))
+    taken.assign(0, len(database))
     return taken
 
 
@@ -145,11 +145,11 @@ def test_some_of_the_subjects(
 ) -> None:
     taken = whole(database, backend)
     scored(taken, queries)
-    taken.take(*bounds)
+    taken.assign(*bounds)
     assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
     limited(backend, 600, monkeypatch)
-    taken.take(0, 2)
-    taken.take(*bounds)
+    taken.assign(0, 2)
+    taken.assign(*bounds)
     assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
 
 
@@ -158,7 +158,7 @@ def test_it_stays_where_the_same_is_taken(
 ) -> None:
     taken = whole(database, backend)
     scored(taken, queries)
-    taken.take(0, len(database))
+    taken.assign(0, len(database))
     scored(taken, queries)
     assert len(placed) == 1
 

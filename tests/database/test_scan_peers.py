@@ -88,13 +88,13 @@ def genome(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scanned(folder: Path, costs: ScanScoring, limits: HitFilter) -> list[Row]:
+def scanned(folder: Path, costs: ScanScoring, hit_filter: HitFilter) -> list[Row]:
     """The best hit of each query with each subject."""
     database = open_database(str(folder / "db.fa"))
     queries = read_sequences(str(folder / "queries.fa"), 1, database.molecule)
     rows = []
     pool = DevicePool(database, Team.of(open_backend("cpu", threads=2)))
-    for found in Scan(database, costs, limits, pool)(queries):
+    for found in Scan(database, costs, hit_filter, pool)(queries):
         number = found.hits.query
         letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
         query = ScanQuery(queries.names[number], queries.titles[number], letters)
@@ -180,8 +180,8 @@ def test_top_hits_are_ssearchs(proteins: Path, name: str, gaps: tuple[int, int])
     theirs = ssearch(proteins, 15, "-s", name, "-f", str(-gaps[0]), "-g", str(-gaps[1]), "-z", "11")
     assert len(theirs) > 80
     costs = ScanScoring(standard(name.replace("BL", "BLOSUM")), *gaps)
-    limits = HitFilter(evalue=None if costs.statistics is None else 1e9, max_hits=200)
-    rows = scanned(proteins, costs, limits)
+    hit_filter = HitFilter(evalue=None if costs.statistics is None else 1e9, max_hits=200)
+    rows = scanned(proteins, costs, hit_filter)
     mine = {(row[0], row[1]): [int(number) for number in row[2:7]] for row in rows}
     same = 0
     for pair, numbers in theirs.items():

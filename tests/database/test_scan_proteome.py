@@ -43,7 +43,7 @@ def test_scores_are_parasails(backends: str, queries: Sequences, chosen: list[by
     letters = np.frombuffer(b"".join(chosen), np.uint8)
     database = Database.of(Sequences([b"p"] * len(chosen), letters, offsets), Alphabet.PROTEINS)
     partition = Partition(database, open_backend(backends, threads=2))
-    partition.take(0, len(database))
+    partition.assign(0, len(database))
     found = partition.scores([codes_of(query) for query in queries], COSTS, lambda cells: None)
     matrix, gaps = parasail_matrix(COSTS), (COSTS.gap_open + COSTS.gap_extend, COSTS.gap_extend)
     highest = 0

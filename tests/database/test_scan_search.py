@@ -23,7 +23,7 @@ from readmap.database.hit_alignment import AlignmentRequest, CroppedPair
 from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
 from readmap.database.parameters import HitFilter, ScanScoring
 from readmap.database.results import ScanHits
-from readmap.database.search import Scan, Scanned
+from readmap.database.search import Scan, QueryResult
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
 from readmap.pairwise.device_sequences import sequences_from_codes
@@ -78,17 +78,17 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 
 
 @contextmanager
-def opened(subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend) -> Iterator[Scan]:
+def opened(subjects: list[str], costs: ScanScoring, hit_filter: HitFilter, *backends: Backend) -> Iterator[Scan]:
     molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
     with Team.of(*backends) as team:
-        yield Scan(database, costs, limits, DevicePool(database, team))
+        yield Scan(database, costs, hit_filter, DevicePool(database, team))
 
 
 def scanned(
-    queries: list[str], subjects: list[str], costs: ScanScoring, limits: HitFilter, *backends: Backend
-) -> list[Scanned]:
-    with opened(subjects, costs, limits, *backends) as scan:
+    queries: list[str], subjects: list[str], costs: ScanScoring, hit_filter: HitFilter, *backends: Backend
+) -> list[QueryResult]:
+    with opened(subjects, costs, hit_filter, *backends) as scan:
         return list(scan(sequences_of(queries)))
 
 
@@ -106,28 +106,28 @@ def known(query: str, subjects: list[str], costs: ScanScoring) -> list[int]:
 Row = tuple[int, bool, int]
 
 
-def brute(query: str, subjects: list[str], costs: ScanScoring, limits: HitFilter) -> tuple[list[Row], list[float]]:
+def brute(query: str, subjects: list[str], costs: ScanScoring, hit_filter: HitFilter) -> tuple[list[Row], list[float]]:
     """(number of the subject, whether it is reversed, score) of each hit, and their E-values."""
     is_dna = costs.matrix.is_nucleotide
-    strands = {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[limits.strand]
+    strands = {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[hit_filter.strand]
     rows = []
     for reverse in strands if is_dna else [False]:
         texts = [reverse_complement(text) if reverse else text for text in subjects]
         rows += [(number, reverse, score) for number, score in enumerate(known(query, texts, costs))]
-    letters = limits.database_letters or sum(map(len, subjects))
+    letters = hit_filter.database_letters or sum(map(len, subjects))
     evalues = [0.0] * len(rows)
     if costs.statistics:
         space = SearchSpace(costs.statistics, len(query), letters, sum(map(bool, subjects)))
         lengths = np.array([len(subjects[number]) for number, _, _ in rows])
         evalues = space.evalues(np.array([score for _, _, score in rows]), lengths).tolist() if rows else []
-    highest = 10.0 if limits.evalue is None else limits.evalue
+    highest = 10.0 if hit_filter.evalue is None else hit_filter.evalue
     kept = [
         (row, evalue)
         for row, evalue in zip(rows, evalues, strict=True)
-        if row[2] >= limits.min_score and (costs.statistics is None or evalue <= highest)
+        if row[2] >= hit_filter.min_score and (costs.statistics is None or evalue <= highest)
     ]
     kept.sort(key=lambda each: (-each[0][2], each[0][0], each[0][1]))
-    kept = kept[: limits.max_hits]
+    kept = kept[: hit_filter.max_hits]
     return [row for row, _ in kept], [evalue for _, evalue in kept]
 
 
@@ -135,8 +135,8 @@ def rows_of(hits: ScanHits) -> list[Row]:
     return list(zip(hits.subjects.tolist(), hits.reverse.tolist(), hits.scores.tolist(), strict=True))
 
 
-def assert_found(found: Scanned, query: str, subjects: list[str], costs: ScanScoring, limits: HitFilter) -> int:
-    rows, evalues = brute(query, subjects, costs, limits)
+def assert_found(found: QueryResult, query: str, subjects: list[str], costs: ScanScoring, hit_filter: HitFilter) -> int:
+    rows, evalues = brute(query, subjects, costs, hit_filter)
     hits = found.hits
     assert rows_of(hits) == rows
     if costs.statistics:
@@ -158,16 +158,16 @@ def assert_found(found: Scanned, query: str, subjects: list[str], costs: ScanSco
 @pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
 def test_hits_are_those_of_brute_force(backend: Backend, costs: ScanScoring, evalue: float | None) -> None:
     queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    limits = HitFilter(evalue=evalue)
-    found = scanned(queries, subjects, costs, limits, backend)
-    counts = [assert_found(*each, subjects, costs, limits) for each in zip(found, queries, strict=True)]
+    hit_filter = HitFilter(evalue=evalue)
+    found = scanned(queries, subjects, costs, hit_filter, backend)
+    counts = [assert_found(*each, subjects, costs, hit_filter) for each in zip(found, queries, strict=True)]
     assert [each.hits.query for each in found] == list(range(len(queries)))
     assert (sum(counts) > 0) == (evalue != 0.0)
     assert counts[1] == 0
 
 
 @pytest.mark.parametrize(
-    "limits",
+    "hit_filter",
     [
         HitFilter(min_score=40),
         HitFilter(min_score=40, evalue=1e-3),
@@ -181,19 +181,19 @@ def test_hits_are_those_of_brute_force(backend: Backend, costs: ScanScoring, eva
     ],
     ids=str,
 )
-def test_limits(backend: Backend, limits: HitFilter) -> None:
+def test_limits(backend: Backend, hit_filter: HitFilter) -> None:
     for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        for found, query in zip(scanned(queries, subjects, costs, limits, backend), queries, strict=True):
-            assert_found(found, query, subjects, costs, limits)
+        for found, query in zip(scanned(queries, subjects, costs, hit_filter, backend), queries, strict=True):
+            assert_found(found, query, subjects, costs, hit_filter)
 
 
 @pytest.mark.parametrize("name", ["BLOSUM50, 8/2", "linear gaps", "lopsided", "large"])
 def test_costs_without_statistics(backend: Backend, name: str) -> None:
     queries, subjects = PROTEINS
-    for limits in (HitFilter(), HitFilter(min_score=45, max_hits=20)):
-        for found, query in zip(scanned(queries, subjects, COSTS[name], limits, backend), queries, strict=True):
+    for hit_filter in (HitFilter(), HitFilter(min_score=45, max_hits=20)):
+        for found, query in zip(scanned(queries, subjects, COSTS[name], hit_filter, backend), queries, strict=True):
             assert found.threshold is None
-            assert_found(found, query, subjects, COSTS[name], limits)
+            assert_found(found, query, subjects, COSTS[name], hit_filter)
     with (
         pytest.raises(UsageError, match="E-values are not known"),
         opened(subjects, COSTS[name], HitFilter(evalue=1), backend) as scan,
@@ -379,7 +379,7 @@ def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
 # What does not matter.
 
 
-def assert_same(one: Scanned, other: Scanned) -> None:
+def assert_same(one: QueryResult, other: QueryResult) -> None:
     assert rows_of(one.hits) == rows_of(other.hits)
     for name in ("evalues", "bit_scores"):
         assert np.array_equal(getattr(one.hits, name), getattr(other.hits, name))

@@ -49,7 +49,7 @@ def scan(context: typer.Context, options: Options) -> None:
             show(f"reading {printable(options.database)}")
             molecule = molecule_of(options.molecule)
             database = open_database(options.database, workers, molecule, not options.no_check)
-            scores, limits = options.scores, _limits(options, database)
+            scores, hit_filter = options.scores, _limits(options, database)
             scoring = choose_scoring(
                 database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
             )
@@ -61,7 +61,7 @@ def scan(context: typer.Context, options: Options) -> None:
             for backend in team.backends:
                 backend.compile_missing((), ("common", "database", "pairwise", "reads"), report.say)
             team.submit(0, partial(database.check, team.first)).result()
-            run = ScanRun(Scan(database, scoring, limits, DevicePool(database, team)), queries)
+            run = ScanRun(Scan(database, scoring, hit_filter, DevicePool(database, team)), queries)
             run.write(records, outputs, show)
         sinks = {name: printable(sink.name) for name, sink in outputs.items()}
         seconds = {"read": round(reading, 4), "scan": round(run.timer.seconds, 4)}
@@ -71,6 +71,6 @@ def scan(context: typer.Context, options: Options) -> None:
 
 
 def _limits(options: Options, database: Database) -> HitFilter:
-    """The limits of the hits that are reported; raises UsageError where the database's molecule has no strands."""
+    """The hit_filter of the hits that are reported; raises UsageError where the database's molecule has no strands."""
     hits, strand = options.hits, HitFilter.strand_of(database.molecule, options.scores.strand)
     return HitFilter(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)

@@ -55,7 +55,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class HitOptions:
-    """The limits of the hits that are reported."""
+    """The hit_filter of the hits that are reported."""
 
     panel: ClassVar = "Hits"
 

@@ -34,7 +34,7 @@ class ScanRun:
         if "plot" in outputs:
             from readmap.database.plot import Histograms, count_scores  # nothing else needs matplotlib
 
-            highest = scan.limits.max_evalue(scan.scoring)
+            highest = scan.hit_filter.max_evalue(scan.scoring)
             drawing = Histograms("" if highest is None else f"E = {highest:g}")
         write(records.start)
         for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
@@ -73,7 +73,7 @@ class ScanRun:
     def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
         """The summary for programs."""
         queries, database = self._queries, self._scan.database
-        scoring, limits = self._scan.scoring, self._scan.limits
+        scoring, hit_filter = self._scan.scoring, self._scan.hit_filter
         return {
             "query": file_record(options.query, len(queries), len(queries.letters)),
             "database": file_record(options.database, len(database), database.letters),
@@ -83,11 +83,11 @@ class ScanRun:
             "matrix": scoring.matrix.name,
             "gap_open": scoring.gap_open,
             "gap_extend": scoring.gap_extend,
-            "strand": str(limits.strand) if database.molecule is Alphabet.NUCLEOTIDES else None,
-            "evalue": limits.max_evalue(scoring),
-            "min_score": limits.min_score,
-            "max_hits": limits.max_hits,
-            "dbsize": limits.database_letters,
+            "strand": str(hit_filter.strand) if database.molecule is Alphabet.NUCLEOTIDES else None,
+            "evalue": hit_filter.max_evalue(scoring),
+            "min_score": hit_filter.min_score,
+            "max_hits": hit_filter.max_hits,
+            "dbsize": hit_filter.database_letters,
             "format": str(format),
             "counts": {"hits": self._hits, "cells": self._cells},
             "gcups": round(gcups(self._cells, self.timer.seconds), 4),

@@ -29,7 +29,7 @@ def header(database: Database, version: str, command_line: str) -> bytes:
     first, *others = header_lines([], [], version, command_line)
     names = [database.names[number] for number in range(len(database))]
     check_contig_names(names, "database")
-    lengths = map(database.length_of, range(len(database)))
+    lengths = map(database.subject_length, range(len(database)))
     subjects = (b"@SQ\tSN:%b\tLN:%d" % each for each in zip(names, lengths, strict=True) if each[1])
     return b"\n".join([first.encode(), *subjects, *(line.encode() for line in others)]) + b"\n"
 
