@@ -101,6 +101,6 @@ def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) 
 
 def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:
     """Count what the batch's records say."""
-    entries, counts = alignments.plan.entries, batch.ledger.total("tallies")
+    entries, counts = alignments.plan.entries, batch.device_counters.total("tallies")
     sections = -(-entries // _TALLIED_TOGETHER)
     context.backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counts, entries=entries)

@@ -56,7 +56,7 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: Work
-    ledger: DeviceCounters
+    device_counters: DeviceCounters
     pieces: PartitionSeedTable | None = None
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
@@ -85,16 +85,16 @@ class Batch:
         queries = pack_queries(reads, backend)
         windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0})
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
-        ledger = DeviceCounters(count, backend, context.rates)
+         DeviceCounters=counters = DeviceCounters= DeviceCounters(count, backend, context.rates)
         backend.copy_into(ledger.total("replaced"), queries.replaced)
-        return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), ledger)
+        return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), counters)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
         """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
 
         Raises CapacityExceeded where a stage had no room for all that it found.
         """
-        counted, tallies, totals = self.ledger.settle(*sums)
+        counted, tallies, totals = self.device_counters.settle(*sums)
         self.pieces = None
         if any(tallies):
             self.counters.take(tallies)

@@ -61,7 +61,7 @@ def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Arra
     backend, count = context.backend, batch.reads.count // 2
     rests, doubtful = backend.full(count, APART, np.int32), backend.empty(2 * count, np.uint8)
     batch.launch(_DOUBTFUL, count, context, inserts=inserts, doubtful=doubtful)
-    mates = batch.ledger.select_flagged("joined", doubtful, 1)
+    mates = batch.device_counters.select_flagged("joined", doubtful, 1)
     if capacity_of(mates.count):
         for part, matches in _parts(mates, batch, context):
             _join(part, matches, rests, inserts, batch, context)
@@ -120,7 +120,7 @@ def _list_places(matches: SeedMatches, slots: DeviceList, batch: Batch, context:
     counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
     listed = DeviceList(counts, matches.total, f"{slots.key} matches")
-    ends, count = batch.ledger.ends("places", counts, listed, most)
+    ends, count = batch.device_counters.ends("places", counts, listed, most)
     total = capacity_of(count)
     keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))

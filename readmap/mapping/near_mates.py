@@ -50,8 +50,8 @@ def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> Non
     context = replace(context, sample=Sample(MIN_BASES_PER_DIFFERENCE))  # the result must not depend on the sample
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
-    sought = batch.ledger.select_flagged("near_mates", roles, _TARGET)
-    guides = batch.ledger.select_flagged("anchors", roles, _ANCHOR, beside=sought)
+    sought = batch.device_counters.select_flagged("near_mates", roles, _TARGET)
+    guides = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, beside=sought)
     if not sought.count:
         return
     choose_windows(guides, batch, context)
@@ -63,4 +63,4 @@ def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> Non
     choose_windows(sought, batch, context)
     settled = backend.full(len(sought.numbers), 0, np.uint8)
     batch.launch(_CONFIRM, sought.count, context, **selected, table=table, settled=settled)
-    add_flagged_count(settled, ANY_FLAG, batch.ledger.total("resolved_near_mates"), backend)
+    add_flagged_count(settled, ANY_FLAG, batch.device_counters.total("resolved_near_mates"), backend)

@@ -52,12 +52,12 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     shared = {"divergent_deficit": divergent_deficit, "bases_per_difference": MIN_BASES_PER_DIFFERENCE}
     verdicts = backend.empty(batch.reads.count, np.uint8)
     batch.launch(_SETTLE, batch.reads.count, context, table=table, verdicts=verdicts, **shared)
-    few = batch.ledger.select_flagged("few placements", verdicts, _FEW_PLACES)
+    few = batch.device_counters.select_flagged("few placements", verdicts, _FEW_PLACES)
     if few.count:
         diagonals = new_diagonals(len(few.numbers), backend)
         batch.launch(_NAME, few.count, context, table=table, selected=few.numbers, found=diagonals)
         replace_windows(few, diagonals, batch, context)
-    slots = batch.ledger.select_flagged("placed by partition seeds", verdicts, _ONE_PLACE | _FEW_PLACES)
+    slots = batch.device_counters.select_flagged("placed by partition seeds", verdicts, _ONE_PLACE | _FEW_PLACES)
     if slots.count:
         score_windows(slots, batch, context, long_gaps=True)
     if few.count:
@@ -66,7 +66,7 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     batch.pieces = table
     backend.copy_into(batch.placements.unresolved_before_search, batch.placements.unresolved)
     batch.work.resolved = batch.reads.count  # minus the total "unresolved", once the device counters are read
-    add_flagged_count(batch.placements.unresolved_before_search, ANY_FLAG, batch.ledger.total("unresolved"), backend)
+    add_flagged_count(batch.placements.unresolved_before_search, ANY_FLAG, batch.device_counters.total("unresolved"), backend)
 
 
 def _find_pieces(batch: Batch, context: Context) -> PartitionSeedTable:

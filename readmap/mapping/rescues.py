@@ -42,7 +42,7 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
-    slots = batch.ledger.select_flagged("rescues", wanted, 1)
+    slots = batch.device_counters.select_flagged("rescues", wanted, 1)
     if not slots.count:
         return None
     rescues = Rescues(slots, backend.empty(len(slots.numbers), np.int32))
@@ -69,4 +69,4 @@ def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     rescued = backend.full(len(slots.numbers), 0, np.uint8)
     selected = {"selected": slots.numbers, "window_counts": rescues.window_counts}
     batch.launch(_MARK, slots.count, context, **selected, rescued=rescued)
-    add_flagged_count(rescued, ANY_FLAG, batch.ledger.total("rescued"), backend)
+    add_flagged_count(rescued, ANY_FLAG, batch.device_counters.total("rescued"), backend)

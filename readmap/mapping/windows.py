@@ -26,5 +26,5 @@ def add_windows(slots: DeviceList, diagonals: Diagonals, most: int, batch: Batch
 
 def count_windows(batch: Batch, context: Context) -> None:
     """Add the number of windows of all reads to the device counter."""
-    reads, total = batch.reads.count, batch.ledger.total("windows")
+    reads, total = batch.reads.count, batch.device_counters.total("windows")
     batch.launch(_COUNT, -(-reads // _READS_PER_BLOCK), context, counts=batch.windows.counts, total=total, reads=reads)

@@ -109,7 +109,7 @@ def test_same_records_and_counts(
     """With room for all, for hardly all, with too little now and then, and where there is none for all sizes."""
     expected = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
     for name, value in {"MORE": more, "SOME": some, "NUMBERS": numbers}.items():
-        monkeypatch.setattr(ledger, name, value)
+        monkeypatch.setattr(device_counters, name, value)
     backend = Distant()
     records, summary = world.mapped(backend, tmp_path / "out", layout)
     assert records == expected[0]
@@ -156,8 +156,8 @@ def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("rate", "found"), [(None, [3, 5, 7]), (0.3, [3, 5, 7]), (0.2, [])])
 def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None, found: list[int]) -> None:
     """What is listed, and what goes by it; where there is no room, neither."""
-    monkeypatch.setattr(ledger, "SOME", 0)
-    monkeypatch.setattr(ledger, "MORE", 0.0)
+    monkeypatch.setattr(device_counters, "SOME", 0)
+    monkeypatch.setattr(device_counters, "MORE", 0.0)
     backend, rates = (
         open_backend(backends),
         CapacityEstimates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
@@ -194,7 +194,7 @@ def _told(count: Any, backend: Any) -> int:
 
 def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seeds that find no room leave no reads either, of which kernels would ask for their seeds."""
-    monkeypatch.setattr(ledger, "SOME", 0)
+    monkeypatch.setattr(device_counters, "SOME", 0)
     backend = open_backend(backends)
     monkeypatch.setattr(backend, "host_sees_counts", False)
     one = DeviceCounters(10, backend, CapacityEstimates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
@@ -214,9 +214,9 @@ def test_of_all(backends: str) -> None:
 def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
     rates = CapacityEstimates()
     rates.learn("searched", 2, 2)
-    rates.learn("scored", 1000, 3 * ledger.SOME)
-    rates.learn("near_mates", ledger.FEW_READS, 400)
-    assert rates.room("searched", 1_000_000) == ledger.SOME
-    assert rates.room("scored", 1000) == int(1.25 * 2 * ledger.SOME) + ledger.SOME
-    assert rates.room("near_mates", 100 * ledger.FEW_READS) == int(1.25 * 100 * 400) + ledger.SOME
+    rates.learn("scored", 1000, 3 * device_counters.SOME)
+    rates.learn("near_mates", device_counters.FEW_READS, 400)
+    assert rates.room("searched", 1_000_000) == device_counters.SOME
+    assert rates.room("scored", 1000) == int(1.25 * 2 * device_counters.SOME) + device_counters.SOME
+    assert rates.room("near_mates", 100 * device_counters.FEW_READS) == int(1.25 * 100 * 400) + device_counters.SOME
     assert rates.room("others", 100_000) is None
