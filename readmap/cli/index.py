@@ -216,7 +216,7 @@ def _make_database(options: Options, target: Path, report: Report) -> None:
         )
         ready = report.seconds
         show("writing")
-        built.fill(output)
+        built.write_arrays(output)
         output.finish()
         seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
         record = database_record(built, target, sizes(output.path))
