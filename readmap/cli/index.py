@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_memory
-from readmap.cli.common.conflicts import refuse, refuse_inside
+from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.folders import (
     DATABASES,
     database_record,
@@ -31,6 +31,7 @@ from readmap.database.database import build_database
 from readmap.errors import UsageError
 from readmap.formats.array_folder import sizes
 from readmap.formats.output import Output, PendingOutput, open_output
+from readmap.formats.path_checks import refuse_inside
 from readmap.formats.wording import format_bytes, format_duration, format_ratio, pluralize, printable
 from readmap.index import folder
 from readmap.index.building import build_index

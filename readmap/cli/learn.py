@@ -7,20 +7,17 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_inside, refuse_same_outputs
+from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import argument, command, flag, no_check_option, option
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.search import options as search
 from readmap.cli.search.alignment import AlignmentMode, sizes_in_words
 from readmap.cli.search.conflicts import lane_conflicts, pair_conflicts
-from readmap.run.file_checks import check_files
-from readmap.run.lanes import Lane, files_of, lanes_of
-from readmap.run.index_loading import load, tell
-from readmap.run.inputs import open_all
 from readmap.cli.search.scores import ScoringOptions
 from readmap.cli.search.shards import ShardOptions
 from readmap.formats.output import open_output
+from readmap.formats.path_checks import refuse_inputs, refuse_inside, refuse_same_outputs
 from readmap.formats.sam import NO_READ_GROUP
 from readmap.formats.wording import printable
 from readmap.index import folder
@@ -32,6 +29,10 @@ from readmap.mapping.records import Style
 from readmap.reads.inflaters import inflaters_for
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.estimation import first_lanes, learn_from
+from readmap.run.file_checks import check_files
+from readmap.run.index_loading import load, tell
+from readmap.run.inputs import open_all
+from readmap.run.lanes import Lane, files_of, lanes_of
 from readmap.run.read_mapper import ReadMapper
 from readmap.run.sample_model import SampleModel, write_sample_model
 
@@ -94,7 +95,9 @@ def learn(context: typer.Context, options: Options) -> None:
         output.write(write_sample_model(learnt, scoring, reference_checksum(index.reference.contigs)))
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
         record = {"index": printable(str(path)), "output": printable(output.name)}
-        report.finish(record | {"bases_per_difference": learnt.bases_per_difference, "insert_sizes": libraries}, [output])
+        report.finish(
+            record | {"bases_per_difference": learnt.bases_per_difference, "insert_sizes": libraries}, [output]
+        )
         for line in [*_lines(learnt), report.cost()]:
             report.say(line)
 

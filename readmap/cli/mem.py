@@ -13,11 +13,11 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
 from readmap.cli.search import command as searching
 from readmap.cli.search import options as search
-from readmap.run.output_format import Kind
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError
 from readmap.mapping.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
+from readmap.run.output_format import Kind
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap index -p ref ref.fa

@@ -15,7 +15,7 @@ from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import open_alignments
 from readmap.duplicates.marker import DuplicateMarker
-from readmap.duplicates.shards import FRAGMENTS_SUFFIX, verify_shards, merge_shard
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX, merge_shard, verify_shards
 from readmap.errors import UsageError
 from readmap.formats.wording import pluralize, printable
 
@@ -30,7 +30,8 @@ class Options(MarkingOptions):
     """All options of readmap merge."""
 
     shards: list[str] = argument(  # noqa: RUF009
-        "SHARDS", f"BAM of readmap search --sort --for-merge, in the order of the shards; FILE{FRAGMENTS_SUFFIX} beside each."
+        "SHARDS",
+        f"BAM of readmap search --sort --for-merge, in the order of the shards; FILE{FRAGMENTS_SUFFIX} beside each.",
     )
 
 

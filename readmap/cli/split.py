@@ -8,18 +8,19 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_processors
-from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outputs
+from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
 from readmap.cli.search.conflicts import lane_conflicts
-from readmap.run.lanes import Lane, files_of, lanes_of
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
+from readmap.formats.path_checks import refuse_inputs, refuse_same_outputs
 from readmap.formats.wording import format_bytes, pluralize, printable
 from readmap.reads.file_splitter import split_files
 from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
+from readmap.run.lanes import Lane, files_of, lanes_of
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap split r1.fq.gz r2.fq.gz -o reads.split

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Sequence
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def decode_name(name: bytes) -> str:
@@ -29,6 +32,15 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1024
     return f"{count:.1f} MiB" if count < 1024 else f"{count / 1024:.2f} GiB"
+
+
+def parse_size(text: str) -> int:
+    """Parse a size such as 500M or 1.5G, in powers of 1024, to bytes; raises ValueError if it is invalid."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if size < 1:
+        raise ValueError(f"{text}: expected a size such as 8G or 500M")
+    return size
 
 
 def format_duration(seconds: float) -> str:

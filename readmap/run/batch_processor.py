@@ -1,4 +1,4 @@
-"""What is done with the reads of a run, as whoever runs it sees it, and what it counts."""
+"""What a run does with batches of reads, and what it counts."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.device_reads import DeviceReads
-from readmap.run.chunk_turns import Turn
 from readmap.run.writer import Block
 
 
 @dataclass
 class RunSummary:
-    """What a search counted.
+    """What a run counted.
 
     Attributes:
         reads: records read.
-        replaced: ambiguous letters of reads other than N, written as N.
-        warnings: what may be wrong with the files of reads, in words.
-        seconds: since the first chunk was asked for; waiting: of these, how long the mapping threads waited for the
-            reader, on the average, and for the writer.
-        devices: by name, the reads that each device mapped, and how long each of its threads waited on the average for
-            the reader, and for its turn to write.
+        replaced: ambiguous letters of reads other than N, which are written as N.
+        warnings: doubts about the files of reads, and devices that failed.
+        seconds: time since the first chunk was asked for.
+        waiting: seconds that the mapping threads waited, on average, for the reader and for the writer.
+        devices: by name of a device, the reads it mapped and the seconds that each of its threads waited, on average, for
+            the reader and for its turn to write.
     """
 
     reads: int = 0
@@ -34,35 +34,40 @@ class RunSummary:
 
     @property
     def written(self) -> int:
-        """Reads whose records have been written."""
+        """The number of reads whose records have been written."""
         return self.reads
+
+    def describe_progress(self) -> str:
+        """Return the counts so far as text."""
+        return f"{self.reads:,} reads"
 
 
 class DoesNotFit(MemoryError):
-    """For a read, or a pair, that work holds the memory does not suffice, even where it is alone."""
+    """Too little memory for a read or a pair, even if it is alone on the device."""
 
 
-class Work(Protocol):
-    """What is done with the reads: `blocks` gives what to write of a batch, and counts it in `summary`. When it goes on
-    behind a block it looks whether that has an error, and gives the same bytes again, as far as they were not copied.
+class BatchProcessor(Protocol):
+    """Turns batches of reads into blocks for the outputs and counts them in `summary`.
 
-    A batch lies on one of several devices, and goes on elsewhere where that fails. Batches are computed by several
-    threads at once: `turn` waits until those in front have given all their blocks, and is called before anything is
-    learnt, counted, held or given. A batch may be held, to give its blocks before those of a later one, or in `rest`.
-    Where memory ends out of turn, or in turn before a block was given, the batch comes again in halves; what does not
-    fit alone raises DoesNotFit.
+    Several threads process batches at once, each on one of several devices. `turn.wait()` returns after all earlier batches
+    have yielded all their blocks; a processor calls it before it estimates, counts, keeps or yields anything. A batch may
+    be kept, and yield its blocks before those of a later batch or in `remaining_blocks`.
+
+    If memory runs out before a batch has yielded a block, the batch is processed again in halves; DoesNotFit ends the run.
+    After a block has been yielded, the processor checks the block's error: if its device has failed, the processor goes on
+    with another device and yields the bytes that have not been copied again.
     """
 
     @property
     def summary(self) -> RunSummary:
-        """What has been counted so far."""
+        """The counts so far."""
 
     @property
     def comments(self) -> bool:
-        """Whether what stands behind a read's name is SAM tags, which are written too."""
+        """True if comments after the names of reads must be SAM tags, which are written too."""
 
-    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
-        """What to write, of this batch or of those before."""
+    def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
+        """Yield the blocks of this batch or of kept ones."""
 
-    def rest(self, place: int = 0) -> Iterator[Block]:
-        """What is still to be written behind the last batch; on the device of a place, which the thread uses."""
+    def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
+        """Yield the blocks that remain after the last batch; device_index: the device that the thread uses."""

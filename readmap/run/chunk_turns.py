@@ -1,6 +1,7 @@
-"""Chunks that several threads map at once: what one of them does out of turn, and what it does in its turn.
+"""The order of chunks that several threads map at once.
 
-Out of turn a thread computes, with memory that a chunk in front may need. In turn it learns, counts and writes.
+Out of turn a thread computes, with memory that an earlier chunk may need. In turn it estimates, counts and writes. After
+memory has run out once, chunks are mapped one at a time (serial mode).
 """
 
 from __future__ import annotations
@@ -11,65 +12,68 @@ from collections.abc import Callable
 
 
 class Stopped(Exception):
-    """The run ends before the chunk's turn comes."""
+    """The run has ended before the chunk's turn came."""
 
 
 class Preempted(Exception):
-    """A chunk in front needs the memory: what has been computed is to be dropped, and computed anew in its turn."""
+    """An earlier chunk needs the memory: what has been computed is dropped, and computed again in turn."""
 
 
-class Turns:
-    """The order of chunks, which are numbered from 0; serial: none is worked on out of turn."""
+class ChunkTurns:
+    """The order of chunks, by their index from 0.
+
+    serial: no chunk is mapped out of turn.
+    """
 
     def __init__(self, serial: bool = False) -> None:
         self._changed = threading.Condition()
-        self._number = 0
-        self._at_work: set[int] = set()
+        self._current = 0
+        self._active: set[int] = set()
         self._is_serial = serial
         self._is_stopped = False
 
     def stop(self) -> None:
-        """End the run: whoever waits, and whoever comes to wait, is Stopped."""
+        """End the run: raise Stopped in every thread that waits, now or later."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
 
-    def begin(self, number: int) -> None:
-        """Work on a chunk, out of turn unless memory has ended before. Raises Stopped."""
-        self._wait(lambda: not self._is_serial or self._number == number)
+    def start(self, chunk_index: int) -> None:
+        """Begin to map a chunk, in serial mode in its turn. Raises Stopped."""
+        self._wait(lambda: not self._is_serial or self._current == chunk_index)
         with self._changed:
-            self._at_work.add(number)
+            self._active.add(chunk_index)
 
-    def wait(self, number: int) -> None:
-        """Go on in the chunk's turn. Raises Stopped and Preempted."""
-        self._wait(lambda: self._is_serial or self._number == number)
-        if self._number != number:
+    def wait(self, chunk_index: int) -> None:
+        """Wait for the turn of a chunk. Raises Stopped, and Preempted if serial mode begins before its turn."""
+        self._wait(lambda: self._is_serial or self._current == chunk_index)
+        if self._current != chunk_index:
             raise Preempted
 
-    def drop(self, number: int) -> None:
-        """Hold no memory any more, and go on in the chunk's turn. Raises Stopped."""
+    def drop(self, chunk_index: int) -> None:
+        """Declare that a chunk holds no memory, and wait for its turn. Raises Stopped."""
         with self._changed:
-            self._at_work.discard(number)
+            self._active.discard(chunk_index)
             self._changed.notify_all()
-        self._wait(lambda: self._number == number)
+        self._wait(lambda: self._current == chunk_index)
 
-    def alone(self, number: int) -> bool:
-        """Go on in the chunk's turn, where memory has ended, while no other holds any; from now on in single file.
+    def wait_exclusive(self, chunk_index: int) -> bool:
+        """Wait until no other chunk holds device memory, then run all later chunks one at a time.
 
-        Returns whether others may have held some before. Raises Stopped and Preempted.
+        Return True if another chunk may have been holding memory. Raises Stopped and Preempted.
         """
-        self.wait(number)
+        self.wait(chunk_index)
         with self._changed:
             were_others, self._is_serial = not self._is_serial, True
             self._changed.notify_all()
-        self._wait(lambda: self._at_work <= {number})
+        self._wait(lambda: self._active <= {chunk_index})
         return were_others
 
-    def end(self, number: int) -> None:
-        """The chunk is done. Raises Stopped."""
-        self.drop(number)
+    def end(self, chunk_index: int) -> None:
+        """Declare that a chunk is done: the next one's turn begins. Raises Stopped."""
+        self.drop(chunk_index)
         with self._changed:
-            self._number += 1
+            self._current += 1
             self._changed.notify_all()
 
     def _wait(self, until: Callable[[], bool]) -> None:
@@ -79,28 +83,28 @@ class Turns:
                 raise Stopped
 
 
-class Turn:
-    """The turn of one chunk; waited: seconds for it."""
+class ChunkTurn:
+    """The turn of one chunk; waited: seconds that its thread waited for the turn."""
 
-    def __init__(self, turns: Turns, number: int) -> None:
+    def __init__(self, turns: ChunkTurns, chunk_index: int) -> None:
         self.waited = 0.0
         self._turns = turns
-        self._number = number
+        self._chunk_index = chunk_index
 
-    def __call__(self) -> None:
-        """Wait for it. Raises Stopped and Preempted."""
-        began = time.perf_counter()
-        self._turns.wait(self._number)
-        self.waited += time.perf_counter() - began
+    def wait(self) -> None:
+        """Wait for the turn. Raises Stopped and Preempted."""
+        start = time.perf_counter()
+        self._turns.wait(self._chunk_index)
+        self.waited += time.perf_counter() - start
 
-    def alone(self) -> bool:
-        """Wait for it, and for all that others hold, where memory has ended: whether that may be more now.
+    def wait_exclusive(self) -> bool:
+        """Wait for the turn after memory has run out, and until no other chunk holds memory.
 
-        Raises Stopped and Preempted.
+        Return True if more memory may be free now. Raises Stopped and Preempted.
         """
-        return self._turns.alone(self._number)
+        return self._turns.wait_exclusive(self._chunk_index)
 
 
-def only_turn() -> Turn:
-    """That of a batch beside which there is no other."""
-    return Turn(Turns(serial=True), 0)
+def exclusive_turn() -> ChunkTurn:
+    """Return the turn of a batch that runs alone."""
+    return ChunkTurn(ChunkTurns(serial=True), 0)

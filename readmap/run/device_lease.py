@@ -1,20 +1,20 @@
-"""Searches that follow each other on one device: the next one reads, while the one before maps."""
+"""The right of a search to use its device while another search reads ahead."""
 
 from __future__ import annotations
 
 
 class DeviceLease:
-    """What a search waits for, and what it tells the next one; this one has its device alone."""
+    """What a search waits for and what it releases; this class is for a search that has its devices alone."""
 
     def is_ahead(self) -> bool:
-        """Whether another one maps still, so that nobody waits for the first reads."""
+        """Return True if another search still uses the device, so that nobody waits for this one's first reads."""
         return False
 
     def wait_for_device(self) -> None:
-        """Wait until no other search has the device; from then on this one has it."""
+        """Wait until no other search uses the device; from then on this one uses it."""
 
     def end_reading(self) -> None:
-        """All reads have been read: the next search may read its own."""
+        """Let the next search read: all reads of this one have been read."""
 
     def release_device(self) -> None:
-        """A thread has no reads left to map: the next search may have the device. It is called by each of them."""
+        """Let the next search use the device. Each thread that has no reads left to map calls this."""

@@ -95,7 +95,7 @@ class DeviceReads:
 def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     """The reads of a chunk, as far as they are good; comments: whether they have to be tags, which alignments have."""
     if isinstance(chunk, AlignmentChunk):
-        return chunk.find(backend)
+        return chunk.to_device(backend)
     data = backend.upload(chunk.parts)
     reads = replace(parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout), lane=chunk.lane)
     reads = check_comments(reads, backend) if comments else reads

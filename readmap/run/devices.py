@@ -64,3 +64,13 @@ class Devices:
             if not self._working:
                 raise error
             return self._working[place % len(self._working)]
+
+
+def describe_device(backend: Backend) -> str:
+    """Return the name of a device; for the CPU with the number of its threads if there are several."""
+    return f"cpu with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else backend.name
+
+
+def describe_devices(backends: Sequence[Backend]) -> str:
+    """Return the names of devices that work together, separated by commas."""
+    return ", ".join(map(describe_device, backends))

@@ -13,10 +13,10 @@ from readmap.formats.sam import ReadGroup
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout
 from readmap.run import stream
-from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.read_mapper import ReadMapper, MappingSummary
 from readmap.run.chunk_turns import Turn
+from readmap.run.device_reads import DeviceReads
+from readmap.run.read_mapper import MappingSummary, ReadMapper
 from readmap.run.writer import Block
 
 

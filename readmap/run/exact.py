@@ -10,17 +10,18 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.formats.sam_header import PROGRAM
+from readmap.backend.tables import Table
 from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags
-from readmap.index.device import ContigNames, DeviceIndex, IndexStructure
-from readmap.index.occurrences import Occurrences, find_occurrences, count_occurrences
-from readmap.index.reference import DeviceReference
+from readmap.formats.sam_header import PROGRAM
+from readmap.formats.wording import format_ratio, pluralize
+from readmap.index.device import DeviceIndex, IndexStructure
+from readmap.index.occurrences import Occurrences, count_occurrences, find_occurrences
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
+from readmap.run.batch_processor import RunSummary
+from readmap.run.chunk_turns import Turn
 from readmap.run.device_reads import DeviceReads
 from readmap.run.replay_filter import ReplayFilter
-from readmap.run.chunk_turns import Turn
-from readmap.run.batch_processor import RunSummary
 from readmap.run.writer import Block
 from readmap.strand import Strand
 
@@ -33,8 +34,8 @@ LINE_BYTES = 512
 ALL = 2**62
 
 
-class Format(StrEnum):
-    """What is written: records, a table of occurrences, BED, or a table of counts."""
+class LineFormat(StrEnum):
+    """The format of the lines of an exact search: records, a table of occurrences, BED, or a table of counts."""
 
     SAM = "sam"
     BAM = "bam"
@@ -50,7 +51,7 @@ class Format(StrEnum):
     @property
     def header(self) -> bytes:
         """The first line of a table; that of records needs more than the format, and BED has none."""
-        tables = {Format.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", Format.COUNTS: b"query\tcount\n"}
+        tables = {LineFormat.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", LineFormat.COUNTS: b"query\tcount\n"}
         return tables.get(self, b"")
 
 
@@ -67,7 +68,7 @@ class Parameters:
 
     strand: Strand = Strand.BOTH
     structure: IndexStructure = IndexStructure.ARRAY
-    format: Format = Format.SAM
+    format: LineFormat = LineFormat.SAM
     most_hits: int = ALL
     read_group: ReadGroup = NO_READ_GROUP
     program: str = PROGRAM
@@ -75,7 +76,7 @@ class Parameters:
     @property
     def form(self) -> SamEncoding:
         """The form of records."""
-        return SamEncoding.BINARY if self.format is Format.BAM else SamEncoding.TEXT
+        return SamEncoding.BINARY if self.format is LineFormat.BAM else SamEncoding.TEXT
 
 
 @dataclass
@@ -93,22 +94,13 @@ class ExactSummary(RunSummary):
     occurrences: int = 0
     ambiguous: int = 0
 
+    def describe_progress(self) -> str:
+        """Return the counts so far as text."""
+        return f"{format_ratio(self.found, self.reads)} found, {pluralize(self.occurrences, 'occurrence')}"
 
-@dataclass(frozen=True)
-class _Lines:
-    """What lines are written from: struct Lines of kernels/search/exact.cu."""
 
-    texts: Reads
-    lengths: Array
-    marks: Array
-    occurrences: Occurrences
-    reference: DeviceReference
-    index: DeviceIndex
-    names: ContigNames
-    common_tags: Array
-    common_tags_length: int
-    most_hits: int
-    format: int
+class _Lines(Table, struct="run/exact.cu:Lines"):
+    """What lines are written from."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ class ExactSearch:
     def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
         """indexes: the same one on each of the devices."""
         self.summary = ExactSummary()
-        self._parameters = parameters
+        self.parameters = parameters
         self._places = [_Place.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)]
         self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
@@ -159,7 +151,7 @@ class ExactSearch:
 
     def _blocks(self, first: int, arrival: DeviceReads, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
         """The same, each with the number of the line behind it."""
-        reads, parameters, place = arrival.reads, self._parameters, self._places[arrival.place]
+        reads, parameters, place = arrival.reads, self.parameters, self._places[arrival.place]
         backend = place.backend
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
         found = find_occurrences(patterns, place.index, parameters.strand, parameters.structure, backend)
@@ -192,7 +184,7 @@ class ExactSearch:
         return iter(())
 
     def _lines(self, reads: Reads, found: Occurrences, place: _Place) -> _Lines:
-        index, tags, parameters = place.index, place.tags, self._parameters
+        index, tags, parameters = place.index, place.tags, self.parameters
         return _Lines(
             texts=reads,
             lengths=reads.lengths,

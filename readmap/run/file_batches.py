@@ -10,8 +10,8 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
-from readmap.run.device_reads import parse_chunk
 from readmap.run.chunk_plan import plan_chunks
+from readmap.run.device_reads import parse_chunk
 from readmap.run.sample import Observed, enough, learn, observe
 
 

@@ -1,107 +1,132 @@
-"""The files of a search: wrong ones are refused before any work, and doubtful ones are found."""
+"""Checks of the files of a search before any work: inputs that cannot be read, and outputs that collide."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from readmap.cli.common.conflicts import are_same, refuse_inputs, refuse_same_outputs
-from readmap.run.output_format import ENDINGS, is_unknown, kind_by_ending
-from readmap.run.lanes import Lane, files_of
-from readmap.cli.search.options import Options, PairOptions
-from readmap.errors import UsageError
+from readmap.errors import UsageError, option
 from readmap.formats.array_folder import MANIFEST
-from readmap.formats.byte_source import open_bytes
-from readmap.index import folder
-from readmap.reads.bad_records import MAX_READ_LENGTH
+from readmap.formats.path_checks import are_same, refuse_inputs, refuse_same_outputs
 from readmap.reads.chunks import PairLayout
+from readmap.run.config import SearchConfig
+from readmap.run.lanes import Lane, resolve_lanes
+from readmap.run.output_format import ENDINGS, has_unknown_ending, output_format_of
 
-#: Enough for a header line and the first bases that make a sequence too long for a read.
-START_BYTES = 1 << 16
+#: For a search without further outputs.
+NO_OUTPUTS: Mapping[str, str | None] = {}
+
+PAGE_ENDINGS = (".html", ".htm")
+
+#: What goes to some outputs, for messages.
+_CONTENTS = {
+    option("unmapped"): "the reads without a place go",
+    option("metrics"): "the metrics go",
+    option("report"): "the page goes",
+}
 
 
-def check_files(options: Options, lanes: Sequence[Lane]) -> list[PairLayout]:
-    """How the reads lie in the files of each lane; without lanes, in those that are named.
+@dataclass(frozen=True)
+class InputFiles:
+    """The files of reads of a search.
 
-    Raises UsageError where files are none, too many, no reads, or those of another option, OSError where one cannot be
-    read.
+    Attributes:
+        lanes: at least one; reads that are named without lanes are one lane.
+        are_lanes_named: True if the user named lanes.
     """
-    files = files_of(lanes, options.reads)
-    if not files:
-        raise UsageError("no reads: name their files, or --lane, or --sheet (readmap search --help says more)")
-    _check_reads(files, options.index is not None)
-    layouts = [lane.layout for lane in lanes]
-    if not layouts:
-        layouts = [_layout_of(files, options.pairs, options.exact.is_exact)]
-    _check_outputs(options, files)
-    return layouts
+
+    lanes: list[Lane]
+    are_lanes_named: bool
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of all lanes."""
+        return [file for lane in self.lanes for file in lane.files]
+
+    @property
+    def layouts(self) -> list[PairLayout]:
+        """The pair layout of each lane."""
+        return [lane.layout for lane in self.lanes]
 
 
-def _layout_of(paths: Sequence[str], pairs: PairOptions, exact: bool) -> PairLayout:
-    several = f"{len(paths)} files of reads are given"
-    if len(paths) > 1 and exact:
-        raise UsageError(f"{several}, and --exact takes one: join them with cat and search -")
-    for option, is_given in (("-p", pairs.interleaved), ("--smart-pairing", pairs.smart_pairing)):
-        if len(paths) > 1 and is_given:
-            raise UsageError(f"{several}, and {option} takes one: leave out {option}, or name one file")
-    if len(paths) > 2:
-        raise UsageError(f"{several}, and a search takes one, or two of pairs: join files with cat and search -")
-    if len(paths) == 2 and are_same(*paths):
-        raise UsageError(f"{paths[0]} and {paths[1]} are one file: name that of the mates, or -p where mates alternate")
-    if pairs.smart_pairing:
-        return PairLayout.ADJACENT
-    return PairLayout.TWO_FILES if len(paths) == 2 else PairLayout.INTERLEAVED if pairs.interleaved else PairLayout.SINGLE
+def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> InputFiles:
+    """Return the files of reads after checking all inputs and outputs.
 
-
-def _check_reads(paths: Sequence[str], index_named: bool) -> None:
-    """index_named: by -x; without it, a reference as the first file is taken for a slip."""
-    first = paths[0]
-    if not index_named and (reason := _why_reference(first)):
-        whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
-        raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
-    for path in paths:
+    more_outputs: paths of further outputs by the names of their options. Raises UsageError if there are no reads or too many files, or if an output is an input
+    or another output; OSError if a file of reads cannot be read; the errors of resolve_lanes.
+    """
+    lanes, are_named = resolve_lanes(config.lanes, config.sheet, config.sample), True
+    if not lanes:
+        if not config.reads:
+            raise UsageError(f"no reads: name their files, or {option('lanes')}, or {option('sheet')}")
+        lanes, are_named = [Lane(tuple(config.reads), _layout_of(config), config.group)], False
+    files = InputFiles(lanes, are_named)
+    for path in files.paths:
         if _is_regular(path) or os.path.isdir(path):
-            with open(path, "rb"):  # a pipe is not opened twice: its writer would not survive that
+            with open(path, "rb"):  # a pipe is not opened twice: its writer would get a broken pipe
                 pass
         elif path != "-":
             os.stat(path)
+    _check_outputs(config, files.paths, more_outputs)
+    return files
 
 
-def _check_outputs(options: Options, reads: Sequence[str]) -> None:
-    output, metrics, page = options.output, options.duplicates.metrics, options.quality.page
-    options.quality.check()
-    if kind_by_ending(output.unmapped) is not None:
-        raise UsageError(f"--unmapped {output.unmapped}: FASTQ is written: name it so, as unmapped.fq.gz")
-    others = {"--unmapped": output.unmapped, "--metrics": metrics, "--report": page, "--json": options.report.json}
-    refuse_inputs({"-o": output.path} | others, reads, "reads")
-    refuse_inputs({"-o": output.path} | others, filter(None, [options.shards.table]), "split")
-    if not output.kind_name and not options.exact.count_only and is_unknown(output.path):
-        expected = f"a name that ends with {', '.join(ENDINGS)}, or --format"
-        raise UsageError(f"-o {output.path}: expected {expected}")
-    told = {"--unmapped": "the reads without a place go", "--metrics": "the metrics go", "--report": "the page goes"}
-    refuse_same_outputs({"-o": output.path} | others, told)
+def _layout_of(config: SearchConfig) -> PairLayout:
+    paths = config.reads
+    several = f"{len(paths)} files of reads are given"
+    if len(paths) > 1 and config.exact:
+        raise UsageError(f"{several}, and {option('exact')} takes one: join them with cat and search -")
+    for name in ("interleaved", "smart_pairing"):
+        if len(paths) > 1 and getattr(config, name):
+            raise UsageError(f"{several}, and {option(name)} takes one: leave out {option(name)}, or name one file")
+    if len(paths) > 2:
+        raise UsageError(f"{several}, and a search takes one, or two of pairs: join files with cat and search -")
+    if len(paths) == 2 and are_same(*paths):
+        pairs = f"name the file of the mates, or {option('interleaved')} where mates alternate"
+        raise UsageError(f"{paths[0]} and {paths[1]} are one file: {pairs}")
+    if config.smart_pairing:
+        return PairLayout.ADJACENT
+    single = PairLayout.INTERLEAVED if config.interleaved else PairLayout.SINGLE
+    return PairLayout.TWO_FILES if len(paths) == 2 else single
+
+
+def _check_outputs(config: SearchConfig, reads: Sequence[str], more_outputs: Mapping[str, str | None]) -> None:
+    check_report_paths(config.report, config.multiqc)
+    if output_format_of(config.unmapped) is not None:
+        name = f"{option('unmapped')} {config.unmapped}"
+        raise UsageError(f"{name}: FASTQ is written: name it so, as unmapped.fq.gz")
+    outputs = {name: path for name, path in output_paths(config, more_outputs).items() if name != option("multiqc")}
+    refuse_inputs(outputs, reads, "reads")
+    refuse_inputs(outputs, filter(None, [config.split]), "split")
+    if not config.format and not config.count_only and has_unknown_ending(config.output):
+        expected = f"a name that ends with {', '.join(ENDINGS)}, or {option('format')}"
+        raise UsageError(f"{option('output')} {config.output}: expected {expected}")
+    refuse_same_outputs(outputs, _CONTENTS)
+
+
+def output_paths(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> dict[str, str | None]:
+    """Return the paths of all outputs by the names of their options, the output of the records first."""
+    names = ("output", "unmapped", "metrics", "report", "multiqc")
+    paths = {name: getattr(config, name) for name in names} | dict(more_outputs)
+    return {option(name): path for name, path in paths.items()}
+
+
+def check_report_paths(report: str | None, multiqc: str | None) -> None:
+    """Raise UsageError if `report` is not the name of a page, or `multiqc` is a file."""
+    if report is not None and report != "-" and not report.endswith(PAGE_ENDINGS):
+        raise UsageError(f"{option('report')} {report}: expected a name that ends with .html")
+    if multiqc is not None and os.path.exists(multiqc) and not os.path.isdir(multiqc):
+        raise UsageError(f"{option('multiqc')} {multiqc}: expected a folder, found a file")
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:
-    """Whether the FASTA file by which an index was named has changed since."""
+    """Return True if an index was named by a FASTA file that has changed since it was built."""
     if named is None or not os.path.isfile(named):
         return False
     return os.path.getmtime(named) > (index / MANIFEST).stat().st_mtime
-
-
-def _why_reference(path: str) -> str | None:
-    """The reason to take a file for a reference; None where there is none."""
-    if folder.KIND.exists(Path(path)):
-        return "is an index"
-    if not _is_regular(path):
-        return None
-    if folder.KIND.exists(folder.default_folder(path)):
-        return "is a reference, with its index beside it"
-    record = _long_first_record(path)
-    return f"looks like a reference (its first sequence, {record}, has over {MAX_READ_LENGTH:,} bases)" if record else None
 
 
 def _is_regular(path: str) -> bool:
@@ -109,15 +134,3 @@ def _is_regular(path: str) -> bool:
         return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
-
-
-def _long_first_record(path: str) -> str | None:
-    """The name of a FASTA file's first sequence if that is longer than any read."""
-    target = bytearray(START_BYTES)
-    with open_bytes(path) as source:
-        start = bytes(target[: source.readinto(memoryview(target))])
-    header, _, rest = start.partition(b"\n")
-    sequence = rest.split(b"\n>", 1)[0].translate(None, b"\r\n")
-    if not header.startswith(b">") or len(sequence) <= MAX_READ_LENGTH:
-        return None
-    return (header[1:].split() or [b"unnamed"])[0].decode("ascii", "backslashreplace")

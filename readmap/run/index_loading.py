@@ -1,71 +1,97 @@
-"""The index of a search on its devices, and what is to be said of it."""
+"""The index of a search: found, opened, checked and copied to the devices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from readmap.backend import Backend
-from readmap.cli.common.report import Report
-from readmap.run.file_checks import is_older_than_source
 from readmap.errors import IndexFolderError
+from readmap.formats.path_checks import refuse_inside
 from readmap.formats.wording import format_bytes, pluralize
+from readmap.index import folder
 from readmap.index.folder import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
+from readmap.run.config import SearchConfig
+from readmap.run.file_checks import NO_OUTPUTS, is_older_than_source, output_paths
+
+Say = Callable[[str], None]
 
 
-class Searched(Protocol):
-    """What of an index is searched: the structure, and whether with the array's prefix table."""
+@dataclass(frozen=True)
+class LoadedIndex:
+    """An index on the devices of a search.
 
-    structure: IndexStructure
-    prefix_table: bool
+    Attributes:
+        indexes, backends: a copy of the index for each device, and the devices, in the same order.
+        plan: sizes of chunks, or None to choose them by the memory that is free.
+        structure: the structure that is searched.
+    """
+
+    indexes: Sequence[DeviceIndex]
+    backends: Sequence[Backend]
+    plan: ChunkPlan | None = None
+    structure: IndexStructure = IndexStructure.ARRAY
 
 
-def tell(path: Path, index: Index, named: str | None, ignores_alternates: bool, report: Report) -> None:
-    """Say what the index may be that the user does not take it for; named: as the user names it."""
-    if is_older_than_source(path, named):
-        report.say(f"warning: {named} is newer than {path}: readmap index --force {named} makes it anew")
+def open_index(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> tuple[Path, Index]:
+    """Find and open the index; raises UsageError if an output is inside its folder, and the errors of Index.open."""
+    path = folder.find(config.index)
+    refuse_inside(path, output_paths(config, more_outputs))
+    return path, Index.open(path, config.check, config.alternates)
+
+
+def warn_index(path: Path, index: Index, config: SearchConfig, say: Say) -> None:
+    """Say whether the index is older than its FASTA file, and which ALT contigs it has."""
+    if is_older_than_source(path, config.index):
+        say(f"warning: {config.index} is newer than {path}: readmap index --force {config.index} rebuilds it")
     if alternates := find_alternates_file(path, index.source):
-        found = int(index.reference.alternates.sum())
-        if ignores_alternates:
-            report.say(f"{alternates} is ignored (-j)")
-        elif found:
-            report.say(f"{pluralize(found, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
+        count = int(index.reference.alternates.sum())
+        if not config.alternates:
+            say(f"{alternates} is ignored (-j)")
+        elif count:
+            say(f"{pluralize(count, 'ALT contig')} of {len(index.reference.contigs):,} ({alternates})")
         else:
-            report.say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
+            say(f"warning: {alternates} names no contig of the index: none is an ALT contig")
 
 
-def load(
-    path: Path, index: Index, searched: Searched, backends: Sequence[Backend], is_sorted: bool, report: Report
-) -> tuple[list[DeviceIndex], ChunkPlan]:
-    """The part of an index that is searched, on each device, to the others from the first; and what is mapped there.
+def load_index(
+    path: Path,
+    index: Index,
+    structure: IndexStructure,
+    prefix_table: bool,
+    backends: Sequence[Backend],
+    is_sorted: bool,
+    say: Say,
+) -> LoadedIndex:
+    """Copy the part of an index that is searched to the first device, and from there to the others.
 
-    path: the index's, for errors. is_sorted: whether records are.
+    path: for messages. is_sorted: True if records are sorted, for which the first device reserves memory.
     """
     try:
-        needed = index.host_index(backends[0], searched.structure, searched.prefix_table).nbytes
+        needed = index.host_index(backends[0], structure, prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
     plan = plan_chunks(backends, needed, is_sorted)
     for backend in backends:
-        report_memory(needed, plan, backend, report)
-    indexes = [index.to_device(backends[0], searched.structure, searched.prefix_table)]
+        report_memory(needed, plan, backend, say)
+    indexes = [index.to_device(backends[0], structure, prefix_table)]
     backends[0].synchronize()
     for backend in backends[1:]:
         with backend.thread_stream():
             indexes.append(indexes[0].copy_to(backend))
-    return indexes, plan
+    return LoadedIndex(indexes, backends, plan, structure)
 
 
-def report_memory(needed: int, plan: ChunkPlan, backend: Backend, report: Report) -> None:
-    """Say what a device's memory has to hold, where the device has its own; needed: by the index."""
+def report_memory(needed: int, plan: ChunkPlan, backend: Backend, say: Say) -> None:
+    """Say how much of a device's own memory the search needs; needed: bytes of the index."""
     memory = backend.memory()
     if memory is not None:
         free, total = memory
-        report.say(
+        say(
             f"{backend.name} needs {format_bytes(needed)} of its memory for the index and up to "
             f"{format_bytes(plan.working_bytes)} for reads; {format_bytes(free)} of {format_bytes(total)} are free"
         )

@@ -1,4 +1,4 @@
-"""The files of reads, open, and what of them goes into the header and the tags."""
+"""The open files of reads of a search, with what they contribute to the header and to the tags of records."""
 
 from __future__ import annotations
 
@@ -6,31 +6,35 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from readmap.run.lanes import Lane, files_of
-from readmap.cli.search.options import Options
-from readmap.errors import DataError, UsageError
+from readmap.errors import DataError, UsageError, option
 from readmap.formats.byte_source import ByteSource
-from readmap.formats.gzip_reader import Inflaters
+from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.bam_records import ALL_TAGS
+from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
-from readmap.run.read_mapper import MappingSummary
+from readmap.reads.record_ranges import RecordLocator
+from readmap.reads.shards import Shard, SplitLanes
+from readmap.reads.split_table import read_table
 from readmap.run.batch_processor import RunSummary
+from readmap.run.config import SearchConfig
+from readmap.run.file_checks import InputFiles
+from readmap.run.read_mapper import MappingSummary
 
-#: Lines of a header of the reads that are kept: what has been done to them, and what is known of them.
+#: Header lines of BAM and CRAM reads that the output keeps: programs and comments.
 KEPT_LINES = ("@PG", "@CO")
 
 
 @dataclass
 class OpenReads:
-    """The files of reads, and what they bring along; not frozen: a file of alignments adds to it.
+    """The open files of reads.
 
-    layouts: how mates lie in them, by lane; those of alignments may lie anywhere.
-    header: lines to add to the output's: what is kept of theirs, and those of the options.
-    comments: whether the comments of the reads are tags to write.
-    alignments: the file, where it is BAM or CRAM.
-    parts: of each file, where a shard is mapped.
+    Attributes:
+        layouts: the pair layout of each lane.
+        header: lines to add to the output's header.
+        comments: True if the comments of the reads are tags to write.
+        alignments: the file if it is BAM or CRAM, else None.
+        parts: the records of each file that belong to a shard; empty if whole files are mapped.
     """
 
     layouts: list[PairLayout]
@@ -42,24 +46,24 @@ class OpenReads:
     _unread: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
-    def paired(self) -> bool:
-        """Whether some reads may have mates."""
+    def is_paired(self) -> bool:
+        """True if some reads may have mates."""
         return any(layout.paired for layout in self.layouts)
 
     def share(self) -> float | None:
-        """The part of the files' bytes that has been read; None where not all of them have a size."""
-        taken = [source.read_progress() for source in ([self.alignments] if self.alignments else self._sources)]
-        known = [one for one in taken if one]
+        """Return the share of the files' bytes that has been read, or None if the size of a file is unknown."""
+        progress = [source.read_progress() for source in ([self.alignments] if self.alignments else self._sources)]
+        known = [one for one in progress if one]
         whole = sum(size for _, size in known)
-        return sum(read for read, _ in known) / whole if whole and all(taken) else None
+        return sum(read for read, _ in known) / whole if whole and all(progress) else None
 
     def take(self) -> list[ByteSource] | AlignmentReads:
-        """The alignments, or one source a file; closed by whoever reads them, in a thread of its own."""
+        """Return the alignments, or a source for each file; the caller closes them from now on."""
         self._unread.pop_all()
         return self.alignments or self._sources
 
-    def account(self, summary: RunSummary) -> None:
-        """Tell what the search could not see; raises DataError where not all that was read has been written."""
+    def check_complete(self, summary: RunSummary) -> None:
+        """Add the count of lost mates to `summary`; raise DataError if not every BAM or CRAM read has been written."""
         if self.alignments is None:
             return
         if isinstance(summary, MappingSummary):
@@ -72,68 +76,85 @@ class OpenReads:
 
 
 @contextlib.contextmanager
-def open_all(
-    options: Options, lanes: Sequence[Lane], layouts: list[PairLayout], header: list[str], inflaters: Inflaters
+def open_inputs(
+    config: SearchConfig, files: InputFiles, header: Sequence[str], inflaters: Inflaters
 ) -> Iterator[OpenReads]:
-    """The files of reads, open. In the end what runs for alignments is ended, and what has not been taken is closed.
+    """Open the files of reads; on exit close those that nobody has taken, and end what reads alignments.
 
-    layouts: those of the lanes, or of the options. header: lines of the options. inflaters: what inflates the files.
-    Raises UsageError where the options do not suit the files, and what open_reads raises.
+    header: lines of the user for the output's header. inflaters: decompress the files.
+    Raises UsageError if options do not suit the files, and the errors of open_reads.
     """
-    files, threads, tags = files_of(lanes, options.reads), options.resources.workers, options.tags.keep_tags
-    parts, collate = options.shards.parts(files, layouts, threads), options.pairs.collate
-    reads = OpenReads(layouts, [], options.tags.comments, parts=parts)
+    threads, parts = config.worker_threads, _parts_of_shard(config, files)
+    reads = OpenReads(files.layouts, [], config.comments, parts=parts)
     with contextlib.ExitStack() as alignments, reads._unread:
-        for number, path in enumerate(files):
-            part = parts[number] if parts else None
-            source = part.open(threads, inflaters) if part else open_reads(path, threads, collate, inflaters)
+        for index, path in enumerate(files.paths):
+            part = parts[index] if parts else None
+            source = part.open(threads, inflaters) if part else open_reads(path, threads, config.collate, inflaters)
             if isinstance(source, AlignmentReads):
                 reads._unread.callback(source.drop)
                 reads.alignments = alignments.enter_context(source)
-                if lanes:
-                    raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
-                if len(options.reads) > 1:
-                    raise UsageError(
-                        f"{source.name} is BAM or CRAM, which holds both mates of pairs, and another file of reads is "
-                        f"given: name {source.name} alone"
-                    )
-                _begin(source, reads, options)
-                continue
-            reads._unread.enter_context(source)
-            for option, is_given, advice in (
-                ("--keep-tags", tags is not None, "-C takes tags of FASTQ comments"),
-                ("--collate", options.pairs.collate, "two files of reads, or -p, say where its mates are"),
-            ):
-                if is_given:
-                    raise UsageError(f"{option}: {source.name} is no BAM or CRAM; {advice}")
-            reads._sources.append(source)
+                _check_only_file(source, files)
+                _start_alignments(source, reads, config)
+            else:
+                reads._unread.enter_context(source)
+                _check_text_options(source, config)
+                reads._sources.append(source)
         reads.header += header
         yield reads
 
 
-def _begin(source: AlignmentReads, reads: OpenReads, options: Options) -> None:
-    """Keep what is to be kept of alignments, and have their reads made.
+def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange]:
+    """Return the records of each file that belong to the shard; an empty list if all reads are mapped."""
+    if not isinstance(config.shard, Shard) or config.split is None:
+        return []
+    if "-" in files.paths:
+        raise UsageError(f"{option('shard')}: a part of standard input cannot be read by itself: name files")
+    table = read_table(config.split)
+    locators = [RecordLocator(file, table.find(file), config.worker_threads) for file in files.paths]
+    return SplitLanes(locators, files.layouts).shard(config.shard)
 
-    Where reads are aligned, mates belong together, and tags are kept.
-    """
-    is_exact, has_group = options.exact.is_exact, options.output.read_group is not None
-    reads.layouts = [PairLayout.SINGLE if is_exact else PairLayout.INTERLEAVED]
+
+def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
+    if files.are_lanes_named:
+        raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
+    if len(files.paths) > 1:
+        raise UsageError(
+            f"{source.name} is BAM or CRAM, which contains both mates of pairs, and another file of reads is given: "
+            f"name {source.name} alone"
+        )
+
+
+def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
+    for name, is_given, advice in (
+        ("keep_tags", config.keep_tags is not None, f"{option('comments')} takes tags of FASTQ comments"),
+        ("collate", config.collate, f"two files of reads, or {option('interleaved')}, say where its mates are"),
+    ):
+        if is_given:
+            raise UsageError(f"{option(name)}: {source.name} is no BAM or CRAM; {advice}")
+
+
+def _start_alignments(source: AlignmentReads, reads: OpenReads, config: SearchConfig) -> None:
+    """Start reading BAM or CRAM: choose the tags and header lines to keep, and collect mates unless the search is exact."""
+    has_group = config.read_group is not None
+    reads.layouts = [PairLayout.SINGLE if config.exact else PairLayout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]
-    if groups and has_group and not options.tags.replace_rg:
-        raise UsageError(f"-R: {source.name} has read groups of its own, which --replace-rg drops")
-    if has_group or is_exact:
+    if groups and has_group and not config.replace_rg:
+        own = f"{source.name} has read groups of its own, which {option('replace_rg')} drops"
+        raise UsageError(f"{option('read_group')}: {own}")
+    if has_group or config.exact:
         groups = []
     reads.header += [*groups, *(line for line in source.header if line.startswith(KEPT_LINES))]
-    tags = () if is_exact else _named_tags(options.tags.keep_tags, ("RG",) if groups else ())
+    tags = () if config.exact else _kept_tags(config.keep_tags, ("RG",) if groups else ())
     reads.comments |= bool(tags)
-    source.start(tags, paired=not is_exact)
+    source.start(tags, paired=not config.exact)
 
 
-def _named_tags(names: str | None, always: tuple[str, ...]) -> tuple[str, ...]:
-    """The tags of an option's value, and those that are kept without it."""
+def _kept_tags(names: str | None, always: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tags that `names` lists, after those that are always kept."""
     if names == "all":
         return ALL_TAGS
     tags = tuple(dict.fromkeys([*always, *(names.split(",") if names is not None else ())]))
     if wrong := [tag for tag in tags if not (len(tag) == 2 and tag.isascii() and tag.isalnum() and tag[0].isalpha())]:
-        raise UsageError(f"--keep-tags {names}: expected all, or names of tags, as RX,BC, found {wrong[0]!r}")
+        expected = f"expected all, or names of tags, as RX,BC, found {wrong[0]!r}"
+        raise UsageError(f"{option('keep_tags')} {names}: {expected}")
     return tags

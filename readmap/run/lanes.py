@@ -1,4 +1,4 @@
-"""The lanes of a search: the files of each, which are mapped one lane behind the other, and its read group."""
+"""Lanes of a search: files of reads with their pair layout and read group, from the command line or a sample sheet."""
 
 from __future__ import annotations
 
@@ -7,67 +7,103 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from readmap.cli.search.options import LaneOptions
-from readmap.errors import DataError, UsageError
+from readmap.errors import DataError, UsageError, option
 from readmap.formats.byte_source import open_bytes
-from readmap.formats.sam import ReadGroup, parse_read_group
+from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.formats.wording import printable
 from readmap.reads.chunks import PairLayout
 
-#: Columns of a sheet; names of fields of a read group are columns too, and others say nothing here.
+#: Columns of a sheet. Columns named like fields of a read group (ID, LB, ...) are its fields; others are ignored.
 FIRST, SECOND, SAMPLE, LANE, PATIENT = "fastq_1", "fastq_2", "sample", "lane", "patient"
 GROUP_FIELD = re.compile(r"[A-Z][A-Z0-9]")
-BEYOND = ""  # what a row has beyond the columns
+BEYOND = ""  # key of the values of a row that has more values than there are columns
 NO_READS = ("bam", "bai", "cram", "crai", "spring_1", "spring_2")
 
-#: Enough for the first line of a FASTQ file.
+#: Bytes that contain the first line of a FASTQ file.
 START_BYTES = 1 << 12
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One file of single reads, or two of pairs, and the read group of all of them."""
+    """One file of reads or two files of pairs, their pair layout, and the read group of all their reads."""
 
     files: tuple[str, ...]
-    group: ReadGroup
+    layout: PairLayout
+    group: ReadGroup = NO_READ_GROUP
 
-    @property
-    def layout(self) -> PairLayout:
-        """How mates lie in the files."""
-        return PairLayout.TWO_FILES if len(self.files) > 1 else PairLayout.SINGLE
+    @classmethod
+    def of(
+        cls, first: str, second: str | None = None, read_group: str | None = None, *, interleaved: bool = False
+    ) -> Lane:
+        r"""Return the lane of one file, or of two files of pairs.
+
+        Parameters
+        ----------
+        first, second : str
+            Files of reads; `second` is None or "" if there is no second file.
+        read_group : str, optional
+            A line such as "@RG\tID:a\tSM:b", with tabs or \t.
+        interleaved : bool
+            True if mates alternate in one file.
+
+        Raises
+        ------
+        UsageError
+            If the read group is invalid.
+        """
+        files = (first, second) if second else (first,)
+        layout = PairLayout.TWO_FILES if second else PairLayout.INTERLEAVED if interleaved else PairLayout.SINGLE
+        return cls(files, layout, parse_read_group(read_group, "read group") if read_group else NO_READ_GROUP)
 
 
-def lanes_of(given: LaneOptions) -> list[Lane]:
-    """The lanes that --lane or --sheet name, in their order; none where neither is given.
+#: A lane as users give it: a Lane, the command line's "R1,R2,RG", or the arguments of Lane.of.
+LaneLike = Lane | str | Sequence[str]
 
-    Raises UsageError where one is wrong, or two do not go together; DataError and OSError where a sheet cannot be read.
+
+def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | None) -> list[Lane]:
+    """Return the lanes that were given or that a sample sheet lists, in their order.
+
+    Raises UsageError if a lane is invalid or two lanes contradict each other, DataError and OSError if the sheet cannot
+    be read.
     """
-    lanes = [_parse(text) for text in given.lane or ()]
-    if given.sheet is not None:
-        lanes += read_sheet(given.sheet, given.sample)
-    _expect_one_sample(lanes)
-    _expect_one_meaning(lanes)
+    lanes = [_lane(one) for one in given]
+    if sheet is not None:
+        lanes += read_sheet(sheet, sample)
+    _check_one_sample(lanes)
+    _check_groups_and_files(lanes)
     return lanes
 
 
-def files_of(lanes: Sequence[Lane], named: Sequence[str] | None) -> list[str]:
-    """The files of all lanes; without lanes, those that are named."""
-    return [file for lane in lanes for file in lane.files] or [*(named or ())]
+def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
+    """Return, for each library, its lanes up to the first lane of another library: its sample model comes from these."""
+    libraries: dict[str | None, list[Lane]] = {}
+    for library, own in groupby(lanes, lambda lane: lane.group.field("LB")):
+        libraries.setdefault(library, list(own))
+    return [*libraries.values()]
 
 
-def _parse(text: str) -> Lane:
-    parts = text.split(",", 2)
+def _lane(given: LaneLike) -> Lane:
+    if isinstance(given, Lane):
+        return given
+    if not isinstance(given, str):
+        return Lane.of(*given)
+    parts = given.split(",", 2)
     if len(parts) != 3 or not parts[0]:
-        raise UsageError(f"--lane {text}: expected R1,R2,RG, or R1,,RG of single reads")
-    return Lane(tuple(filter(None, parts[:2])), parse_read_group(parts[2], f"--lane {text}:"))
+        raise UsageError(f"{option('lanes')} {given}: expected R1,R2,RG, or R1,,RG for single reads")
+    files, group = tuple(filter(None, parts[:2])), parse_read_group(parts[2], f"{option('lanes')} {given}:")
+    return Lane(files, _layout_of(files), group)
+
+
+def _layout_of(files: Sequence[str]) -> PairLayout:
+    return PairLayout.TWO_FILES if len(files) > 1 else PairLayout.SINGLE
 
 
 def read_sheet(path: str, sample: str | None) -> list[Lane]:
-    """The lanes of a sample in a sheet; sample: its name, None where the sheet has only one.
+    """Return the lanes of a sample in a sheet; sample: None if the sheet has only one sample.
 
-    Raises UsageError where the sheet has several samples and none is named, or not that one; DataError that names the
-    line of what is wrong.
+    Raises UsageError if the sheet has several samples and none of them is named, DataError with the line of an error.
     """
     name = printable(path)
     try:
@@ -92,14 +128,14 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
             raise DataError(f"{name}, line {number}: {error}") from None
     names = [*dict.fromkeys(one for one, _ in lanes)]
     if sample is None and len(names) > 1:
-        raise UsageError(f"{name} has several samples: name one by --sample: {', '.join(names)}")
+        raise UsageError(f"{name} has several samples: name one by {option('sample')}: {', '.join(names)}")
     if sample is not None and sample not in names:
-        raise UsageError(f"--sample {sample}: {name} has {', '.join(names)}")
+        raise UsageError(f"{option('sample')} {sample}: {name} has {', '.join(names)}")
     return [lane for one, lane in lanes if sample is None or one == sample]
 
 
 def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
-    """The lane of a row; raises UsageError where it is none."""
+    """Return the lane of a row; raises UsageError if it is invalid."""
     for column in NO_READS:
         if cells.get(column):
             raise UsageError(f"{column} is {cells[column]}: expected files of FASTQ in {FIRST} and {SECOND}")
@@ -108,18 +144,19 @@ def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
         raise UsageError(f"expected a value in each of {SAMPLE}, {LANE} and {FIRST}, found no {empty[0]}")
     files = tuple(filter(None, (cells[FIRST], cells.get(SECOND, ""))))
     fields = _sarek_fields(cells, files) if is_sarek else _own_fields(cells)
-    return Lane(files, parse_read_group("\t".join(["@RG", *(f"{tag}:{value}" for tag, value in fields)]), "read group"))
+    line = "\t".join(["@RG", *(f"{tag}:{value}" for tag, value in fields)])
+    return Lane(files, _layout_of(files), parse_read_group(line, "read group"))
 
 
 def _own_fields(cells: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """The fields that columns name, and ID and SM, which sample and lane tell where no column does."""
+    """Return the read group's fields: its own columns, and ID and SM from sample and lane if no column has them."""
     fields = {"ID": f"{cells[SAMPLE]}.{cells[LANE]}", "SM": cells[SAMPLE]}
     fields |= {tag: value for tag, value in cells.items() if GROUP_FIELD.fullmatch(tag) and value}
     return fields.items()
 
 
 def _sarek_fields(cells: Mapping[str, str], files: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """As nf-core/sarek has them: of its FASTQ the flow cell is told, where the names of reads have it."""
+    """Yield the read group's fields as nf-core/sarek makes them, with the flow cell from the names of the reads."""
     sample, lane = cells[SAMPLE], cells[LANE]
     cell, *others = map(_flow_cell, files)
     if any(other != cell for other in others):
@@ -132,8 +169,8 @@ def _sarek_fields(cells: Mapping[str, str], files: Sequence[str]) -> Iterable[tu
 
 
 def _flow_cell(path: str) -> str | None:
-    """The third field of a first line with seven or more, the first one of five; None of others, and of a pipe."""
-    if not os.path.isfile(path):  # what is read of a pipe is gone
+    """Return the flow cell of the first read: field 3 of 7 or more, field 1 of 5; None of other names and of pipes."""
+    if not os.path.isfile(path):  # bytes read from a pipe would be lost
         return None
     target = bytearray(START_BYTES)
     with open_bytes(path) as source:
@@ -142,15 +179,15 @@ def _flow_cell(path: str) -> str | None:
     return fields[2] if len(fields) >= 7 else fields[0] if len(fields) == 5 else None
 
 
-def _expect_one_sample(lanes: Sequence[Lane]) -> None:
+def _check_one_sample(lanes: Sequence[Lane]) -> None:
     samples = [*dict.fromkeys(lane.group.field("SM") for lane in lanes)]
     if len(samples) > 1:
         named = ", ".join(name or "none" for name in samples)
         raise UsageError(f"the lanes are of several samples (SM: {named}): an output holds one")
 
 
-def _expect_one_meaning(lanes: Sequence[Lane]) -> None:
-    """A name of a read group has the same fields wherever it stands, and no file is in two lanes."""
+def _check_groups_and_files(lanes: Sequence[Lane]) -> None:
+    """Raise UsageError if a read group has different fields in two lanes, or if a file is in two lanes."""
     groups: dict[bytes, bytes] = {}
     files: set[str] = set()
     for lane in lanes:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from readmap.errors import DataError
 from readmap.reads.chunks import Chunk
+from readmap.run.batch_processor import DoesNotFit, Work
+from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns
 from readmap.run.device_reads import AnyChunk, DeviceReads, Source
 from readmap.run.devices import Devices
-from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns
-from readmap.run.batch_processor import DoesNotFit, Work
 from readmap.run.writer import Block
 
 #: Seconds that an interrupt waits for what other threads compute.

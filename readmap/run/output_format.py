@@ -1,4 +1,4 @@
-"""What a search writes, by --format or by the ending of -o."""
+"""The format of a search's output, chosen by name or by the ending of the output's path."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from enum import StrEnum
 from readmap.formats.output import format_by_ending
 
 
-class Kind(StrEnum):
-    """The output: records as text, in blocks or as CRAM, or tables of occurrences."""
+class OutputFormat(StrEnum):
+    """The format of an output: alignment records, or tables of exact occurrences."""
 
     SAM = "sam"
     BAM = "bam"
@@ -18,20 +18,20 @@ class Kind(StrEnum):
     BED = "bed"
 
 
-#: Of records in the order of the reads or sorted, and of tables.
-BINARY, TABLES = (Kind.BAM, Kind.CRAM), (Kind.TSV, Kind.BED)
+#: Formats that can be sorted, and formats of an exact search only.
+BINARY, TABLES = (OutputFormat.BAM, OutputFormat.CRAM), (OutputFormat.TSV, OutputFormat.BED)
 
-ENDINGS = {f".{kind}": kind for kind in Kind}
+ENDINGS = {f".{kind}": kind for kind in OutputFormat}
 
 
-def kind_by_ending(path: str | None) -> Kind | None:
-    """What the ending of an output's name says, in whatever case; None where it says nothing."""
+def output_format_of(path: str | None) -> OutputFormat | None:
+    """Return the format that a path's ending names, in upper or lower case, or None."""
     return format_by_ending(path, ENDINGS)
 
 
-def is_unknown(path: str | None) -> bool:
-    """Whether an output's name ends as no output does; standard output, devices and pipes may be called anything."""
-    if path is None or kind_by_ending(path) or (os.path.exists(path) and not os.path.isfile(path)):
+def has_unknown_ending(path: str | None) -> bool:
+    """Return True if a path has an ending that names no format; standard output, devices and pipes may have any name."""
+    if path is None or output_format_of(path) or (os.path.exists(path) and not os.path.isfile(path)):
         return False
     name = os.path.basename(path).lower()
     return bool(os.path.splitext(name.removesuffix(".gz").removesuffix(".bgz"))[1])

@@ -1,4 +1,4 @@
-"""The outputs of a search."""
+"""The outputs of a search: records, unmapped reads, fragments for a merge, metrics and quality reports."""
 
 from __future__ import annotations
 
@@ -6,31 +6,36 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
+from readmap.bam.compression import Compression, open_blocks, open_plain
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
-from readmap.bam.compression import Compression, open_blocks, open_plain
-from readmap.cli.common.report import STANDARD_OUTPUT
-from readmap.run.output_format import BINARY, Kind
-from readmap.cli.search.options import Options, OutputOptions
-from readmap.duplicates.shards import FRAGMENTS_SUFFIX
-from readmap.errors import UsageError
+from readmap.duplicates.marker import DuplicateMarker
+from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
+from readmap.errors import UsageError, option
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink, open_output
+from readmap.formats.output import ByteSink, Pending, open_output
+from readmap.formats.path_checks import STANDARD_OUTPUT
 from readmap.formats.samtools_output import Letters, open_samtools_output
 from readmap.formats.wording import format_bytes, printable
 from readmap.index.reference import Reference
+from readmap.qc.survey import Survey
+from readmap.reads.shards import Shard
 from readmap.run.chunk_plan import plan_chunks
+from readmap.run.config import SearchConfig
+from readmap.run.output_format import BINARY, OutputFormat
+from readmap.run.reports import QualityReports, open_reports
 
-#: Bytes of FASTQ in a byte of a compressed file, of records in a byte of FASTQ, as real reads of 100 to 150 bases have
-#: them at most; and the endings of FASTQ that is not compressed.
+#: Upper bounds measured on reads of 100 to 150 bases: bytes of FASTQ in a byte of a compressed file, and bytes of records
+#: in a byte of FASTQ; and the endings of uncompressed FASTQ.
 COMPRESSED_SHARE, BAM_SHARE = 3.0, 1.15
 PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 
@@ -38,143 +43,174 @@ PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 UNPACKED_LETTERS = 1 << 24
 
 
-def compression_of(options: OutputOptions, backends: Sequence[Backend]) -> Compression:
-    """How outputs are compressed: on the devices where nvCOMP is there, unless a user wants it otherwise."""
+@dataclass(frozen=True)
+class SearchOutputs:
+    """The open outputs of a search.
+
+    Attributes:
+        sinks: by their names in the JSON report: "output" and, if wanted, "unmapped", "fragments" and "metrics".
+        marker: finds the duplicates among the sorted records, or None.
+        survey: counts the sorted records for the quality reports, or None.
+    """
+
+    sinks: dict[str, ByteSink]
+    compression: Compression
+    marker: DuplicateMarker | None
+    survey: Survey | None
+    reports: QualityReports
+
+    @property
+    def records(self) -> ByteSink:
+        """The output of the records."""
+        return self.sinks["output"]
+
+    @property
+    def pending(self) -> list[Pending]:
+        """All outputs, to be committed together."""
+        return [*self.sinks.values(), *self.reports.outputs]
+
+    def finish(self, command_line: str) -> None:
+        """Write what depends on all records: fragments, metrics and quality reports."""
+        if self.marker or self.survey:
+            self.records.finish()  # duplicates and counts are known only afterwards
+        if isinstance(self.marker, FragmentRecorder):
+            self.marker.write(self.sinks["fragments"])
+        if self.marker and "metrics" in self.sinks:
+            self.sinks["metrics"].write(self.marker.metrics(command_line).encode())
+        self.reports.write(self.records.name, self.marker, command_line)
+
+
+def choose_compression(config: SearchConfig, backends: Sequence[Backend]) -> Compression:
+    """Return how outputs are compressed: by nvCOMP on the devices if it is installed, unless the configuration differs."""
 
     def open_codec() -> Codec:
-        return choose_codec(options.codec, compression.level, backends)
+        return choose_codec(config.codec, compression.level, backends)
 
-    compression = Compression(open_codec, options.level)
+    compression = Compression(open_codec, config.level)
     return compression
 
 
 @contextlib.contextmanager
-def open_outputs(
-    options: Options,
-    reference: Reference,
-    backend: Backend,
-    compression: Compression,
-    marker: Marker | None = None,
-    observers: Sequence[Observer] = (),
-) -> Iterator[dict[str, ByteSink]]:
-    """The outputs by their names in the record: that of the records, then those of --unmapped, --for-merge
-    and --metrics, if given.
+def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[Backend]) -> Iterator[SearchOutputs]:
+    """Open the outputs of a search; on exit abort those that have not been committed.
 
-    marker: knows which records of the first are duplicates. observers: hear of them.
-
-    What has not been committed in the end is aborted.
+    backends: the devices; the first one sorts, marks and counts records.
     """
-    output = options.output
-    with contextlib.ExitStack() as stack:
-        to_sort = output.bytes_to_sort, output.form, compression, output.order, marker, observers
-        on_device = output.given_bytes_to_sort
-        sink = open_sink(output.path, output.kind, reference, backend, *to_sort, on_device)
-        outputs = {"output": stack.enter_context(sink)}
-        if output.unmapped is not None:
-            outputs["unmapped"] = stack.enter_context(open_plain(output.unmapped, backend.threads, compression))
-        if options.duplicates.for_merge:
-            outputs["fragments"] = stack.enter_context(open_output(f"{output.path}{FRAGMENTS_SUFFIX}"))
-        if options.duplicates.metrics is not None:
-            outputs["metrics"] = stack.enter_context(open_output(options.duplicates.metrics))
-        yield outputs
+    first, marker = backends[0], None
+    shard = config.shard if isinstance(config.shard, Shard) else None
+    if config.for_merge:
+        marker = FragmentRecorder(config.duplicate_rules, first, shard=shard)
+    elif config.marks_duplicates:
+        marker = DuplicateMarker(config.duplicate_rules, first)
+    survey = Survey(first, config.order is SortOrder.COORDINATE) if config.makes_quality_report else None
+    compression = choose_compression(config, backends)
+    with contextlib.ExitStack() as opened:
+        reports = opened.enter_context(open_reports(config.report, config.multiqc, survey))
+        records = open_records(config, reference, first, compression, marker, [survey] if survey else [])
+        sinks = {"output": opened.enter_context(records)}
+        if config.unmapped is not None:
+            sinks["unmapped"] = opened.enter_context(open_plain(config.unmapped, first.threads, compression))
+        if config.for_merge:
+            sinks["fragments"] = opened.enter_context(open_output(f"{config.output}{FRAGMENTS_SUFFIX}"))
+        if config.metrics is not None:
+            sinks["metrics"] = opened.enter_context(open_output(config.metrics))
+        yield SearchOutputs(sinks, compression, marker, survey, reports)
 
 
-def sorting_needs(options: OutputOptions, reads: Sequence[str], backend: Backend) -> str | None:
-    """What sorting takes of memory and disk, in words; None where the sizes of the reads are not known."""
-    memory, sizes = options.bytes_to_sort, [_letters_of(path) for path in reads]
-    if memory is None or options.path is None or not all(sizes):
+def describe_sorting(config: SearchConfig, reads: Sequence[str], backend: Backend) -> str | None:
+    """Return a line about the memory and disk that sorting takes; None if nothing is sorted or sizes are unknown.
+
+    reads: paths of the files of reads.
+    """
+    memory, sizes = config.sort_bytes, [_letters_of(path) for path in reads]
+    if memory is None or config.output is None or not all(sizes):
         return None
     records = BAM_SHARE * sum(size for size in sizes if size)
-    told = f"sorting takes up to {format_bytes(min(memory, records))} of memory"
-    if _holds_runs(backend, options.order):
-        told += f", the first of it on {backend.name}"
+    line = f"sorting takes up to {format_bytes(min(memory, records))} of memory"
+    if _holds_runs(backend, config.order):
+        line += f", the first of it on {backend.name}"
     if records <= memory:
-        return told
-    folder = scratch_folder(options.path)
+        return line
+    folder = scratch_folder(config.output)
     free = shutil.disk_usage(folder).free
-    told += f", and about {format_bytes(records)} of the disk of {folder}, where {format_bytes(free)} are free"
-    return told if records <= free else f"warning: {told}: give more by --sort-memory, or name another disk by TMPDIR"
+    line += f", and about {format_bytes(records)} of the disk of {folder}, where {format_bytes(free)} are free"
+    return line if records <= free else f"warning: {line}: give more by --sort-memory, or name another disk by TMPDIR"
 
 
 def _letters_of(path: str) -> float | None:
-    """About how many bytes of FASTQ a file is; None where that is not known beforehand."""
+    """Return the approximate bytes of FASTQ in a file, or None for pipes and other streams."""
     if not os.path.isfile(path):
         return None
     return os.path.getsize(path) * (1.0 if path.endswith(PLAIN) else COMPRESSED_SHARE)
 
 
-def open_sink(
-    path: str | None,
-    kind: Kind,
+def open_records(
+    config: SearchConfig,
     reference: Reference,
     backend: Backend,
-    memory: int | None,
-    form: IndexFormat | None = None,
     compression: Compression | None = None,
-    order: SortOrder | None = SortOrder.COORDINATE,
     marker: Marker | None = None,
     observers: Sequence[Observer] = (),
-    device_memory: int | None = None,
 ) -> ByteSink:
-    """The output of a kind, sorted or compressed on its way where its name or the options say so.
+    """Open the output of the records, with sorting, compression and an index if the configuration asks for them.
 
-    memory: bytes to sort in; None keeps the order. form: of the index of sorted BAM; None takes what the contigs need.
-    order: of what is sorted; that of names has no index, nor has what goes to a stream.
-    marker: knows which records are duplicates. observers: hear of those that are sorted. device_memory: bytes of them
-    that a device holds at most; None for what it has room for.
-    Raises UsageError where a contig is too long for it.
+    marker: knows which records are duplicates. observers: measure the sorted records.
+    Raises UsageError if a contig is too long for the index format that was asked for.
     """
+    path, kind, order, threads = config.output, config.output_format, config.order, backend.threads
     if kind not in BINARY:
-        return open_plain(path, backend.threads, compression)
-    threads = backend.threads
-    is_indexed = memory is not None and order is SortOrder.COORDINATE and not _is_stream(path)
+        return open_plain(path, threads, compression)
+    is_indexed = order is SortOrder.COORDINATE and not _is_stream(path)
     index, buffer = None, None
     with contextlib.ExitStack() as opened:
-        if kind is Kind.CRAM:
+        if kind is OutputFormat.CRAM:
             letters = _letters(reference)
             output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, is_indexed)
         else:
-            made = _index_form(form, reference.contigs) if is_indexed else None
+            wanted = IndexFormat(config.index_format) if config.index_format else None
+            form = _index_form(wanted, reference.contigs) if is_indexed else None
             output = bam = open_blocks(path, threads, compression or Compression())
             buffer = bam.buffer
-            if made:
-                index = BamIndex([contig.length for contig in reference.contigs], made, bam)
+            if form:
+                index = BamIndex([contig.length for contig in reference.contigs], form, bam)
         opened.enter_context(output)
-        sink = output
+        sink, memory = output, config.sort_bytes
         if memory is not None:
-            held = _device_runs(backend, device_memory, len(reference.contigs)) if _holds_runs(backend, order) else None
-            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, held, marker, observers)
+            runs = None
+            if _holds_runs(backend, order):
+                runs = _device_runs(backend, config.sort_memory_limit, len(reference.contigs))
+            sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, runs, marker, observers)
         opened.pop_all()
     return sink
 
 
 def _is_stream(path: str | None) -> bool:
-    """Whether there is no file beside which an index could be."""
+    """Return True if the output is not a file, so that no index can be written next to it."""
     return path in STANDARD_OUTPUT or (path is not None and os.path.exists(path) and not os.path.isfile(path))
 
 
 def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
-    """Whether records that are sorted stay on the device: on one that has memory of its own."""
+    """Return True if sorted runs of records stay in the memory of the device: it has its own, and they are sorted by position."""
     return order is SortOrder.COORDINATE and backend.memory() is not None
 
 
 def _device_runs(backend: Backend, memory: int | None, contigs: int) -> DeviceRuns:
-    """What holds records there; memory: bytes of these at most."""
+    """Return storage for sorted runs on a device; memory: limit in bytes, or None for what is free."""
     return DeviceRuns(backend, contigs, memory, plan_chunks([backend]).working_bytes)
 
 
 def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:
-    """The wanted one, or that which the contigs need; raises UsageError where they need the other one."""
+    """Return `wanted`, or the format that the contigs need; raises UsageError if a contig is too long for BAI."""
     longest = max(contigs, key=lambda contig: contig.length)
     needed = format_for(longest.length)
     if wanted is IndexFormat.BAI and needed is not wanted:
         bases = f"{printable(longest.name)} has {longest.length:,} bases"
-        raise UsageError(f"--index-format bai: {bases}, and BAI reaches {LONGEST_BAI:,}")
+        raise UsageError(f"{option('index_format')} bai: {bases}, and BAI reaches {LONGEST_BAI:,}")
     return wanted or needed
 
 
 def _letters(reference: Reference) -> Iterator[Letters]:
-    """The letters of each contig."""
-    for number in range(len(reference.contigs)):
-        begin, end = int(reference.contig_starts[number]), int(reference.contig_starts[number + 1]) - 1
-        yield (reference.letters(at, min(at + UNPACKED_LETTERS, end)) for at in range(begin, end, UNPACKED_LETTERS))
+    """Yield, for each contig, an iterator over its letters in pieces."""
+    for contig in range(len(reference.contigs)):
+        start, end = int(reference.contig_starts[contig]), int(reference.contig_starts[contig + 1]) - 1
+        yield (reference.letters(at, min(at + UNPACKED_LETTERS, end)) for at in range(start, end, UNPACKED_LETTERS))

@@ -66,7 +66,11 @@ class RecordBlocks:
         if backend is not first:
             backend.synchronize()
         with self._using_first(backend):
-            given = first.copy_from_peer(records.bytes), first.copy_from_peer(records.lengths), first.copy_from_peer(records.ends)
+            given = (
+                first.copy_from_peer(records.bytes),
+                first.copy_from_peer(records.lengths),
+                first.copy_from_peer(records.ends),
+            )
             if self._duplicates:
                 described = self._duplicates.table.describe(*given, first.copy_from_peer(offsets), together)
                 numbers = described.numbers

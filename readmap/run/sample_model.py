@@ -1,4 +1,4 @@
-"""What the first reads of a run have shown, as a value for runs on shards of its reads, which learn nothing then."""
+"""The sample model: divergence and insert sizes that were estimated once, for searches of all shards of the reads."""
 
 from __future__ import annotations
 
@@ -8,28 +8,37 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from readmap.errors import DataError, UsageError
+from readmap.errors import DataError, UsageError, option
 from readmap.mapping.context import Sample
-from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE
+from readmap.mapping.divergence import MAX_BASES_PER_DIFFERENCE, MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.inserts import DIRECTIONS, InsertSize
 from readmap.mapping.parameters import Scoring
 
-#: Of the files that hold it; and the longest fragments that one may tell of.
-FORMAT, LONGEST = 1, 1 << 20
+#: Version of the file format. Version 1 had other names for its fields.
+FORMAT = 2
+
+#: Largest insert size that a file may contain, in bases.
+MAX_INSERT_SIZE = 1 << 20
 
 
 @dataclass(frozen=True)
 class SampleModel:
-    """What is known of reads, library by library.
+    """What the first reads of a run show of its sample.
 
-    Attributes:
-        bases_per_difference: of all of them, in which one difference from the reference is expected; None where no reads
-            were seen.
-        libraries: by name, the insert sizes of each that was seen; None of one without pairs.
+    Attributes
+    ----------
+    bases_per_difference : int or None
+        Bases in which one difference of the sample from the reference is expected; None if there were no reads.
+    libraries : mapping of str to tuple of InsertSize or None
+        By library ("" for reads without one), the insert sizes in bases; None for a library without pairs.
+    scoring, reference : Scoring and str, or None
+        The scores and the checksum of the reference of the estimate; None for a model that is not tied to them.
     """
 
     bases_per_difference: int | None = None
     libraries: Mapping[str, tuple[InsertSize, ...] | None] = field(default_factory=dict)
+    scoring: Scoring | None = None
+    reference: str | None = None
 
     @property
     def samples(self) -> dict[str, Sample]:
@@ -38,62 +47,73 @@ class SampleModel:
         return {name: Sample(usual.bases_per_difference, sizes or ()) for name, sizes in self.libraries.items()}
 
     def renamed(self, library: str) -> SampleModel:
-        """The same under another name, where reads without a library are all that is known."""
+        """Return the model under another library name if it only knows reads without a library."""
         if self.libraries.keys() != {""}:
             return self
         return replace(self, libraries={library: self.libraries[""]})
 
-    def expect(self, libraries: Iterable[str], path: str) -> None:
-        """Raise UsageError where one of the libraries was not seen; path: of the file, for the message."""
-        for name in libraries:
-            if name not in self.libraries:
+    def check_libraries(self, libraries: Iterable[str], name: str = "") -> None:
+        """Raise UsageError if the model does not know one of the libraries; name: of its file, for the message."""
+        for library in libraries:
+            if library not in self.libraries:
                 known = ", ".join(map(_shown, self.libraries)) or "none"
-                raise UsageError(f"--learnt {path}: it knows {known}, and reads are of {_shown(name)}")
+                raise UsageError(f"{option('sample_model')}{name}: it has {known}, and reads are of {_shown(library)}")
+
+    def check_origin(self, scoring: Scoring, reference: str, name: str = "") -> None:
+        """Raise UsageError if the model was estimated with other scores or another reference; name: of its file."""
+        for what, own, given in (
+            ("another reference", self.reference, reference),
+            ("other scores", self.scoring and asdict(self.scoring), asdict(scoring)),
+        ):
+            if own is not None and own != given:
+                estimated = f"it was estimated with {what}, {own}, and this one is {given}"
+                raise UsageError(f"{option('sample_model')}{name}: {estimated}")
+
+    def to_bytes(self) -> bytes:
+        """Return the contents of a file of the model, JSON."""
+        libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in self.libraries.items()}
+        record: dict[str, Any] = {"format": FORMAT, "reference": self.reference}
+        record |= {"scoring": self.scoring and asdict(self.scoring)}
+        record |= {"bases_per_difference": self.bases_per_difference, "libraries": libraries}
+        return (json.dumps(record, indent=2) + "\n").encode()
 
 
-def write_sample_model(learnt: SampleModel, scoring: Scoring, reference: str) -> bytes:
-    """The bytes of a file; scoring, and reference, a checksum: those that it was learnt with."""
-    libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in learnt.libraries.items()}
-    record = {"format": FORMAT, "reference": reference, "scoring": asdict(scoring)}
-    record |= {"bases_per_difference": learnt.bases_per_difference, "libraries": libraries}
-    return (json.dumps(record, indent=2) + "\n").encode()
-
-
-def read_sample_model(path: str, scoring: Scoring, reference: str) -> SampleModel:
-    """What a file holds.
-
-    Raises DataError where it is none of readmap learn, UsageError where it was learnt with another reference or other
-    scores, and OSError.
-    """
+def read_sample_model(path: str) -> SampleModel:
+    """Read a file that `readmap estimate` has written; raises DataError if it is invalid, and OSError."""
     with open(path, "rb") as file:
         text = file.read()
     try:
         record = json.loads(text)
-        known = record["format"], record["reference"], record["scoring"]
-        variants, libraries = record["bases_per_difference"], record["libraries"]
-        learnt = SampleModel(variants, {name: _sizes(own) for name, own in libraries.items()})
-        if variants is not None and not MIN_BASES_PER_DIFFERENCE <= operator.index(variants) <= MAX_BASES_PER_DIFFERENCE:
-            raise ValueError(variants)
+        version = record["format"]
+        if version == FORMAT:
+            return _parse(record)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise DataError(f"{path}: expected a file that readmap learn has written") from None
-    if known[0] != FORMAT:
-        raise DataError(f"{path}: expected format {FORMAT} of readmap learn, found {known[0]}")
-    for what, own, given in (("another reference", known[1], reference), ("other scores", known[2], asdict(scoring))):
-        if own != given:
-            raise UsageError(f"--learnt {path}: it was learnt with {what}, {own}, and this one is {given}")
-    return learnt
+        raise DataError(f"{path}: expected a file that readmap estimate has written") from None
+    raise DataError(f"{path}: expected format {FORMAT} of readmap estimate, found {version}")
 
 
-def _sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
-    """Those of a library; raises ValueError, TypeError or KeyError where they are none."""
+def _parse(record: dict[str, Any]) -> SampleModel:
+    """Return the model of a record; raises ValueError, TypeError, KeyError or AttributeError if it is invalid."""
+    divergence, libraries, scoring = record["bases_per_difference"], record["libraries"], record["scoring"]
+    limits = MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE
+    if divergence is not None and not limits[0] <= operator.index(divergence) <= limits[1]:
+        raise ValueError(divergence)
+    try:
+        scores = scoring and Scoring(**scoring)
+    except UsageError as error:
+        raise ValueError(scoring) from error
+    sizes = {name: _parse_sizes(own) for name, own in libraries.items()}
+    return SampleModel(divergence, sizes, scores, record["reference"])
+
+
+def _parse_sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
     if record is None:
         return None
     sizes = tuple(InsertSize(**size) for size in record)
     for size in sizes:
-        numbers = 1 <= operator.index(size.low) <= operator.index(size.high) <= LONGEST
-        if size.direction not in DIRECTIONS or not (
-            numbers and 0 < size.mean <= LONGEST and 0 <= size.deviation <= LONGEST
-        ):
+        is_range = 1 <= operator.index(size.low) <= operator.index(size.high) <= MAX_INSERT_SIZE
+        is_normal = 0 < size.mean <= MAX_INSERT_SIZE and 0 <= size.deviation <= MAX_INSERT_SIZE
+        if size.direction not in DIRECTIONS or not (is_range and is_normal):
             raise ValueError(size)
     return sizes
 

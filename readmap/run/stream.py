@@ -18,12 +18,12 @@ from readmap.formats.byte_source import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout, read_chunks
-from readmap.run.device_reads import AnyChunk
+from readmap.run.batch_processor import Work
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
+from readmap.run.device_lease import DeviceLease
+from readmap.run.device_reads import AnyChunk
 from readmap.run.devices import Devices
 from readmap.run.mappers import Item, Mappers
-from readmap.run.device_lease import DeviceLease
-from readmap.run.batch_processor import Work
 from readmap.run.writer import Block, Writer
 
 

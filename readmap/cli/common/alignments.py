@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.cli.common.conflicts import Conflict, refuse_inputs, refuse_inside, refuse_same_output
-from readmap.cli.common.options import option
 from readmap.bam.compression import BAM_ENDING, open_plain
+from readmap.cli.common.conflicts import Conflict
+from readmap.cli.common.options import option
 from readmap.cli.common.report import is_terminal
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output
+from readmap.formats.path_checks import refuse_inputs, refuse_inside, refuse_same_output
 from readmap.formats.samtools_output import CRAM_ENDING
 from readmap.formats.wording import format_ratio, printable
 

@@ -10,11 +10,11 @@ from typing import Any
 import typer
 
 from readmap.backend import Backend
+from readmap.bam.compression import BAM_ENDING
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.conflicts import refuse, refuse_inputs, refuse_same_outputs
+from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.duplicates import DuplicateOptions, duplicates_for_programs, duplicates_in_words
 from readmap.cli.common.options import option, parse_size, size
-from readmap.bam.compression import BAM_ENDING
 from readmap.cli.common.quality import QualityOptions, open_quality
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
@@ -22,6 +22,7 @@ from readmap.duplicates.files import open_marked
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
+from readmap.formats.path_checks import refuse_inputs, refuse_same_outputs
 from readmap.formats.wording import printable
 from readmap.reads.alignment_reads import AlignmentReads
 
@@ -87,7 +88,9 @@ def write_marked(
         if options.duplicates.metrics is not None:
             outputs.append(stack.enter_context(open_output(options.duplicates.metrics)))
         with report.progress() as show:
-            backend.compile_missing((), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say)
+            backend.compile_missing(
+                (), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say
+            )
             with backend.thread_stream():
                 records = fill(sink, duplicates, backend, show)
             show("marking duplicates")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, field, fields, is_dataclass
 from typing import Any, get_type_hints
@@ -12,14 +11,13 @@ from typing import Any, get_type_hints
 import typer
 
 from readmap.errors import UsageError
+from readmap.formats import wording
 
 #: The metavar of an option that takes no value, which typer would otherwise call <bool>.
 FLAG = ""
 
 #: Largest score or penalty that an option takes.
 LARGEST_SCORE = 1000
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def command(run: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
@@ -145,8 +143,7 @@ def parse_size(name: str, text: str | None) -> int | None:
     """
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
-    bytes = int(float(found[1]) * _UNITS[found[2]]) if found else 0
-    if bytes < 1:
-        raise UsageError(f"{name} {text}: expected a size such as 8G or 500M")
-    return bytes
+    try:
+        return wording.parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"{name} {error}") from None

@@ -15,9 +15,9 @@ from readmap.duplicates.tables import duplicates_table
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.wording import format_ratio, printable
+from readmap.qc.json_report import as_json
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
-from readmap.qc.json_report import as_json
 from readmap.qc.survey import Survey
 from readmap.qc.tally import SampleTally
 

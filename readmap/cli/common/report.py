@@ -16,13 +16,12 @@ import numpy as np
 
 from readmap.cli.common.options import flag, option
 from readmap.formats.output import Output, PendingOutput, commit_together, open_output
+from readmap.formats.path_checks import STANDARD_OUTPUT
 from readmap.formats.wording import format_bytes, format_duration
 from readmap.version import __version__
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
 SCHEMA = 1
-
-STANDARD_OUTPUT = (None, "-")
 
 #: Between two lines of progress in a log.
 LOG_SECONDS = 60.0

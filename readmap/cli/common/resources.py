@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,16 +11,6 @@ from readmap.backend.team import Team
 from readmap.cli.common.options import number, option, parse_size, size
 
 PANEL = "Resources"
-
-
-def describe_device(backend: Backend) -> str:
-    """Return the name of a device, for the CPU with its threads if there are several."""
-    return f"cpu with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else backend.name
-
-
-def describe_devices(backends: Sequence[Backend]) -> str:
-    """Return the names of devices that work together, separated by commas."""
-    return ", ".join(map(describe_device, backends))
 
 
 def device_option() -> Any:

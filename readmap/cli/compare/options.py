@@ -25,7 +25,7 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
 from readmap.formats.output import format_by_ending
 from readmap.pairwise.formats import ENDINGS, ComparisonFormat
-from readmap.pairwise.parameters import Mode, MatchScores, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.strand import Strand
 
 SCORES = MatchScores()

@@ -16,7 +16,7 @@ from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources, gpus_option
 from readmap.database.formats import ENDINGS, ScanFormat, tab
 from readmap.database.matrices import STANDARD
-from readmap.database.parameters import EVALUE, MATCH, MATRIX, MISMATCH, MAX_HITS
+from readmap.database.parameters import EVALUE, MATCH, MATRIX, MAX_HITS, MISMATCH
 from readmap.errors import UsageError
 from readmap.formats.output import format_by_ending
 from readmap.strand import Strand

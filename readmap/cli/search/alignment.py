@@ -8,14 +8,13 @@ from typing import Any
 
 from readmap.backend import Backend
 from readmap.cli.common.duplicates import duplicates_for_programs, duplicates_in_words
-from readmap.run.lanes import Lane
 from readmap.cli.search.options import Options
 from readmap.cli.search.speed import speed
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.fasta import Contig
-from readmap.formats.sam_header import read_groups
 from readmap.formats.sam import SamEncoding, header
+from readmap.formats.sam_header import read_groups
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.mapping.context import Context
@@ -23,6 +22,7 @@ from readmap.mapping.inserts import InsertSize
 from readmap.mapping.records import Style
 from readmap.qc.survey import Survey
 from readmap.run.exact import Format
+from readmap.run.lanes import Lane
 from readmap.run.read_mapper import MappingSummary, ReadMapper
 from readmap.run.sample_model import SampleModel
 from readmap.version import __version__

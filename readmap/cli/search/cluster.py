@@ -9,14 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from readmap.bam.compression import COMPRESSED
 from readmap.bam.file_index import format_for
 from readmap.cli.common.options import parse_size
-from readmap.bam.compression import COMPRESSED
 from readmap.cli.common.report import Report, Session
 from readmap.cli.search.alignment import AlignmentMode
-from readmap.run.lanes import Lane as GivenLane
-from readmap.run.lanes import files_of
-from readmap.run.index_loading import tell
 from readmap.cli.search.options import Options
 from readmap.cli.search.record import record_of
 from readmap.dask.cluster import connected
@@ -24,11 +21,14 @@ from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, 
 from readmap.dask.searching import Wanted, searched
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.sam_header import program_name, read_groups
 from readmap.formats.sam import SamEncoding
+from readmap.formats.sam_header import program_name, read_groups
 from readmap.formats.wording import pluralize, printable
 from readmap.index.index import Index
 from readmap.reads.chunks import PairLayout
+from readmap.run.index_loading import tell
+from readmap.run.lanes import Lane as GivenLane
+from readmap.run.lanes import files_of
 from readmap.run.sample_model import SampleModel
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import typer
 
 from readmap.bam.order import SortOrder
-from readmap.cli.common.conflicts import refuse_inside
 from readmap.cli.common.options import command
 from readmap.cli.common.quality import open_quality
 from readmap.cli.common.report import Report, Session
@@ -18,16 +17,12 @@ from readmap.cli.common.resources import describe_devices
 from readmap.cli.search.alignment import AlignmentMode
 from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
 from readmap.cli.search.exact import ExactMode
-from readmap.run.file_checks import check_files
-from readmap.run.lanes import Lane, files_of, lanes_of
-from readmap.run.index_loading import load, tell
 from readmap.cli.search.options import Options
-from readmap.run.outputs import compression_of, open_outputs, sorting_needs
-from readmap.run.inputs import open_all
 from readmap.cli.search.record import record_of
 from readmap.cli.search.speed import rate
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
+from readmap.formats.path_checks import refuse_inside
 from readmap.formats.sam_header import program_name
 from readmap.formats.wording import printable
 from readmap.index import folder
@@ -37,6 +32,11 @@ from readmap.index.suffix_array import kernel_types
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.exact import Format
+from readmap.run.file_checks import check_files
+from readmap.run.index_loading import load, tell
+from readmap.run.inputs import open_all
+from readmap.run.lanes import Lane, files_of, lanes_of
+from readmap.run.outputs import compression_of, open_outputs, sorting_needs
 from readmap.run.sample_model import SampleModel, read_sample_model
 
 #: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for

@@ -5,11 +5,10 @@ from __future__ import annotations
 import typer
 
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
+from readmap.bam.compression import COMPRESSED
 from readmap.bam.order import SortOrder
 from readmap.cli.common.conflicts import Conflict, refuse
 from readmap.cli.common.options import names_of
-from readmap.bam.compression import COMPRESSED
-from readmap.run.output_format import BINARY, TABLES, Kind, kind_by_ending
 from readmap.cli.search.options import (
     ExactOptions,
     LaneOptions,
@@ -20,6 +19,7 @@ from readmap.cli.search.options import (
 )
 from readmap.cli.search.scores import ScoringOptions
 from readmap.dask import LOCAL
+from readmap.run.output_format import BINARY, TABLES, Kind, kind_by_ending
 
 #: Of reads that are named by themselves, and how mates lie in them.
 NAMED = ("named_reads", "interleaved", "smart_pairing", "collate")

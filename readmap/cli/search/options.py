@@ -22,18 +22,18 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions, is_terminal
-from readmap.run.output_format import Kind, kind_by_ending
 from readmap.cli.search.scores import ScoringOptions, parse_numbers
 from readmap.cli.search.shards import ShardOptions
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError
-from readmap.formats.sam_header import parse_header_lines
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
+from readmap.formats.sam_header import parse_header_lines
 from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.run.exact import Format
+from readmap.run.output_format import Kind, kind_by_ending
 from readmap.strand import Strand
 
 #: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.

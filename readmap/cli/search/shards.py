@@ -11,9 +11,9 @@ from readmap.cli.common.options import option
 from readmap.errors import UsageError
 from readmap.reads.chunks import PairLayout
 from readmap.reads.file_part import RecordRange
-from readmap.reads.shards import SplitLanes, Shard
-from readmap.reads.split_table import read_table
 from readmap.reads.record_ranges import RecordLocator
+from readmap.reads.shards import Shard, SplitLanes
+from readmap.reads.split_table import read_table
 
 
 def _parse(text: str) -> Shard:

@@ -1,0 +1,336 @@
+"""The composition of a search: a SearchConfig -> open index, devices, inputs and outputs -> records and a summary."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from readmap.backend import Backend
+from readmap.duplicates.marker import DuplicateMarker
+from readmap.duplicates.shards import FragmentRecorder
+from readmap.formats.fasta import Contig
+from readmap.formats.header import PROGRAM, parse_header_lines, program_name, read_groups
+from readmap.formats.output import ByteSink, Pending
+from readmap.formats.sam import Form, header
+from readmap.index.device import IndexStructure
+from readmap.index.index import Index
+from readmap.index.reference import reference_checksum
+from readmap.index.suffix_array import kernel_types
+from readmap.mapping.context import Context
+from readmap.mapping.records import Style
+from readmap.qc.survey import Survey
+from readmap.reads.inflaters import inflaters_for
+from readmap.reads.shards import Shard
+from readmap.run import stream
+from readmap.run.batch_processor import BatchProcessor, RunSummary
+from readmap.run.config import SearchConfig
+from readmap.run.conflicts import check_pair_options
+from readmap.run.device_lease import DeviceLease
+from readmap.run.devices import describe_devices
+from readmap.run.exact import ALL, ExactSearch, LineFormat, Parameters
+from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
+from readmap.run.index_loading import LoadedIndex, load_index, open_index, warn_index
+from readmap.run.inputs import OpenReads, open_inputs
+from readmap.run.lanes import Lane
+from readmap.run.outputs import SearchOutputs, describe_sorting, open_outputs
+from readmap.run.read_mapper import ReadMapper
+from readmap.run.sample_model import SampleModel, read_sample_model
+from readmap.run.summary import (
+    ExactSearchSummary,
+    Origin,
+    SearchSummary,
+    describe_shard,
+    reads_per_second,
+)
+from readmap.strand import Strand
+from readmap.version import __version__
+
+#: Seconds between switches of threads in the Python interpreter. The default of 5 ms is too long: a GPU maps 70,000 reads
+#: in that time while threads that read, write and copy wait for the interpreter's lock.
+SWITCH_SECONDS = 0.0005
+
+#: The rooms of kernels that every search needs.
+KERNEL_ROOMS = ("common", "index", "reads", "mapping", "run")
+
+Summary = SearchSummary | ExactSearchSummary
+
+
+class Monitor(Protocol):
+    """Receives what a search says while it runs."""
+
+    def say(self, line: str) -> None:
+        """Report a line of text, such as a warning."""
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Show the current state; share: of the input that has been read, if it is known."""
+
+
+class Silent:
+    """A monitor that shows nothing."""
+
+    def say(self, line: str) -> None:
+        """Ignore a line."""
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Ignore the current state."""
+
+
+class FinishedSearch(NamedTuple):
+    """A search whose outputs are complete; the caller commits them together."""
+
+    summary: Summary
+    outputs: list[Pending]
+
+
+@contextlib.contextmanager
+def open_search(
+    config: SearchConfig, monitor: Monitor | None = None, more_outputs: Mapping[str, str | None] = NO_OUTPUTS
+) -> Iterator[FinishedSearch]:
+    """Run a search; on exit abort the outputs that the caller has not committed.
+
+    more_outputs: paths that the caller writes, by the names of their options. Raises UsageError, DataError, BackendError and OSError.
+    """
+    monitor, files = monitor or Silent(), check_files(config, more_outputs)
+    lines = [line for given in config.header for line in parse_header_lines(given)]
+    path, index = open_index(config, more_outputs)
+    model, backends = known_sample_model(config, files, index), config.open_backends()
+    with contextlib.ExitStack() as opened:
+        outputs = opened.enter_context(open_outputs(config, index.reference, backends))
+        reads = opened.enter_context(open_inputs(config, files, lines, inflaters_for(backends[0])))
+        if not config.is_lenient:
+            check_pair_options(config.given, reads.is_paired)
+        loaded, seconds = _load(config, path, index, files, reads, backends, monitor)
+        contigs = index.reference.contigs
+        outputs.records.write(make_header(config, files.lanes, contigs, reads.header, outputs.marker, outputs.survey))
+        processor = make_processor(
+            config,
+            files.lanes,
+            loaded,
+            program=program_name(reads.header),
+            comments=reads.comments,
+            is_paired=reads.is_paired,
+            marker=outputs.marker,
+            model=model,
+        )
+        counts = run_batches(config, processor, reads, list(outputs.sinks.values()), loaded, monitor=monitor)
+        reads.check_complete(counts)
+        monitor.show("finishing the output")
+        outputs.finish(config.command_line)
+        origin = _origin(config, files, path, index, loaded, seconds, outputs, reads)
+        yield FinishedSearch(_summarize(config, origin, processor, outputs), outputs.pending)
+
+
+def make_processor(
+    config: SearchConfig,
+    lanes: Sequence[Lane],
+    loaded: LoadedIndex,
+    *,
+    program: str = PROGRAM,
+    comments: bool = False,
+    is_paired: bool = True,
+    marker: DuplicateMarker | None = None,
+    model: SampleModel | None = None,
+) -> ReadMapper | ExactSearch:
+    """Return what turns batches of reads into records.
+
+    program: ID of readmap's @PG line in the header. comments: write the comments of reads as tags. is_paired: reads may
+    have mates. marker: is given all fragments. model: what is known of the sample before the first read.
+    """
+    if config.exact:
+        return ExactSearch(loaded.indexes, exact_parameters(config, loaded.structure, program), loaded.backends)
+    contexts = [
+        Context(index, backend, config.scoring, config.pairing, config.reporting)
+        for index, backend in zip(loaded.indexes, loaded.backends, strict=True)
+    ]
+    return ReadMapper(contexts, record_style(config, lanes, program, comments), is_paired, marker, model)
+
+
+def run_batches(
+    config: SearchConfig,
+    processor: BatchProcessor,
+    reads: OpenReads,
+    sinks: Sequence[ByteSink],
+    loaded: LoadedIndex,
+    *,
+    monitor: Monitor | None = None,
+    lease: DeviceLease | None = None,
+) -> RunSummary:
+    """Process all reads and write their records to `sinks`; raises the errors of stream.run."""
+    counts = processor.summary
+
+    def progress() -> None:
+        if monitor:
+            speed = f"{counts.reads:,} reads, {reads_per_second(counts):,.0f} a second"
+            monitor.show(f"{speed}, {counts.describe_progress()}", reads.share())
+
+    with _short_switch_interval():
+        sources, layouts, limit = reads.take(), reads.layouts, config.batch_reads
+        plan, devices = loaded.plan, loaded.backends
+        stream.run(
+            sources,
+            sinks,
+            processor,
+            devices,
+            layout=layouts,
+            batch_reads=limit,
+            plan=plan,
+            progress=progress,
+            lease=lease,
+        )
+    return counts
+
+
+def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> Style:
+    """Return how alignment records are written."""
+    form, groups = Form.BINARY if config.is_binary else Form.TEXT, tuple(lane.group for lane in lanes)
+    unmapped = config.unmapped is not None
+    return Style(form, groups, program, comments, config.barcode_name, config.order, unmapped)
+
+
+def exact_parameters(config: SearchConfig, structure: IndexStructure, program: str = PROGRAM) -> Parameters:
+    """Return what an exact search looks for and writes."""
+    limit = config.max_hits or ALL
+    return Parameters(Strand(config.strand), structure, line_format(config), limit, config.group, program)
+
+
+def line_format(config: SearchConfig) -> LineFormat:
+    """Return the format in which an exact search writes its lines; CRAM is made from BAM."""
+    if config.count_only:
+        return LineFormat.COUNTS
+    return LineFormat.BAM if config.is_binary else LineFormat(config.output_format)
+
+
+def searched_structure(config: SearchConfig, index: Index) -> IndexStructure:
+    """Return the part of an index that finds reads: the array if the index has it, unless another one is asked for."""
+    if not config.exact:
+        return IndexStructure.ARRAY
+    if config.structure:
+        return IndexStructure(config.structure)
+    return IndexStructure.ARRAY if index.structure.has_array else IndexStructure.TREE
+
+
+def make_header(
+    config: SearchConfig,
+    lanes: Sequence[Lane],
+    contigs: Sequence[Contig],
+    lines: Sequence[str],
+    marker: DuplicateMarker | None = None,
+    survey: Survey | None = None,
+) -> bytes:
+    """Return the header of SAM or BAM, or the first line of a table.
+
+    lines: of the user and of the file of reads. marker, survey: are told the read groups and contigs.
+    """
+    if (kind := line_format(config)) not in (LineFormat.SAM, LineFormat.BAM):
+        return kind.header
+    groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
+    found = read_groups([*groups, *lines])
+    if marker:
+        marker.begin(found, [contig.length for contig in contigs])
+    if survey:
+        survey.begin(found, [(contig.name, contig.length) for contig in contigs])
+    form = Form.BINARY if config.is_binary else Form.TEXT
+    return header(contigs, __version__, config.command_line, b"", form, [*groups, *lines], config.order)
+
+
+def known_sample_model(config: SearchConfig, files: InputFiles, index: Index) -> SampleModel | None:
+    """Return the sample model of the configuration, or None; raises UsageError if it does not suit the reads or the index."""
+    if config.sample_model is None:
+        return None
+    model, name = config.sample_model, ""
+    if isinstance(model, str):
+        model, name = read_sample_model(model), f" {model}"
+    model.check_origin(config.scoring, reference_checksum(index.reference.contigs), name)
+    libraries = [lane.group.field("LB") or "" for lane in files.lanes]
+    if not files.are_lanes_named:  # readmap estimate has no read group for them
+        model = model.renamed(libraries[0])
+    model.check_libraries(libraries, name)
+    return model
+
+
+def _load(
+    config: SearchConfig,
+    path: Path,
+    index: Index,
+    files: InputFiles,
+    reads: OpenReads,
+    backends: Sequence[Backend],
+    monitor: Monitor,
+) -> tuple[LoadedIndex, float]:
+    """Compile the kernels and load the index to the devices; return it and the seconds of loading."""
+    shard = config.shard if isinstance(config.shard, Shard) else None
+    for line in describe_shard(shard, reads.parts):
+        monitor.say(line)
+    warn_index(path, index, config, monitor.say)
+    if needs := describe_sorting(config, files.paths, backends[0]):
+        monitor.say(needs)
+    types = kernel_types(index.suffixes)
+    for backend in backends:
+        backend.prepare(types, kernel_rooms(config), monitor.say)
+    monitor.show("loading the index")
+    for backend in backends:
+        backend.load_ahead(types, ("common", "reads", "mapping", "run"))
+    start, structure = time.perf_counter(), searched_structure(config, index)
+    loaded = load_index(path, index, structure, config.prefix_table, backends, config.sort, monitor.say)
+    return loaded, time.perf_counter() - start
+
+
+def kernel_rooms(config: SearchConfig) -> list[str]:
+    """Return the folders of kernels that a search needs."""
+    others = {
+        "bam": config.is_binary,
+        "duplicates": config.marks_duplicates or config.for_merge,
+        "qc": config.makes_quality_report,
+    }
+    return [*KERNEL_ROOMS, *(room for room, is_needed in others.items() if is_needed)]
+
+
+@contextlib.contextmanager
+def _short_switch_interval() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _origin(
+    config: SearchConfig,
+    files: InputFiles,
+    path: Path,
+    index: Index,
+    loaded: LoadedIndex,
+    load_seconds: float,
+    outputs: SearchOutputs,
+    reads: OpenReads,
+) -> Origin:
+    backends = loaded.backends
+    return Origin(
+        index=str(path),
+        reads=files.paths,
+        outputs={name: sink.name for name, sink in outputs.sinks.items()},
+        reference=index,
+        device=backends[0].name,
+        devices=describe_devices(backends),
+        threads=backends[0].threads,
+        load_seconds=load_seconds,
+        codec=outputs.compression.used,
+        shard=config.shard if isinstance(config.shard, Shard) else None,
+        parts=reads.parts,
+    )
+
+
+def _summarize(
+    config: SearchConfig, origin: Origin, processor: ReadMapper | ExactSearch, outputs: SearchOutputs
+) -> Summary:
+    if isinstance(processor, ExactSearch):
+        return ExactSearchSummary(origin, processor.summary, processor.parameters, config.prefix_table)
+    marker = None if isinstance(outputs.marker, FragmentRecorder) else outputs.marker
+    duplicates = marker.libraries if marker else None
+    return SearchSummary(origin, processor.summary, config.scoring, duplicates, outputs.reports)
