@@ -56,7 +56,7 @@ def markdup(context: typer.Context, options: Options) -> None:
 
         named = {"alignments": printable(options.alignments)}
         written = write_marked(options, reads, named, fill, report, backend)
-        if lost := written.duplicates.table.lost:
+        if lost := written.duplicates.table.missing_mates:
             report.say(
                 f"warning: of {pluralize(lost, 'read')} the mate is mapped, but not there, or not beside it: "
                 "it cannot be a duplicate"

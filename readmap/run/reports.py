@@ -10,7 +10,7 @@ from typing import Any
 
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.duplicates.tables import duplicates_table
+from readmap.duplicates.metrics import duplicates_table
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.wording import format_ratio, pluralize, printable
 from readmap.qc.json_report import as_json

@@ -14,7 +14,7 @@ from test_survey import CONTIGS, draw_records, encoded, surveyed
 
 from readmap.backend import open_backend
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.duplicates.tables import duplicates_table
+from readmap.duplicates.metrics import duplicates_table
 from readmap.qc.charts import Axis, Line, line_chart
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from readmap.backend import Backend
 from readmap.cli.common.options import option
 from readmap.duplicates.marker import DuplicateMarker
-from readmap.duplicates.tables import duplicates_table
+from readmap.duplicates.metrics import duplicates_table
 from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.wording import format_ratio, printable
