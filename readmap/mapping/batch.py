@@ -83,10 +83,12 @@ class Batch:
         """At least one read, not searched yet."""
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
-        windows = WindowTable.allocate(backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0})
+        windows = WindowTable.allocate(
+            backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0}
+        )
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
-         DeviceCounters=counters = DeviceCounters= DeviceCounters(count, backend, context.rates)
-        backend.copy_into(ledger.total("replaced"), queries.replaced)
+        counters = DeviceCounters(count, backend, context.rates)
+        backend.copy_into(counters.total("replaced"), queries.replaced)
         return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), counters)
 
     def settle(self, *sums: tuple[Array, int]) -> list[int]:
