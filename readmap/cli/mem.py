@@ -16,7 +16,7 @@ from readmap.cli.search import options as search
 from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.cli.search.shards import ShardOptions
 from readmap.errors import UsageError
-from readmap.mapping.parameters import MOST_ALTERNATE_HITS, MOST_XA_HITS
+from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS
 from readmap.run.output_format import Kind
 
 EXAMPLES = r"""[bold]Examples[/]
@@ -62,7 +62,7 @@ class AppliedOptions:
     all_places: bool = flag("-a", "Write all places that reach -T, as secondary alignments.")
     alternatives: str | None = option(
         "-h",
-        f"Most places in XA, and with one on an ALT contig (default: {MOST_XA_HITS},{MOST_ALTERNATE_HITS}).",
+        f"Most places in XA, and with one on an ALT contig (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}).",
         "N[,N]",
     )
     xa_share: str | None = option("-z", "Of the best score, the share that a place in XA has (default: 0.8).", "X")
@@ -181,7 +181,7 @@ def _search_options(options: Options) -> search.Options:
             all_places=applied.all_places,
             max_alternatives=None
             if applied.all_places
-            else applied.alternatives or f"{MOST_XA_HITS},{MOST_ALTERNATE_HITS}",
+            else applied.alternatives or f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}",
             xa_share=_percent("-z", applied.xa_share),
             soft_clip=applied.soft_clip,
             mark_secondary=applied.mark_secondary,

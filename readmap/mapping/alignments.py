@@ -55,7 +55,7 @@ def measure_alignments(
     if batch.reads.paired and inserts.sizes:
         batch.launch(_SETTLE_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
     batch.launch(_SETTLE, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
-    if context.reporting.most_secondary:
+    if context.reporting.max_secondary:
         alignments = _settle_secondaries(alignments, batch, context)
     batch.launch(
         _FLAG,

@@ -110,10 +110,10 @@ def _both(penalty: Penalty) -> tuple[int, int]:
     return (penalty, penalty) if isinstance(penalty, int) else penalty
 
 
-EVERY_PLACE = 2**31 - 1
+NO_LIMIT = 2**31 - 1
 
 #: bwa mem's, the second one where a place is on an ALT contig.
-MOST_XA_HITS, MOST_ALTERNATE_HITS, XA_SHARE = 5, 200, 80
+MAX_XA_HITS, MAX_ALTERNATE_HITS, XA_SHARE = 5, 200, 80
 
 
 @dataclass(frozen=True)
@@ -121,27 +121,27 @@ class Reporting:
     """What is reported of a read beside its place.
 
     Attributes:
-        most_secondary: other places of each part of a read that get a secondary record; 0 for none, in which case they
+        max_secondary: other places of each part of a read that get a secondary record; 0 for none, in which case they
             may be in XA.
-        most_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then. None
-            for MOST_XA_HITS of those that are found without looking for what is 60 phred less likely.
-        most_alternate_hits: the same where one of them is on an ALT contig.
+        max_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then. None
+            for MAX_XA_HITS of those that are found without looking for what is 60 phred less likely.
+        max_alternate_hits: the same where one of them is on an ALT contig.
         xa_share: percent of the best place's score that one in XA has.
         leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
         soft_clipped: supplementary records hold the whole read (bwa's -Y).
         supplementary_as_secondary: and are flagged as secondary ones (bwa's -M).
     """
 
-    most_secondary: int = 0
-    most_xa_hits: int | None = None
-    most_alternate_hits: int = MOST_ALTERNATE_HITS
+    max_secondary: int = 0
+    max_xa_hits: int | None = None
+    max_alternate_hits: int = MAX_ALTERNATE_HITS
     xa_share: int = XA_SHARE
     leftmost_primary: bool = False
     soft_clipped: bool = False
     supplementary_as_secondary: bool = False
 
     def __post_init__(self) -> None:
-        largest = dict.fromkeys(("most_secondary", "most_xa_hits", "most_alternate_hits"), EVERY_PLACE)
+        largest = dict.fromkeys(("max_secondary", "max_xa_hits", "max_alternate_hits"), NO_LIMIT)
         for name, most in {**largest, "xa_share": 100}.items():
             value = getattr(self, name)
             if value is not None and not 0 <= value <= most:
@@ -150,19 +150,19 @@ class Reporting:
     @property
     def xa_limit(self) -> int:
         """The places that XA has at most."""
-        if self.most_secondary:
+        if self.max_secondary:
             return 0
-        return MOST_XA_HITS if self.most_xa_hits is None else self.most_xa_hits
+        return MAX_XA_HITS if self.max_xa_hits is None else self.max_xa_hits
 
     @property
     def alternate_limit(self) -> int:
         """The same where one of them is on an ALT contig."""
-        return 0 if self.most_secondary else self.most_alternate_hits
+        return 0 if self.max_secondary else self.max_alternate_hits
 
     @property
     def everywhere(self) -> bool:
         """Whether places are wanted that say nothing of the read's own."""
-        return self.most_secondary > 0 or self.most_xa_hits is not None
+        return self.max_secondary > 0 or self.max_xa_hits is not None
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
         pair_mates(inserts, rests, batch, context)
     if rescues is not None:
         count_rescued(rescues, batch, context)
-    if not context.reporting.most_secondary:
+    if not context.reporting.max_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return
     batch.settle()

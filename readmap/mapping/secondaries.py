@@ -35,7 +35,7 @@ def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, cont
     """The plan with the best other places of each part; plan: of the reads' parts, as they proved."""
     windows = _find_windows(plan, candidates, batch, context)
     places = _list_places(plan, windows, batch, context)
-    best = _best(places, context.reporting.most_secondary, plan.entries, context.backend)
+    best = _best(places, context.reporting.max_secondary, plan.entries, context.backend)
     return with_secondaries(plan, Reported.of(places, best, batch, context), windows.rows, batch, context)
 
 

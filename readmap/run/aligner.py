@@ -222,7 +222,7 @@ class Aligner:
 
     def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
         """The alignments without secondary ones, of which hits report nothing."""
-        reporting = replace(self.reporting, most_secondary=0)
+        reporting = replace(self.reporting, max_secondary=0)
         ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
         return part, alignments
 

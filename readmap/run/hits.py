@@ -63,7 +63,7 @@ class Hits:
         strands: int8 [n], 1 or -1.
         mapqs: uint8 [n].
         scores, seconds, edit_distances: int32 [n]; seconds: of the best other place, 0 where none was found:
-            what is 60 phred less likely is not looked for, unless Reporting.most_xa_hits is given.
+            what is 60 phred less likely is not looked for, unless Reporting.max_xa_hits is given.
         cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
         names: the reference's contigs.
         first: the number of the first sequence; of a file's later batches it goes on.

@@ -102,7 +102,7 @@ class ReadMapper:
         """
         self.summary = MappingSummary()
         # If all places of a read are reported, what one batch needs predicts little of the next.
-        rates = [None if context.reporting.most_secondary else CapacityEstimates() for context in contexts]
+        rates = [None if context.reporting.max_secondary else CapacityEstimates() for context in contexts]
         self._contexts = [replace(context, rates=own) for context, own in zip(contexts, rates, strict=True)]
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()

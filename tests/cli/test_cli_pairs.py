@@ -206,11 +206,11 @@ def test_insert_sizes_as_bwa_has_them() -> None:
 
 def test_reporting() -> None:
     assert RecordOptions().reporting() == Reporting()
-    assert RecordOptions(all_places=True).reporting().most_secondary > 0
-    assert RecordOptions(all_places=True, max_secondary=3).reporting().most_secondary == 3
-    expected = Reporting(most_xa_hits=9, soft_clipped=True, supplementary_as_secondary=True, leftmost_primary=True)
+    assert RecordOptions(all_places=True).reporting().max_secondary > 0
+    assert RecordOptions(all_places=True, max_secondary=3).reporting().max_secondary == 3
+    expected = Reporting(max_xa_hits=9, soft_clipped=True, supplementary_as_secondary=True, leftmost_primary=True)
     options = RecordOptions(max_alternatives="9", soft_clip=True, mark_secondary=True, leftmost_primary=True)
-    assert options.reporting() == dataclasses.replace(expected, most_alternate_hits=9)
+    assert options.reporting() == dataclasses.replace(expected, max_alternate_hits=9)
     assert RecordOptions(max_alternatives="9,3").reporting().alternate_limit == 3
 
 

@@ -256,7 +256,7 @@ def test_parts_of_a_split_read(world: World, tmp_path: Path) -> None:
 
 
 def test_secondary_records_are_of_the_primary_assembly(world: World, tmp_path: Path) -> None:
-    everything = Reporting(most_secondary=100)
+    everything = Reporting(max_secondary=100)
     for first, *others in records_of(READS, world.index, world.backend, tmp_path, reporting=everything):
         assert not any(record.flag & SECONDARY and record.on_alternate for record in others)
         assert "XA" not in first.tags

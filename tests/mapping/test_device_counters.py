@@ -146,7 +146,7 @@ def test_any_list_may_lack_room(
 
 
 def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
-    reporting, backend = Reporting(most_secondary=5), Distant()
+    reporting, backend = Reporting(max_secondary=5), Distant()
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", PairLayout.TWO_FILES, reporting=reporting)
     records, _ = world.mapped(backend, tmp_path / "out", PairLayout.TWO_FILES, reporting=reporting)
     assert records == expected

@@ -106,7 +106,7 @@ def test_what_is_not_looked_for(backends: str) -> None:
         replace(context, sample=wide),
         replace(context, pairing=Pairing(rescue=False)),
         replace(context, pairing=Pairing(joint=False)),
-        replace(context, reporting=Reporting(most_xa_hits=5)),
+        replace(context, reporting=Reporting(max_xa_hits=5)),
     ):
         assert searched(mates, other).work.near_mates == 0
 

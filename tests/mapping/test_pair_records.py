@@ -21,7 +21,7 @@ from readmap.backend import Backend, open_backend
 from readmap.formats.sam import SamEncoding, ReadGroup, header
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
-from readmap.mapping.parameters import EVERY_PLACE, Pairing, Reporting, Scoring, search_passes
+from readmap.mapping.parameters import NO_LIMIT, Pairing, Reporting, Scoring, search_passes
 from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.run.read_mapper import MappingSummary
@@ -88,12 +88,12 @@ def check(found: Found, reporting: Reporting | None = None, pairs: Sequence[tupl
 
 OPTIONS = {
     "default": Reporting(),
-    "secondary": Reporting(most_secondary=3),
-    "all secondary": Reporting(most_secondary=EVERY_PLACE),
+    "secondary": Reporting(max_secondary=3),
+    "all secondary": Reporting(max_secondary=NO_LIMIT),
     "soft clips": Reporting(soft_clipped=True),
-    "soft clips and secondary": Reporting(soft_clipped=True, most_secondary=2),
+    "soft clips and secondary": Reporting(soft_clipped=True, max_secondary=2),
     "supplementary as secondary": Reporting(supplementary_as_secondary=True),
-    "leftmost primary": Reporting(leftmost_primary=True, most_xa_hits=50, xa_share=0),
+    "leftmost primary": Reporting(leftmost_primary=True, max_xa_hits=50, xa_share=0),
 }
 
 
@@ -116,7 +116,7 @@ def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> N
     assert plain >= LONELY
     assert plain >= (NO_FRAGMENTS if pairing.insert_size else FRAGMENTS)
     assert bool(summary.supplementary) == (not secondary)
-    assert bool(summary.secondary) == (secondary or reporting.most_secondary > 0)
+    assert bool(summary.secondary) == (secondary or reporting.max_secondary > 0)
     count = {bit: sum(many for flag, many in flags.items() if flag & bit) for bit in (256, 2048)}
     assert (summary.secondary, summary.supplementary) == (count[256], count[2048])
     primary = [flag for flag in flags.elements() if not flag & 2304]
@@ -152,8 +152,8 @@ def are_duplicates(one: tuple[str, bool, int, int], other: tuple[str, bool, int,
 
 def test_secondary_records_and_xa_hits_are_the_same_places(world: World, tmp_path: Path) -> None:
     """What XA names has a record with -a, or is one place with it; those have neither letters nor SA nor XA."""
-    with_xa = by_read(search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=99, xa_share=0)).lines)
-    with_all = by_read(search(world, tmp_path / "out", reporting=Reporting(most_secondary=99)).lines)
+    with_xa = by_read(search(world, tmp_path / "out", reporting=Reporting(max_xa_hits=99, xa_share=0)).lines)
+    with_all = by_read(search(world, tmp_path / "out", reporting=Reporting(max_secondary=99)).lines)
     several = 0
     for one, other in zip(with_xa, with_all, strict=True):
         named = set()
@@ -178,9 +178,9 @@ def test_secondary_records_and_xa_hits_are_the_same_places(world: World, tmp_pat
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
 def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, most: int) -> None:
-    for line in search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=most)).lines:
+    for line in search(world, tmp_path / "out", reporting=Reporting(max_xa_hits=most)).lines:
         assert line.partition("XA:Z:")[2].partition("\t")[0].count(";") <= most
-    for lines in by_read(search(world, tmp_path / "out", reporting=Reporting(most_secondary=most)).lines):
+    for lines in by_read(search(world, tmp_path / "out", reporting=Reporting(max_secondary=most)).lines):
         rows = [line.split("\t") for line in lines]
         parts = sum(not int(row[1]) & 256 for row in rows)
         assert len(rows) - parts <= most * parts
@@ -230,7 +230,7 @@ def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
 
 def test_work_is_counted(world: World, tmp_path: Path) -> None:
     """Each count, against what the records and another search say of it."""
-    quick, slow = (search(world, tmp_path / "out", reporting=Reporting(most_xa_hits=most)) for most in (None, 0))
+    quick, slow = (search(world, tmp_path / "out", reporting=Reporting(max_xa_hits=most)) for most in (None, 0))
     without = search(world, tmp_path / "out", pairing=Pairing(rescue=False))
     work, everywhere = quick.summary.work, slow.summary.work
     lengths = [len(read.bases) for pair in PAIRS for read in pair]

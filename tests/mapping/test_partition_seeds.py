@@ -37,7 +37,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
-from readmap.mapping.parameters import DIVERGENT, MOST_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
+from readmap.mapping.parameters import DIVERGENT, MAX_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
 from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
 from readmap.reads.chunks import PairLayout
@@ -229,9 +229,9 @@ def test_records_are_those_of_looking_everywhere(backends: str, tmp_path: Path, 
         files = [tmp_path / "reads"]
         files[0].write_bytes(fastq(draw_reads(generator, genome, 600)))
     paths = tmp_path / "quick", tmp_path / "everywhere"
-    for path, most in zip(paths, (None, MOST_XA_HITS), strict=True):
+    for path, most in zip(paths, (None, MAX_XA_HITS), strict=True):
         layout = {"layout": PairLayout.TWO_FILES} if paired else {}
-        map_files(files, index, backend, path, reporting=Reporting(most_xa_hits=most), **layout)
+        map_files(files, index, backend, path, reporting=Reporting(max_xa_hits=most), **layout)
     quick, everywhere = map(without_rivals, paths)
     assert quick == everywhere
     assert paths[0].read_text() != paths[1].read_text()

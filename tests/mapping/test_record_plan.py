@@ -109,11 +109,11 @@ def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scorin
     "counts",
     [
         {},
-        {"most_xa_hits": 0},
-        {"most_xa_hits": 2, "xa_share": 0},
-        {"most_xa_hits": 100, "xa_share": 50},
+        {"max_xa_hits": 0},
+        {"max_xa_hits": 2, "xa_share": 0},
+        {"max_xa_hits": 100, "xa_share": 50},
         {"xa_share": 100},
-        {"most_secondary": 1},
+        {"max_secondary": 1},
     ],
 )
 def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: int) -> None:
@@ -154,10 +154,10 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
     roles = [role for entries in found for _, role, *_ in entries]
     assert SUPPLEMENTARY in roles or min_score > 40
     assert set(roles) <= {PRIMARY, SUPPLEMENTARY, XA_HIT}
-    assert reporting.most_secondary == 0 or XA_HIT not in roles
-    assert counts.get("most_xa_hits", 5) < 100 or XA_HIT in roles
+    assert reporting.max_secondary == 0 or XA_HIT not in roles
+    assert counts.get("max_xa_hits", 5) < 100 or XA_HIT in roles
     owners = Counter((read, owner) for read, own in enumerate(found) for _, role, owner, *_ in own if role == XA_HIT)
-    assert counts.get("most_xa_hits") != 2 or max(owners.values()) == 2
+    assert counts.get("max_xa_hits") != 2 or max(owners.values()) == 2
 
 
 def split_read(bench: Bench, orientations: tuple[int, int] = (0, 0)) -> World:
@@ -181,7 +181,7 @@ def test_split_read_by_hand(bench: Bench, orientations: tuple[int, int]) -> None
     assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0), (1, SUPPLEMENTARY, 2), (3, XA_HIT, 2)]
     (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
     assert [entry[:2] for entry in entries][:1] == [(0, PRIMARY)]
-    (entries,) = planned(bench, world, Reporting(most_secondary=9))
+    (entries,) = planned(bench, world, Reporting(max_secondary=9))
     assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (1, SUPPLEMENTARY, 1)]
     picky = dataclasses.replace(bench.context, scoring=Scoring(min_score=56))
     (entries,) = planned(bench, world, Reporting(), picky)
@@ -233,9 +233,9 @@ def test_no_part_is_primary_that_may_be_no_alignment(bench: Bench, bases: int, p
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("most_secondary", -1), ("most_xa_hits", -1), ("xa_share", -1)),
+        *(("max_secondary", -1), ("max_xa_hits", -1), ("xa_share", -1)),
         ("xa_share", 101),
-        ("most_secondary", 2**31),
+        ("max_secondary", 2**31),
     ],
 )
 def test_reporting_out_of_range(name: str, value: int) -> None:

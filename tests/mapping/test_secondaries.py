@@ -31,10 +31,10 @@ from readmap.backend import Backend, open_backend
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping import matches
-from readmap.mapping.parameters import EVERY_PLACE, Reporting, Scoring
+from readmap.mapping.parameters import NO_LIMIT, Reporting, Scoring
 from readmap.reads.chunks import PairLayout
 
-DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(most_secondary=EVERY_PLACE)
+DEFAULT, PLAIN, ALL = Scoring(), Scoring(clip_penalty=0), Reporting(max_secondary=NO_LIMIT)
 COPIES = 80
 
 
@@ -230,7 +230,7 @@ def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [1, 10, 60, 1_000])
 def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> None:
     every = search(world, tmp_path, READS)
-    found = search(world, tmp_path, READS, Reporting(most_secondary=most))
+    found = search(world, tmp_path, READS, Reporting(max_secondary=most))
 
     def scores(records: list[Record]) -> list[int]:
         return sorted((record.full_score for record in records[1:]), reverse=True)
@@ -243,7 +243,7 @@ def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> N
 def test_no_copy_is_every_reads_first(world: World, tmp_path: Path) -> None:
     """Which of equal places are reported is decided by read and place."""
     reads = [Read(f"r{i}", REPEAT[i : i + 100], "I" * 100) for i in range(40)]
-    found = search(world, tmp_path, reads, Reporting(most_secondary=1))
+    found = search(world, tmp_path, reads, Reporting(max_secondary=1))
     places = Counter((record.contig, record.start // 400) for records in found.values() for record in records[1:])
     assert len(places) > 10
 
@@ -289,7 +289,7 @@ def test_other_records_are_as_without_secondary_ones(world: World, tmp_path: Pat
     genome = small_genome(generator)
     reads, index = draw_reads(generator, genome, 400), index_of(genome).to_device(world.backend)
     reads = [Read(f"r{number}", read.bases, read.quality) for number, read in enumerate(reads)]
-    plain = search(world, tmp_path, reads, Reporting(most_xa_hits=0), index)
+    plain = search(world, tmp_path, reads, Reporting(max_xa_hits=0), index)
     every = search(world, tmp_path, reads, ALL, index)
     check_records(reads, every, genome)
     for name, records in plain.items():
@@ -305,8 +305,8 @@ def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
     letters = "".join(half + random_bases(generator, 200) for half in [first, second] * 6)
     index = index_of([letters]).to_device(world.backend)
     reads = [Read("r", first + second, "I" * 130)]
-    for most, count in ((1, 1), (3, 3), (EVERY_PLACE, 5)):
-        records = search(world, tmp_path, reads, Reporting(most_secondary=most), index)["r"]
+    for most, count in ((1, 1), (3, 3), (NO_LIMIT, 5)):
+        records = search(world, tmp_path, reads, Reporting(max_secondary=most), index)["r"]
         assert [record.flag & 2304 for record in records] == [0, 2048] + [256] * (2 * count)
         starts = [match.start() for match in re.finditer(first, letters)]
         places = Counter(record.start in starts for record in records[2:])
@@ -355,12 +355,12 @@ def test_pairs(world: World, tmp_path: Path) -> None:
     index = index_of(genome).to_device(world.backend)
     files = write_pairs(tmp_path, draw_pairs(generator, genome, 150), PairLayout.TWO_FILES)
     found = {}
-    for most in (0, EVERY_PLACE):
-        reporting, out = Reporting(most_secondary=most, most_xa_hits=0), tmp_path / "out.sam"
+    for most in (0, NO_LIMIT):
+        reporting, out = Reporting(max_secondary=most, max_xa_hits=0), tmp_path / "out.sam"
         map_files(files, index, world.backend, out, reporting=reporting, layout=PairLayout.TWO_FILES)
         found[most] = records_of(out.read_text())
     secondary = 0
-    for name, records in found[EVERY_PLACE].items():
+    for name, records in found[NO_LIMIT].items():
         assert [record.text for record in records if not record.secondary] == [record.text for record in found[0][name]]
         primary = {record.flag & 192: record for record in found[0][name] if not record.flag & 2048}
         for record in records:

@@ -85,7 +85,7 @@ def test_segments_are_the_records_of_a_search(aligner: Aligner, world: Path) -> 
 
 
 def test_segments_are_as_the_options_have_them(backends: str, world: Path) -> None:
-    settings = Pairing(joint=False), Reporting(most_secondary=2, soft_clipped=True, leftmost_primary=True)
+    settings = Pairing(joint=False), Reporting(max_secondary=2, soft_clipped=True, leftmost_primary=True)
     aligner = Aligner(INDEX, device=backends, pairing=settings[0], reporting=settings[1])
     segments = aligner.pair_segments(FIRST, SECOND, *QUALITIES, insert_size=(250, 20), names=NAMES)
     options = ("-P", "--max-secondary", "2", "-Y", "-5", "-I", "250,20")

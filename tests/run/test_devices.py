@@ -159,7 +159,7 @@ def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
 WORKS: dict[str, tuple[Make, PairLayout]] = {
     "pairs": (mapping(), PairLayout.TWO_FILES),
     "single reads": (mapping(), PairLayout.SINGLE),
-    "all places": (mapping(reporting=Reporting(most_secondary=5)), PairLayout.TWO_FILES),
+    "all places": (mapping(reporting=Reporting(max_secondary=5)), PairLayout.TWO_FILES),
     "exact": (exactly, PairLayout.SINGLE),
 }
 

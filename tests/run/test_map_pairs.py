@@ -148,7 +148,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
         pytest.skip(f"no CUDA: {reason}")
     pairs = PAIRS + draw_pairs(random.Random(152), GENOME, 2_000)
     paths = write_pairs(tmp_path, pairs, PairLayout.TWO_FILES)
-    for reporting in (Reporting(), Reporting(most_secondary=5, leftmost_primary=True)):
+    for reporting in (Reporting(), Reporting(max_secondary=5, leftmost_primary=True)):
         for name in ("cpu", "cuda"):
             backend = open_backend(name)
             options: dict[str, Any] = {"layout": PairLayout.TWO_FILES, "reporting": reporting}

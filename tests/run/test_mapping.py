@@ -42,7 +42,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, EVERY_PLACE, MOST_XA_HITS, Reporting, Scoring, search_passes
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, NO_LIMIT, MAX_XA_HITS, Reporting, Scoring, search_passes
 from readmap.mapping.pipeline import search_reads
 from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
@@ -156,7 +156,7 @@ def test_same_bytes_from_larger_prefix_tables(
     map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
     for name, each in (("stored", world.index), ("larger", index)):
-        map_files([world.reads], each, world.backend, tmp_path / name, reporting=Reporting(most_secondary=EVERY_PLACE))
+        map_files([world.reads], each, world.backend, tmp_path / name, reporting=Reporting(max_secondary=NO_LIMIT))
     assert (tmp_path / "larger").read_bytes() == (tmp_path / "stored").read_bytes() != world.records
 
 
@@ -388,7 +388,7 @@ def test_second_score_is_that_of_the_best_other_place(world: World, tmp_path: Pa
         reads = [Read("r", unit, "I" * 100), Read("s", reverse_complement(unit), "I" * 100)]
         (tmp_path / "reads.fq").write_bytes(fastq(reads))
         index, out = index_of(contigs).to_device(world.backend), tmp_path / "out.sam"
-        map_files([tmp_path / "reads.fq"], index, world.backend, out, reporting=Reporting(most_xa_hits=MOST_XA_HITS))
+        map_files([tmp_path / "reads.fq"], index, world.backend, out, reporting=Reporting(max_xa_hits=MAX_XA_HITS))
         for row, flag in zip(rows_of((tmp_path / "out.sam").read_bytes()), ("0", "16"), strict=True):
             assert row[1:4] == [flag, "b", "201"]
             assert row[13:15] == ["AS:i:100", f"XS:i:{second}"]

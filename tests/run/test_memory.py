@@ -47,7 +47,7 @@ SEARCHES = {
     "pairs": Search(PairLayout.TWO_FILES, slice(2 * COPIES), 2 * COPIES, 4 * COPIES),
     "secondary alignments": Search(
         *(PairLayout.TWO_FILES, slice(COPIES), 2 * COPIES, 3 * COPIES),
-        *(Reporting(most_secondary=3), Pairing(insert_size=(150, 6))),
+        *(Reporting(max_secondary=3), Pairing(insert_size=(150, 6))),
     ),
 }
 
@@ -137,5 +137,5 @@ def test_any_allocation_may_fail(backends: str, tmp_path: Path, monkeypatch: pyt
     expected, allocations = searched(search, context, files)
     assert 100 < allocations < 600
     # The last of them has the stages of all.
-    for fails in range(1, allocations + 1, 1 if search.reporting.most_secondary else 5):
+    for fails in range(1, allocations + 1, 1 if search.reporting.max_secondary else 5):
         assert searched(search, context, files, fails)[0] == expected, fails

@@ -31,7 +31,7 @@ from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.formats.sam_header import parse_header_lines
 from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import given_insert_size
-from readmap.mapping.parameters import EVERY_PLACE, MOST_ALTERNATE_HITS, MOST_XA_HITS, XA_SHARE, Pairing, Reporting
+from readmap.mapping.parameters import NO_LIMIT, MAX_ALTERNATE_HITS, MAX_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.run.exact import Format
 from readmap.run.output_format import Kind, kind_by_ending
 from readmap.strand import Strand
@@ -245,7 +245,7 @@ class RecordOptions:
     max_alternatives: str | None = option(
         "-h --max-alternatives",
         "Tell all other places in the tag XA, where they are at most N, or the second N with one on an ALT contig "
-        f"(default: {MOST_XA_HITS},{MOST_ALTERNATE_HITS}, of those that matter to MAPQ).",
+        f"(default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}, of those that matter to MAPQ).",
         "N[,N]",
     )
     xa_share: int | None = number(
@@ -261,12 +261,12 @@ class RecordOptions:
 
     def reporting(self) -> Reporting:
         """The choice of records, as the search takes it."""
-        most_secondary = EVERY_PLACE if self.all_places else 0
+        max_secondary = NO_LIMIT if self.all_places else 0
         most, most_alternate = self._most_xa_hits()
         return Reporting(
-            most_secondary=most_secondary if self.max_secondary is None else self.max_secondary,
-            most_xa_hits=most,
-            most_alternate_hits=most_alternate,
+            max_secondary=max_secondary if self.max_secondary is None else self.max_secondary,
+            max_xa_hits=most,
+            max_alternate_hits=most_alternate,
             xa_share=XA_SHARE if self.xa_share is None else self.xa_share,
             leftmost_primary=self.leftmost_primary,
             soft_clipped=self.soft_clip,
@@ -276,8 +276,8 @@ class RecordOptions:
     def _most_xa_hits(self) -> tuple[int | None, int]:
         """In XA, and where one of them is on an ALT contig."""
         if self.max_alternatives is None:
-            return None, MOST_ALTERNATE_HITS
-        given = parse_numbers("-h --max-alternatives", self.max_alternatives, 0, EVERY_PLACE)
+            return None, MAX_ALTERNATE_HITS
+        given = parse_numbers("-h --max-alternatives", self.max_alternatives, 0, NO_LIMIT)
         return given[0], given[-1]
 
 
