@@ -1,22 +1,23 @@
-// What tells duplicates of fragments apart: the places of their outer ends, and where the sequencer saw them.
+// A fragment for duplicate marking: the positions of its outer ends (unclipped 5' ends), and its cluster on the flow
+// cell.
 #pragma once
 #include "bam/marking.cuh"
 
-// Bits of a place: the bases of all contigs, with MARGIN neighbour each for ends that clipped bases reach.
+// Bits of a position in the concatenated contigs, with MARGIN before and after each contig for ends in clipped bases.
 const i64 PLACE_BITS = 40, LAST_PLACE = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
 
-// Of a key's lower half, where that is no place: what has one mapped read; and what has one, whose mate is mapped too, but is
-// not there.
+// Values of `low` that are not positions: fragments with one mapped read, and fragments whose mate is mapped but
+// missing.
 const u64 SINGLE = 0x3FFFFFFFFFFull, MATE_MISSING = 0x3FFFFFFFFFEull;
-// Of a key's upper half: what has no mapped read.
+// Value of `high` for fragments without a mapped read.
 const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;
 
-// A tile of a name that tells none.
+// Tile of a read name without tile and coordinates.
 const i64 NO_TILE = -1;
 
-// high: library, place and strand of the end that comes first; low: place and strand of the other one. score: of base
-// qualities. x, y, tile: of the cluster; group: the number of the read group; strands: of the first and the second mate.
+// high: library, position and strand of the end that comes first; low: position and strand of the other end. score: sum
+// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: of the first and second mate.
 struct Fragment {
     u64 high;
     u64 low;
@@ -29,7 +30,7 @@ struct Fragment {
 
     HOST_DEVICE bool is_pair() const { return low < MATE_MISSING; }
     HOST_DEVICE i64 library() const { return (i64)(high >> (PLACE_BITS + 1)); }
-    // As `high`, of the other end of a pair.
+    // Return the value of `high` for the other end of a pair.
     HOST_DEVICE u64 other_high() const { return high >> (PLACE_BITS + 1) << (PLACE_BITS + 1) | low; }
     HOST_DEVICE bool has_place() const { return tile != NO_TILE; }
     HOST_DEVICE bool is_better(const Fragment& other) const {
@@ -39,7 +40,7 @@ struct Fragment {
     }
 };
 
-// Of a library: reads and records; of mates that are both mapped each read counts.
+// Counters of a library. If both mates of a pair are mapped, each read is counted.
 enum Counter {
     UNPAIRED_READS,
     PAIRED_READS,
@@ -52,7 +53,7 @@ enum Counter {
     COUNTERS,
 };
 
-// All fragments, and their barcodes, if those count: 0 for none.
+// All fragments, and their barcodes if they are used; 0 without a barcode.
 struct Fragments {
     const Fragment* rows OF(any);
     const u64* barcodes OF(any);

@@ -1,14 +1,15 @@
-// The records of a batch, grouped by their fragments -> what is known of each fragment.
+// The records of a batch, grouped by fragment -> Fragments.
 #include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "duplicates/fragment.cuh"
 
-// Base qualities below count nothing; what a read scores at max_pairs; and what a read that failed the sequencer's checks loses.
+// Lower base qualities are not summed; a read's score is at most MAX_READ_SCORE; a read that failed vendor checks loses
+// FAILED_SCORE (htsjdk's DuplicateScoringStrategy).
 const i64 MIN_QUALITY = 15, MAX_READ_SCORE = 16383, FAILED_SCORE = 16384;
 
 const i64 COUNTED_BLOCK = 1024;
 
-// The read groups of the header: numbers of their names, where each stands, and its library.
+// The read groups of the header: hashes of their names (sorted), and the index and the library of each.
 struct ReadGroups {
     const u64* names OF(groups);
     const u16* numbers OF(groups);
@@ -17,7 +18,7 @@ struct ReadGroups {
     u16 unknown_library;
     i32 barcode_tag;
 
-    // Of a name that is none of the header's: as the last one of all.
+    // Return the slot of a name; `groups` if the name is not in the header.
     HOST_DEVICE i64 find(u64 name) const { return find_number(names, groups, name); }
 };
 
@@ -26,7 +27,7 @@ struct Cluster {
     i16 tile;
 };
 
-// Digits up to the first other character, behind an optional minus; false where there are none.
+// Parse digits up to the first other character, after an optional minus; return false if there are none.
 HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
     bool is_negative = text < end && *text == '-';
     const u8* digits = text + is_negative;
@@ -37,7 +38,7 @@ HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
     return at > digits;
 }
 
-// Of a name of Illumina's: tile, x and y are fields 3 to 5 of 5, and 5 to 7 of 7 or 8.
+// Parse an Illumina read name: tile, x and y are fields 3 to 5 of 5, or 5 to 7 of 7 or 8.
 HOST_DEVICE Cluster cluster_of(const u8* name, const u8* end) {
     i64 fields = 1;
     for (const u8* at = name; at < end; ++at) fields += *at == ':';
@@ -54,7 +55,7 @@ HOST_DEVICE Cluster cluster_of(const u8* name, const u8* end) {
     return {found[1], found[2], (i16)found[0]};
 }
 
-// A mapped read: the place of its outer end, with its strand in the lowest bit, and what its qualities score.
+// The outer end of a mapped read: position, with the strand in the lowest bit, and score.
 struct End {
     u64 place;
     i32 score;
@@ -76,7 +77,7 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     }
     bool is_reversed = flag & REVERSED;
     i64 outer = record.position() + (is_reversed ? bases - 1 + clipped_last : -clipped_first);
-    // A file may say that a read reaches beyond all contigs.
+    // Invalid records may extend beyond all contigs.
     i64 place = clamp((i64)contig_places[record.contig()] + maximum(outer, -MARGIN), (i64)0, LAST_PLACE);
     const u8* quality = record.qualities();
     i64 letters = record.letters(), score = 0;
@@ -86,8 +87,8 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
-// An item is a record, of which mates stand behind each other; starts has the end of the last one behind the others. Marked
-// are those whose names are others than those before them.
+// An item is a record; records of a fragment are consecutive. starts: of each record, then the end of the last. begins:
+// 1 if the record's name differs from the name of the record before.
 KERNEL void begin_fragments(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1),
                             u8* begins OF(items)) {
     FOR_EACH(record, items) {
@@ -107,8 +108,8 @@ HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpa
     if (lost) atomic_add(counters + library * COUNTERS + MISSING_MATES, (u64)lost);
 }
 
-// An item is a fragment, of so many reads together; offsets: where the entries of each read begin. An entry without a
-// record has no length. numbers: the fragment of each entry, for what is to stand behind its record.
+// An item is a fragment of `reads_per_fragment` reads; offsets: the first entry of each read. An entry without a record
+// has length 0. numbers: the index of the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
                                const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
                                const u64* contig_places OF(any), ReadGroups read_groups, Fragment* rows OF(items),
@@ -168,7 +169,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
     }
 }
 
-// An item is a block of fragments, which a group counts: reads by their libraries.
+// An item is a block of fragments, whose reads a warp counts by library.
 KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* counters OF(any), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
@@ -189,7 +190,7 @@ KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* cou
     }
 }
 
-// An item is a fragment of a batch, or its barcode: they go to where the batch begins among all.
+// An item is a fragment of a batch, or its barcode; `all` starts at the batch's offset.
 KERNEL void copy_fragments(Items items, const Fragment* rows OF(items), Fragment* all OF(items)) {
     FOR_EACH(fragment, items) all[fragment] = rows[fragment];
 }

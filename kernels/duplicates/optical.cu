@@ -1,11 +1,11 @@
-// Duplicates that lie neighbour each other on a flow cell: one molecule that was seen twice.
+// Optical duplicates: duplicates whose clusters are close to each other on the flow cell.
 #include "duplicates/fragment.cuh"
 
 const u32 NO_KEEPER = ~0u;
-const u32 SIGN = 0x80000000u;  // of numbers that are compared as unsigned ones
+const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsigned numbers
 
-// An item is a set; ends: the inclusive prefix sum of its located members, which come in the order. sets, spots, places: by
-// which neighbours come together: the set, then strands, read group and tile, then x and y.
+// An item is a set; ends: inclusive sum of the located members. sets, spots, places: sort columns that bring neighbours
+// together: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                          const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
                          u64* sets OF(count), u64* spots OF(count), u64* places OF(count), i64 size, i64 count,
@@ -35,7 +35,7 @@ HOST_DEVICE i32 cluster(i32* parents, i32 member) {
     return member;
 }
 
-// The cluster of the later one becomes a part of the other's, whose number is its first member's.
+// Merge two clusters; a cluster's index is its first member.
 HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
     for (;;) {
         one = cluster(parents, one);
@@ -46,7 +46,7 @@ HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
     }
 }
 
-// An item is a located member, in the order of sets, spots and places. parents: each its own at first.
+// An item is a located member, sorted by set, spot and place. parents: initially each member itself.
 KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
                             const u32* order OF(items), const u64* sets OF(items), const u64* spots OF(items),
                             i32* parents OF(items), i64 count, i64 distance) {
@@ -64,7 +64,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
     }
 }
 
-// An item is a located member: the one that stays is told to its cluster.
+// An item is a located member: store the member that is not a duplicate in its cluster.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
                          i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
@@ -72,8 +72,8 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
     }
 }
 
-// An item is a located member. Of a cluster the one that stays is no optical duplicate, else its first one. found: optical
-// duplicates of each set.
+// An item is a located member. All members of a cluster are optical duplicates except the member that is not a
+// duplicate, or, without such a member, the first. found: optical duplicates of each set.
 KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
                          const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
                          const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {

@@ -1,10 +1,11 @@
-// Fragments of the same ends -> the best of each set stays, the others are duplicates.
+// Fragments with the same ends form a set: the best fragment of each set stays, the others are duplicates.
 #include "duplicates/fragment.cuh"
 
-// Of a place in the order: a set of several pairs begins, a pair is alone, and fragments of one mapped read begin.
+// What starts at a position of the order: a set of several pairs, a pair without duplicates, or a set of fragments with
+// one mapped read.
 enum Begin { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
 
-// An item is a fragment: the columns by which sets come together.
+// An item is a fragment; highs, lows: the sort columns that bring sets together.
 KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
     FOR_EACH(fragment, items) {
         highs[fragment] = rows[fragment].high;
@@ -12,7 +13,7 @@ KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* high
     }
 }
 
-// An item is a place in the order.
+// An item is a position in the order.
 KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(items), u8* begins OF(items), i64 size) {
     FOR_EACH(at, items) {
         const Fragment& row = fragments.rows[order[at]];
@@ -35,8 +36,8 @@ struct EndKey {
     }
 };
 
-// An item is a fragment. Of fragments with one mapped read, those are marked at whose end it has an end and a mapped mate too.
-// heads: where they begin in the order.
+// An item is a fragment. Marks the sets of fragments with one mapped read for which a fragment with two mapped mates,
+// or one whose mate is missing, has the same end. heads: where the sets start in the order.
 KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order OF(items), const i32* heads OF(count),
                              u8* is_paired OF(count), i64 count) {
     FOR_EACH(fragment, items) {
@@ -59,8 +60,9 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
     }
 }
 
-// An item is a set; heads: where each begins in the order. all_duplicates: whether all are duplicates, of something else. sizes: of
-// sets; located: how many have a place on a flow cell. Of more than `max_pairs` of the same strands none counts as located.
+// An item is a set; heads: where each set starts in the order. all_duplicates: whether the best fragment is a duplicate
+// too. sizes: fragments; located: fragments with coordinates on the flow cell, counted only for strands with at most
+// max_pairs pairs.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                         const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items),
                         i64* located OF(items), u64* counters OF(any), i64 size, i64 max_pairs) {

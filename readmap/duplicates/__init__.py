@@ -1,1 +1,1 @@
-"""Duplicates: fragments of the same molecule, as Picard's MarkDuplicates finds them."""
+"""Duplicate marking by the rules of Picard MarkDuplicates."""

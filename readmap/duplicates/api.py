@@ -1,4 +1,4 @@
-"""readmap.mark_duplicates: duplicates of alignments that another program made, from Python."""
+"""readmap.mark_duplicates: mark the duplicates in a BAM or CRAM file of any aligner."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from readmap.backend import open_backend
 from readmap.duplicates.files import mark_file, open_alignments, open_marked
 from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateMarker, DuplicateRules
-from readmap.duplicates.metrics import LibraryMetrics
-from readmap.duplicates.tables import duplicates_table
+from readmap.duplicates.metrics import LibraryMetrics, duplicates_table
 from readmap.formats.output import Output, commit_together, open_output
 from readmap.qc.page import write_page
 from readmap.qc.survey import Survey
@@ -30,15 +29,48 @@ def mark_duplicates(
     device: str = "auto",
     threads: int | None = None,
 ) -> list[LibraryMetrics]:
-    """Mark the duplicates of BAM or CRAM as `readmap markdup` does, into sorted BAM with its index beside it.
+    """Mark duplicates in a BAM or CRAM file and write a sorted BAM file with its index, as `readmap markdup` does.
 
-    metrics: a file for Picard's DuplicationMetrics. report: one for a page of what is written, HTML. optical_distance:
-    pixels; 0 looks for no optical duplicates. duplicate_type: whether duplicates get DT. barcode_tag: of UMIs, as "RX".
-    grouped: whether the records of a read stand together even if the header does not say so. sort_memory: bytes.
+    Parameters
+    ----------
+    alignments : str or Path
+        BAM or CRAM of any aligner.
+    output : str or Path
+        Sorted BAM; its index is written next to it.
+    metrics : str or Path, optional
+        File for Picard's DuplicationMetrics.
+    report : str or Path, optional
+        HTML report of the records written.
+    remove_duplicates : bool
+        Leave duplicates out instead of marking them.
+    optical_distance : int
+        Maximum distance of optical duplicates, pixels; 0 disables the search for them.
+    duplicate_type : bool
+        Tag duplicates with DT:Z:SQ (optical) or DT:Z:LB (library).
+    barcode_tag : str, optional
+        Tag of the UMI, for example "RX": only fragments with the same UMI are duplicates.
+    grouped : bool
+        The records of a read are consecutive, even if the header does not say so.
+    sort_memory : int, optional
+        Bytes of memory for sorting; by default a quarter of the available memory.
+    device : str
+        "auto", "cpu" or "gpu".
+    threads : int, optional
+        Host threads; by default all processors that this process may use.
 
-    Returns what was counted of each library, in the order of the alphabet. Raises OSError where a file cannot be read
-    or written, DataError where the alignments are none or broken, UsageError where the tag is none; then no output
-    has its name.
+    Returns
+    -------
+    list of LibraryMetrics
+        Sorted by library name.
+
+    Raises
+    ------
+    OSError
+        A file cannot be read or written.
+    DataError
+        The input is neither BAM nor CRAM, or is damaged.
+    UsageError
+        `barcode_tag` is not a valid tag. After any error, no output file exists under its name.
     """
     backend = open_backend(device, threads)
     survey = None if report is None else Survey(backend)
@@ -51,14 +83,14 @@ def mark_duplicates(
         with backend.thread_stream():
             mark_file(reads, sink, duplicates, backend)
         sink.finish()
-        told: list[Output] = []
+        outputs: list[Output] = []
         if metrics is not None:
-            told.append(stack.enter_context(open_output(str(metrics))))
-            told[-1].write(duplicates.metrics("readmap.mark_duplicates").encode())
+            outputs.append(stack.enter_context(open_output(str(metrics))))
+            outputs[-1].write(duplicates.metrics("readmap.mark_duplicates").encode())
         if report is not None and survey is not None:
-            told.append(stack.enter_context(open_output(str(report))))
+            outputs.append(stack.enter_context(open_output(str(report))))
             samples = survey.samples(Path(output).name.split(".")[0])
             page = write_page(samples, [duplicates_table(duplicates.libraries)], Path(output).name, "")
-            told[-1].write(page.encode("utf-8", "backslashreplace"))
-        commit_together([sink, *told])
+            outputs[-1].write(page.encode("utf-8", "backslashreplace"))
+        commit_together([sink, *outputs])
     return duplicates.libraries

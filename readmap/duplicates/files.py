@@ -1,4 +1,4 @@
-"""A file of alignments -> the same with its duplicates marked, sorted."""
+"""Alignments -> sorted alignments with duplicates marked."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.backend.cpu import CpuBackend
 from readmap.backend.machine import available_memory
-from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
@@ -27,16 +27,16 @@ from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__
 
-#: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
+#: Records are sorted in 1/SORT_SHARE of the available memory; in SORT_MEMORY bytes if the system does not report it.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
-#: Device memory that a byte of records takes on its way to a run.
+#: Device memory per byte of records until they are a sorted run.
 WORKING_BYTES = 4
 
-#: Bytes of records that are taken together at most.
+#: Maximum bytes of records that are processed together.
 MAX_CHUNK_BYTES = 256 << 20
 
-#: Of a duplicate that another program found.
+#: Tag with the type of a duplicate, removed from the input.
 TYPE_TAG = "DT"
 
 _BEGIN = Kernel("duplicates/fragments", "begin_fragments")
@@ -46,11 +46,11 @@ Places = NDArray[np.int64]
 
 @contextlib.contextmanager
 def open_alignments(path: str, is_grouped: bool, threads: int) -> Iterator[AlignmentReads]:
-    """The records of BAM or CRAM, those of a fragment together, without the tag that tells what duplicates are.
+    """Open BAM or CRAM with the records of each fragment next to each other, and without DT tags.
 
-    path: - for standard input. is_grouped: whether they stand together in any case; else samtools brings them together
-    where the header does not say that they do.
-    Raises DataError where the file is none, and what open_reads does.
+    path: "-" for standard input. is_grouped: the records are known to be grouped; otherwise samtools collate groups
+        them, unless the header says they are. Raises DataError if the file is neither BAM nor CRAM, and the errors of
+        open_reads.
     """
     if path != "-" and not is_grouped:
         with _alignments(path, False, threads) as reads:
@@ -82,10 +82,10 @@ def open_marked(
     command: str,
     survey: Survey | None = None,
 ) -> Iterator[SortedOutput]:
-    """Sorted BAM with its index, whose duplicates are marked, and which has its header.
+    """Open a sorted BAM output with its index, marked by `duplicates`, and write its header.
 
-    memory: bytes to sort in; None takes a quarter of what is available. command: for the header. survey: hears of the
-    header, then of the records that are written.
+    memory: bytes for sorting; None: a quarter of the available memory. command: command line for the header. survey:
+        accumulates the records written.
     """
     available, threads = available_memory(), backend.threads
     of_host = memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
@@ -97,11 +97,11 @@ def open_marked(
     with contextlib.ExitStack() as opened:
         bam = opened.enter_context(libdeflate_codec().open(open_output(path), threads, LEVEL))
         index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)
-        held = None
+        device_runs = None
         if backend.memory() is not None:
-            held = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * record_chunk_bytes(backend))
+            device_runs = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * record_chunk_bytes(backend))
         output = SortedOutput(
-            bam, of_host, index, CpuBackend(threads), bam.buffer, held, duplicates, [survey] if survey else []
+            bam, of_host, index, CpuBackend(threads), bam.buffer, device_runs, duplicates, [survey] if survey else []
         )
         opened.pop_all()
     with output:
@@ -112,12 +112,12 @@ def open_marked(
 
 
 def record_chunk_bytes(backend: Backend) -> int:
-    """Bytes of records that are taken together."""
+    """Return the bytes of records that are processed together."""
     return min(backend.chunk_bytes, MAX_CHUNK_BYTES)
 
 
 def _are_grouped(header: Sequence[str]) -> bool:
-    """Whether a header says that the records of a fragment stand together."""
+    """Return True if the header says that the records of a fragment are next to each other."""
     first = next((line.split("\t") for line in header if line.startswith("@HD")), [])
     return "SO:queryname" in first or "GO:query" in first
 
@@ -129,12 +129,12 @@ def mark_file(
     backend: Backend,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Give all records to an output that sorts, and their fragments to those whose duplicates it marks; how many.
+    """Write all records to a sorting output and register their fragments; return the number of records.
 
-    reads: whose records of a fragment stand together. progress: called with the records so far.
-    Raises DataError and OSError as reading and writing do.
+    reads: with the records of each fragment next to each other. progress: called with the number of records so far.
+        Raises DataError and OSError as reading and writing do.
     """
-    seen, contigs = 0, len(reads.contigs)
+    record_count, contigs = 0, len(reads.contigs)
     for data, starts, firsts in _whole_fragments(reads, backend):
         lengths = np.diff(starts)
         given = data, backend.to_device(lengths), backend.to_device(starts[1:])
@@ -142,25 +142,26 @@ def mark_file(
         run = sort_records(*given, contigs, backend, described.numbers)
         duplicates.take(described, run)
         add_run(run, output, backend)
-        seen += len(lengths)
+        record_count += len(lengths)
         if progress:
-            progress(seen)
-    return seen
+            progress(record_count)
+    return record_count
 
 
 def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Array, Places, Places]]:
-    """Bytes of records on the device; where each begins and the last one ends; and the numbers of those that begin a
-    fragment, with the number behind the last record. No fragment is divided."""
+    """Yield chunks of whole fragments: bytes on the device, record bounds, and the indices of the records that start a
+    fragment, then the number of records.
+    """
     left, left_starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
-            continue  # the first one is broken: what follows is the error
+            continue  # the first record is damaged; the next step raises the error
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data = np.concatenate([left, records.bytes[begin:end]])
         starts = np.concatenate([left_starts[:-1], records.starts - begin + len(left)])
         held = backend.upload([data])
         firsts = _firsts(held, starts, backend)
-        last = int(firsts[-1])  # what is behind may belong to it
+        last = int(firsts[-1])  # records of the next chunk may belong to the last fragment
         if last:
             yield held[: starts[last]], starts[: last + 1], firsts
         left, left_starts = data[starts[last] :], starts[last:] - starts[last]
@@ -169,7 +170,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
 
 
 def _firsts(data: Array, starts: Places, backend: Backend) -> Places:
-    """The numbers of the records that begin a fragment."""
+    """Return the indices of the records that start a fragment."""
     count = len(starts) - 1
     begins = backend.empty(count, np.uint8)
     backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), begins=begins)

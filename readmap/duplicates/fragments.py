@@ -1,4 +1,4 @@
-"""Records of a batch -> what is known of its fragments; all fragments in the order of the input."""
+"""Records of a batch -> fragments; the table of all fragments in input order."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNT
 _MISSING, _UNMAPPED_KEY = constant(_HEADER, "MISSING_MATES"), constant(_HEADER, "UNMAPPED_KEY")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
-#: What a library is called that a read group does not name, or of reads without one.
+#: Library of reads without a read group, or whose read group has no LB.
 UNKNOWN_LIBRARY = "Unknown Library"
 
-#: Of a device's memory, the part that fragments may take; what it does not hold goes to the host.
+#: Fragments may take 1/HELD_SHARE of the device's memory; further fragments go to the host.
 HELD_SHARE = 16
 
-#: Libraries and read groups that there may be.
+#: Maximum number of libraries and read groups.
 MAX_READ_GROUPS = 1 << 15
 
 
@@ -53,8 +53,8 @@ class FragmentBatch:
     """The fragments of a batch, on its device.
 
     Attributes:
-        rows: int64 [fragments, FRAGMENT_WORDS], FRAGMENT; barcodes: uint64 [fragments], 0 for none.
-        counters: uint64 [libraries * COUNTERS]. numbers: int64 [entries], the fragment of each entry.
+        rows: int64 [fragments, FRAGMENT_WORDS], of dtype FRAGMENT. barcodes: uint64 [fragments], 0 without a barcode.
+        counters: uint64 [libraries * COUNTERS]. numbers: int64 [entries], the index of each entry's fragment.
     """
 
     rows: Array
@@ -65,12 +65,14 @@ class FragmentBatch:
 
 @dataclass
 class FragmentTable:
-    """All fragments, batch by batch.
+    """The fragments of all batches.
 
     Attributes:
-        backend: on whose device the batches are.
-        libraries: their names, in the order of the alphabet, as metrics list them.
-        has_barcodes: whether fragments of different barcodes are no duplicates.
+        groups, contig_lengths: of the header.
+        backend: the device of the batches.
+        barcode_tag: tag of the UMI, or None.
+        libraries: library names, sorted as in the metrics.
+        count: fragments so far.
     """
 
     groups: Sequence[ReadGroupInfo]
@@ -81,34 +83,34 @@ class FragmentTable:
     count: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Raises UsageError where there are too many read groups, or contigs of too many bases."""
+        """Raise UsageError if there are too many read groups or reference bases."""
         names = {group.library or UNKNOWN_LIBRARY for group in self.groups} or {UNKNOWN_LIBRARY}
         self._seen_unknown = UNKNOWN_LIBRARY in names
         self.libraries = sorted(names | {UNKNOWN_LIBRARY})
         if len(self.groups) > MAX_READ_GROUPS:
-            raise UsageError(f"--markdup: {len(self.groups):,} read groups, of which there may be {MAX_READ_GROUPS:,}")
+            raise UsageError(f"--markdup: {len(self.groups):,} read groups, the maximum is {MAX_READ_GROUPS:,}")
         gaps = np.array([length + 2 * _MARGIN for length in self.contig_lengths], np.uint64)
         if int(gaps.sum()) >= 1 << PLACE_BITS:
-            raise UsageError("--markdup: the contigs have more bases than places of fragments hold")
+            raise UsageError("--markdup: the contigs have too many bases for the positions of fragments")
         self._places = self.backend.to_device(np.cumsum(gaps) - gaps + np.uint64(_MARGIN))
         self._read_groups = self._groups_on_device()
-        self.backend.synchronize()  # batches have streams of their own
+        self.backend.synchronize()  # batches use other streams
         self.counters = np.zeros((len(self.libraries), COUNTERS), np.int64)
         self._rows: list[Array] = []
         self._barcodes: list[Array] = []
         memory = self.backend.memory()
-        self._most_held = memory and memory[1] // HELD_SHARE // FRAGMENT.itemsize
+        self._max_held = memory and memory[1] // HELD_SHARE // FRAGMENT.itemsize
 
     @property
     def has_barcodes(self) -> bool:
-        """Whether fragments of different barcodes are different molecules."""
+        """Whether fragments with different barcodes are different molecules."""
         return self.barcode_tag is not None
 
     def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, together: int = 1) -> FragmentBatch:
-        """The fragments of a batch.
+        """Compute the fragments of a batch.
 
-        records: uint8, entries of some lengths, int64, 0 where an entry has no record; ends: their inclusive prefix
-        sum. offsets: int64 [fragments * together + 1], where the entries of each read of a fragment begin.
+        records: uint8, entries with these lengths, int64, 0 for an entry without a record; ends: their inclusive sum.
+            offsets: int64 [fragments * reads_per_fragment + 1], the first entry of each read of a fragment.
         """
         backend, entries, count = self.backend, len(lengths), (len(offsets) - 1) // together
         rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
@@ -134,19 +136,18 @@ class FragmentTable:
         return FragmentBatch(rows, barcodes, counters, numbers)
 
     def add(self, described: FragmentBatch) -> int:
-        """Take the fragments of the next batch; the number of its first one."""
+        """Append the fragments of the next batch; return the index of its first fragment."""
         backend, first = self.backend, self._count(len(described.rows))
         self.counters += backend.to_host(described.counters).astype(np.int64).reshape(self.counters.shape)
-        is_held = self._most_held is None or self.count <= self._most_held
+        is_held = self._max_held is None or self.count <= self._max_held
         self._rows.append(described.rows if is_held else backend.to_host(described.rows).copy())
         if self.has_barcodes:
             self._barcodes.append(described.barcodes if is_held else backend.to_host(described.barcodes).copy())
         return first
 
     def restore(self, rows: NDArray[np.int64], barcodes: NDArray[np.uint64], counters: NDArray[np.int64]) -> int:
-        """Take all fragments that another table had, on the host; the number of the first one.
-
-        Raises ValueError where they are not those of such a table.
+        """Append the fragments of another table, on the host; return the index of the first. Raise ValueError if they
+        do not fit.
         """
         high = rows[:, 0].view(np.uint64)
         of_others = (high >> np.uint64(PLACE_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_UNMAPPED_KEY))
@@ -160,15 +161,14 @@ class FragmentTable:
         return first
 
     def _count(self, more: int) -> int:
-        """Count so many; the number of the first one. Raises UsageError where they cannot be numbered."""
+        """Count `more` fragments; return the index of the first. Raise UsageError if there are too many."""
         first, self.count = self.count, self.count + more
         if self.count > MAX_FRAGMENTS:
             raise UsageError(f"--markdup: more than {MAX_FRAGMENTS:,} fragments")
         return first
 
     def take(self, backend: Backend) -> tuple[Array, Array]:
-        """All rows and barcodes, none of these where they do not count, on a device, or on that of the batches; they
-        are not held any more."""
+        """Move all rows and barcodes (empty if unused) to `backend`, and out of the table."""
         rows = backend.empty((self.count, FRAGMENT_WORDS), np.int64)
         barcodes = backend.empty(self.count if self.has_barcodes else 0, np.uint64)
         for kernel, name, whole, parts in (
@@ -176,7 +176,7 @@ class FragmentTable:
             (_COPY_BARCODES, "barcodes", barcodes, self._barcodes),
         ):
             at = 0
-            while parts:  # each is let go where it has been copied, so that all are not there twice
+            while parts:  # each part is freed when copied, to avoid holding all of them twice
                 part = parts.pop(0)
                 if not isinstance(part, backend.xp.ndarray):
                     is_here = isinstance(part, np.ndarray)
@@ -187,12 +187,14 @@ class FragmentTable:
         return rows, barcodes
 
     @property
-    def lost(self) -> int:
-        """Fragments with one read whose mate is mapped too, but has not come."""
+    def missing_mates(self) -> int:
+        """The number of fragments with one read whose mate is mapped but not in the input."""
         return int(self.counters[:, _MISSING].sum())
 
     def reported_libraries(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """The libraries that metrics tell of, and their counters: those of the header, and others that have reads."""
+        """Return the libraries in the metrics, with their counters: those of the header, and the unknown library if it
+        has reads.
+        """
         return [
             (name, counters)
             for name, counters in zip(self.libraries, self.counters, strict=True)

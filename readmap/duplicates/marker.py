@@ -1,4 +1,4 @@
-"""The duplicates of a run: its fragments come batch by batch, and when all have come it is known which are marked."""
+"""Duplicate marking of a run: fragments are collected batch by batch; then duplicates are found and marked."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from readmap.duplicates.sets import DuplicateSets, find_duplicates
 from readmap.errors import UsageError
 from readmap.formats.sam_header import ReadGroupInfo
 
-#: Pixels within which clusters are one, of flow cells without a pattern.
+#: Default distance of optical duplicates in pixels, Picard's for unpatterned flow cells.
 OPTICAL_DISTANCE = 100
 
-#: Memory of a device that a fragment takes while duplicates are found.
+#: Device memory per fragment while duplicates are searched.
 FINDING_BYTES = 200
 
 
 @dataclass(frozen=True)
 class DuplicateRules:
-    """What duplicates are, and what becomes of them.
+    """What counts as a duplicate, and what is done with it.
 
     Attributes:
-        distance: in pixels, of optical duplicates; 0 where none are looked for.
-        barcode_tag: the tag whose text, or its absence, fragments of a molecule share; None for none.
-        is_removed: whether they are left out. has_type: whether they get DT, SQ for optical ones, else LB.
+        distance: maximum distance of optical duplicates in pixels; 0 disables them.
+        barcode_tag: tag of the UMI, which fragments of a molecule share; None to ignore UMIs.
+        is_removed: leave duplicates out. has_type: tag duplicates with DT: SQ for optical, else LB.
     """
 
     distance: int = OPTICAL_DISTANCE
@@ -42,16 +42,16 @@ class DuplicateRules:
     has_type: bool = False
 
     def __post_init__(self) -> None:
-        """Raises UsageError where the tag is none."""
+        """Raise UsageError if the tag is invalid."""
         if self.barcode_tag is not None and not re.fullmatch("[A-Za-z][A-Za-z0-9]", self.barcode_tag):
-            raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, as RX")
+            raise UsageError(f"--barcode-tag {self.barcode_tag}: expected a tag of two characters, such as RX")
 
 
 class DuplicateMarker:
-    """Which fragments are duplicates; `begin` comes first, then fragments are described and taken, in their order."""
+    """Finds and marks duplicate fragments: call `begin`, then `take` for all batches in order, then `marking`."""
 
     def __init__(self, rules: DuplicateRules, backend: Backend) -> None:
-        """backend: on whose device the records are, and where duplicates are found, if it has the memory."""
+        """backend: the device of the records, on which duplicates are searched if it has enough memory."""
         self._rules = rules
         self._backend = backend
         self._table: FragmentTable | None = None
@@ -59,22 +59,22 @@ class DuplicateMarker:
         self._marks: NDArray[np.uint8] | None = None
 
     def begin(self, groups: Sequence[ReadGroupInfo], contig_lengths: Sequence[int]) -> None:
-        """The read groups and the contigs of the header. Raises UsageError where there are too many."""
+        """Set the read groups and contigs of the header; raise UsageError if there are too many."""
         self._table = FragmentTable(groups, contig_lengths, self._backend, self._rules.barcode_tag)
 
     @property
     def table(self) -> FragmentTable:
-        """All fragments so far."""
+        """The fragments so far."""
         if self._table is None:
-            raise TypeError("no header has come")
+            raise TypeError("begin() has not been called")
         return self._table
 
     def take(self, described: FragmentBatch, run: SortedRecords) -> None:
-        """The next batch: its fragments, and the run of its records, which get their numbers."""
+        """Add the fragments of the next batch, and write their indices into the records of its run."""
         number_fragments(run, self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
-        """What is marked, on a device; all fragments have come."""
+        """Return the marks of all fragments on a device; call after the last batch."""
         if self._marks is None:
             self._find()
         assert self._marks is not None
@@ -82,13 +82,13 @@ class DuplicateMarker:
 
     @property
     def libraries(self) -> list[LibraryMetrics]:
-        """The metrics of each library, once the duplicates are known."""
+        """The metrics of each library, after `marking`."""
         return [LibraryMetrics.of(name, counters) for name, counters in self.table.reported_libraries()]
 
     def metrics(self, command_line: str) -> str:
-        """The text of their file, once the duplicates are known."""
+        """Return the text of the metrics file, after `marking`."""
         if self._found is None:
-            raise TypeError("the duplicates are not known yet")
+            raise TypeError("marking() has not been called")
         sizes = SetSizes.of(self._found.sizes, self._found.optical, self._found.alone)
         return write_metrics(self.libraries, sizes, command_line)
 

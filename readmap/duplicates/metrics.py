@@ -1,4 +1,4 @@
-"""The metrics of duplicates, as Picard's MarkDuplicates writes them: a row a library, and sizes of sets."""
+"""Duplication metrics in Picard's format: one row per library, and a histogram of set sizes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.compilation.declarations import constant
+from readmap.formats.wording import format_percent
+from readmap.qc.page import Table
 
 _READS = ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
 _MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
 _AT = {name: constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)}
 
-#: The max_pairs times of the coverage for which the histogram tells what share of it would be new.
+#: The histogram projects the yield of up to this multiple of the sequencing.
 MAX_COVERAGE_MULTIPLE = 100
 
 COLUMNS = [
@@ -31,15 +33,37 @@ COLUMNS = [
     "ESTIMATED_LIBRARY_SIZE",
 ]
 
+_TABLE_COLUMNS = (
+    "Library",
+    "Pairs",
+    "Duplicate pairs",
+    "Optical",
+    "Other reads",
+    "Duplicates of these",
+    "Share",
+    "Library size",
+)
+
 
 @dataclass(frozen=True)
 class LibraryMetrics:
-    """Duplicates of a library; of pairs both reads are mapped, what else is mapped is unpaired.
+    """Duplication metrics of a library; the names in parentheses are Picard's.
 
-    Attributes:
-        name: LB of its read groups, or `Unknown Library`.
-        unpaired, pairs: that were looked at; secondary_or_supplementary: records; unmapped: reads.
-        unpaired_duplicates, pair_duplicates: of those; optical_duplicates: of the pairs that are duplicates.
+    Attributes
+    ----------
+    name : str
+        LB of the read groups, or "Unknown Library" (LIBRARY).
+    unpaired, pairs : int
+        Mapped reads without a mapped mate, and pairs with both reads mapped (UNPAIRED_READS_EXAMINED,
+        READ_PAIRS_EXAMINED).
+    secondary_or_supplementary : int
+        Records (SECONDARY_OR_SUPPLEMENTARY_RDS).
+    unmapped : int
+        Reads (UNMAPPED_READS).
+    unpaired_duplicates, pair_duplicates : int
+        Duplicates among `unpaired` and `pairs` (UNPAIRED_READ_DUPLICATES, READ_PAIR_DUPLICATES).
+    optical_duplicates : int
+        Optical duplicates among `pair_duplicates` (READ_PAIR_OPTICAL_DUPLICATES).
     """
 
     name: str
@@ -53,22 +77,22 @@ class LibraryMetrics:
 
     @classmethod
     def of(cls, name: str, counters: NDArray[np.int64]) -> LibraryMetrics:
-        """Those that the kernels counted: of pairs, reads."""
-        told = {key: int(counters[at]) for key, at in _AT.items()}
+        """Return the metrics from the kernels' counters, which count the reads of pairs."""
+        counts = {key: int(counters[at]) for key, at in _AT.items()}
         return cls(
             name,
-            told["UNPAIRED_READS"],
-            told["PAIRED_READS"] // 2,
-            told["OTHER_RECORDS"],
-            told["UNMAPPED_READS"],
-            told["UNPAIRED_DUPLICATES"],
-            told["PAIR_DUPLICATES"],
-            told["OPTICAL_DUPLICATES"],
+            counts["UNPAIRED_READS"],
+            counts["PAIRED_READS"] // 2,
+            counts["OTHER_RECORDS"],
+            counts["UNMAPPED_READS"],
+            counts["UNPAIRED_DUPLICATES"],
+            counts["PAIR_DUPLICATES"],
+            counts["OPTICAL_DUPLICATES"],
         )
 
     @property
     def reads(self) -> int:
-        """All mapped reads."""
+        """Mapped reads."""
         return self.unpaired + 2 * self.pairs
 
     @property
@@ -78,16 +102,16 @@ class LibraryMetrics:
 
     @property
     def share(self) -> float:
-        """Of the mapped reads, those that are duplicates."""
+        """The share of mapped reads that are duplicates (PERCENT_DUPLICATION, a fraction)."""
         return self.duplicates / self.reads if self.reads else 0.0
 
     @property
     def size(self) -> int | None:
-        """How many molecules the library has, estimated; None where no pair is a duplicate that is not optical."""
+        """Estimated number of molecules (ESTIMATED_LIBRARY_SIZE); None if no pair is a non-optical duplicate."""
         return estimated_size(self.pairs - self.optical_duplicates, self.pairs - self.pair_duplicates)
 
     def as_row(self) -> list[str]:
-        """The values of COLUMNS."""
+        """Return the values of COLUMNS."""
         counts = (
             self.unpaired,
             self.pairs,
@@ -103,10 +127,7 @@ class LibraryMetrics:
 
 @dataclass(frozen=True)
 class SetSizes:
-    """How many sets have which size: of all pairs, of those that are no optical duplicates, and of those that are.
-
-    In the last a set counts with one more than its optical duplicates.
-    """
+    """Histograms of set sizes: all pairs, non-optical duplicates only, and optical duplicates plus one."""
 
     all_sets: dict[int, int]
     optical_sets: dict[int, int]
@@ -114,7 +135,9 @@ class SetSizes:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], optical: NDArray[np.int64], alone: int) -> SetSizes:
-        """sizes: of the sets of several pairs; optical: the optical duplicates of each; alone: pairs in no such set."""
+        """Count the sizes. sizes: of sets of several pairs; optical: optical duplicates in each; alone: pairs without
+        duplicates.
+        """
         single = np.ones(1, np.int64)
         return cls(
             _counted(sizes, {1: alone}),
@@ -124,7 +147,7 @@ class SetSizes:
 
 
 def write_metrics(libraries: Sequence[LibraryMetrics], sizes: SetSizes, command_line: str) -> str:
-    """The text of the metrics' file."""
+    """Return the text of the metrics file."""
     lines = ["## htsjdk.samtools.metrics.StringHeader", f"# {command_line}", ""]
     lines += ["## METRICS CLASS\tpicard.sam.DuplicationMetrics", "\t".join(COLUMNS)]
     lines += ["\t".join(library.as_row()) for library in libraries]
@@ -133,13 +156,13 @@ def write_metrics(libraries: Sequence[LibraryMetrics], sizes: SetSizes, command_
 
 
 def _histogram(libraries: Sequence[LibraryMetrics], sizes: SetSizes) -> list[str]:
-    """What more sequencing would bring of one library, and the sizes of sets."""
+    """Return the lines of the projected yield, if there is one library, and of the set sizes."""
     columns: dict[str, dict[int, str]] = {}
     if len(libraries) == 1 and libraries[0].size:
         columns["CoverageMult"] = {times: _decimal(gain) for times, gain in coverage(libraries[0]).items()}
     for name in ("all_sets", "optical_sets", "non_optical_sets"):
-        if told := getattr(sizes, name):
-            columns[name] = {size: str(count) for size, count in told.items()}
+        if counts := getattr(sizes, name):
+            columns[name] = {size: str(count) for size, count in counts.items()}
     if not columns:
         return []
     first = "BIN" if "CoverageMult" in columns else "set_size"
@@ -149,9 +172,9 @@ def _histogram(libraries: Sequence[LibraryMetrics], sizes: SetSizes) -> list[str
 
 
 def estimated_size(pairs: int, unique: int) -> int | None:
-    """How many molecules a library has of which so many pairs are so many unique ones; None where all are.
+    """Estimate the number of molecules of a library from its pairs and unique pairs; None if all are unique.
 
-    By Lander and Waterman: unique / size = 1 - exp(-pairs / size), solved in 40 halvings, as Picard does it.
+    Solves Lander and Waterman's unique / size = 1 - exp(-pairs / size) by 40 bisections, like Picard.
     """
     if pairs <= 0 or pairs <= unique:
         return None
@@ -172,7 +195,7 @@ def estimated_size(pairs: int, unique: int) -> int | None:
 
 
 def coverage(library: LibraryMetrics) -> dict[int, float]:
-    """By how many times the coverage is: how many times the unique pairs there would be."""
+    """Return for each multiple of the sequencing the expected multiple of the unique pairs."""
     size, unique = library.size, library.pairs - library.pair_duplicates
     if not size or not unique:
         return {}
@@ -181,7 +204,7 @@ def coverage(library: LibraryMetrics) -> dict[int, float]:
 
 
 def _counted(sizes: NDArray[np.int64], more: dict[int, int]) -> dict[int, int]:
-    """How often each size comes, which is not 0."""
+    """Return the number of sets of each size, in order of size; sizes 0 are left out, `more` is added."""
     counts = np.bincount(sizes) if len(sizes) else np.zeros(1, np.int64)
     found = {int(size): int(counts[size]) for size in np.flatnonzero(counts) if size}
     for size, count in more.items():
@@ -191,5 +214,23 @@ def _counted(sizes: NDArray[np.int64], more: dict[int, int]) -> dict[int, int]:
 
 
 def _decimal(value: float) -> str:
-    """As Picard writes numbers: six decimals at max_pairs."""
+    """Format a number like Picard: at most six decimals."""
     return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def duplicates_table(libraries: Sequence[LibraryMetrics]) -> Table:
+    """Return the duplicates table of the HTML report, one row per library."""
+    rows = [
+        (
+            one.name,
+            f"{one.pairs:,}",
+            f"{one.pair_duplicates:,}",
+            f"{one.optical_duplicates:,}",
+            f"{one.unpaired:,}",
+            f"{one.unpaired_duplicates:,}",
+            format_percent(one.share),
+            f"{one.size:,}" if one.size else "unknown",
+        )
+        for one in libraries
+    ]
+    return Table("Duplicates", "By library", _TABLE_COLUMNS, rows)

@@ -1,18 +1,17 @@
-"""All fragments -> which are duplicates, and which of these the sequencer saw twice.
+"""Fragments -> duplicates and optical duplicates, by the rules of Picard MarkDuplicates.
 
-The rules are those of Picard's MarkDuplicates (src/main/java/picard/sam/markduplicates), of records as they come from a
-mapper, grouped by name:
+The rules are those of src/main/java/picard/sam/markduplicates for records of an aligner, grouped by name:
 
-- the ends of a fragment are those of its primary records with all clipped bases (MarkDuplicates.buildReadEnds), the
-  one that comes first on the reference in front, at the same place the forward one (buildSortedReadEndLists);
-- fragments of the same library, barcode, ends and strands are a set, whose best is no duplicate: that of the highest
-  sum of base qualities of 15 and more, at max_pairs 16,383 a read, of which a read that failed the sequencer's checks loses
-  16,384 (htsjdk's DuplicateScoringStrategy); then by tile, x, y and the order of the input (ReadEndsMDComparator);
-- a fragment with one mapped read is a duplicate of any pair that has an end there, else of the best such fragment
-  (markDuplicateFragments);
-- of the pairs of a set, those that lie at max_pairs so many pixels apart in x and in y, of one read group, tile and strands
-  of the first and the second mate, are one cluster, of which all but one are optical duplicates
-  (OpticalDuplicateFinder).
+- The ends of a fragment are the unclipped 5' ends of its primary records (MarkDuplicates.buildReadEnds). The end that
+  comes first on the reference is stored first; at equal positions, the forward end (buildSortedReadEndLists).
+- Fragments with equal library, barcode, ends and strands form a set, whose best fragment is not a duplicate. The best
+  fragment has the highest sum of base qualities of 15 and more, at most 16,383 per read, minus 16,384 for a read that
+  failed vendor checks (htsjdk's DuplicateScoringStrategy); ties are resolved by tile, x, y and input order
+  (ReadEndsMDComparator).
+- A fragment with one mapped read is a duplicate of any pair with an end at its position, else of the best such fragment
+  (markDuplicateFragments).
+- The pairs of a set with equal read group, tile and strands of the first and second mate, at most `distance` pixels
+  apart in x and in y, form a cluster. All but one of its pairs are optical duplicates (OpticalDuplicateFinder).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.compilation.declarations import constant
 from readmap.backend.compaction import count_flagged, select_flagged
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import argsort_columns
 from readmap.duplicates.fragments import PLACE_BITS
 
@@ -39,13 +38,14 @@ _PAIR_SET, _LONE_PAIR, _READ_SET = (
 )
 _NO_KEEPER = constant("duplicates/optical.cu", "NO_KEEPER")
 
-#: Bits of a key: of the library, a place and its strand; and of what lies at the other end, or says that nothing does.
+#: Bits of the sort columns: library, position and strand of one end; position and strand of the other end, or a special
+#: value.
 HIGH_BITS, LOW_BITS = 16 + PLACE_BITS + 1, PLACE_BITS + 2
 
-#: Of a spot: strands, read group and tile.
+#: Bits of a spot: strands, read group and tile.
 SPOT_BITS = 34
 
-#: Pairs of the same strands of a set above which none of them is looked at for optical duplicates, as in Picard.
+#: Sets with more pairs of the same strands are not searched for optical duplicates, as in Picard.
 MAX_OPTICAL_SET = 300_000
 
 
@@ -60,13 +60,13 @@ class _Fragments:
 
 @dataclass(frozen=True)
 class DuplicateSets:
-    """What was found of all fragments.
+    """The result of the search.
 
     Attributes:
         marks: uint8 [fragments] on the device, DUPLICATE and OPTICAL.
-        counters: int64 [libraries * COUNTERS], to be added to what was counted before.
-        sizes: int64, of the sets of several pairs; optical: int64, the optical duplicates of each.
-        alone: pairs that are in no such set.
+        counters: int64 [libraries * COUNTERS], to be added to the previous counters.
+        sizes: int64, of the sets of several pairs; optical: int64, optical duplicates of each.
+        alone: number of pairs without duplicates.
     """
 
     marks: Array
@@ -77,10 +77,10 @@ class DuplicateSets:
 
 
 def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, backend: Backend) -> DuplicateSets:
-    """The duplicates of all fragments, on a device.
+    """Find the duplicates among all fragments, on a device.
 
-    rows: FRAGMENT, as words, int64. barcodes: uint64, of each; none where they do not count.
-    counters: of all libraries together. distance: in pixels, of optical duplicates; 0 where none are looked for.
+    rows: int64 [fragments, FRAGMENT_WORDS]. barcodes: uint64 [fragments]; empty to ignore barcodes. counters: number of
+        counters of all libraries. distance: of optical duplicates, pixels; 0 disables them.
     """
     size, has_barcodes = len(rows), len(barcodes) > 0
     fragments = _Fragments(rows, barcodes, has_barcodes)
@@ -117,7 +117,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
 
 
 def _order(fragments: _Fragments, backend: Backend) -> Array:
-    """The numbers of all fragments, uint32, sets together, of a set those that came first in front."""
+    """Return the indices of all fragments, uint32, sorted by set and, within a set, by input order."""
     size = len(fragments.rows)
     highs, lows = backend.empty(size, np.uint64), backend.empty(size, np.uint64)
     backend.launch(_KEY, size, rows=fragments.rows, highs=highs, lows=lows)
@@ -135,7 +135,7 @@ def _mark_optical(
     distance: int,
     backend: Backend,
 ) -> None:
-    """Mark the optical duplicates among so many located pairs; listed: the arguments of the kernel that lists them."""
+    """Mark the optical duplicates among `count` located pairs; listed: arguments of the kernel that lists the pairs."""
     members = backend.empty(count, np.uint32)
     sets, spots, places = (backend.empty(count, np.uint64) for _ in range(3))
     made = {"members": members, "sets": sets, "spots": spots, "places": places}

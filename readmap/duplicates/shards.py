@@ -1,8 +1,8 @@
-"""Sorted shards of one run -> one file: what decides duplicates travels in a file beside each shard, not its records.
+"""Merge sorted shards of one run into one file with duplicates marked across shards.
 
-search --for-merge   s1.bam, s1.bam.fragments   records with the numbers of their fragments; of these, what they are
+search --for-merge   s1.bam, s1.bam.fragments   records with the index of their fragment; the fragments of the shard
                      s2.bam, s2.bam.fragments
-merge                all fragments -> duplicates; then the records, marked on their way
+merge                all fragments -> duplicates; then the records of all shards, marked while they are written
 """
 
 from __future__ import annotations
@@ -30,45 +30,46 @@ from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.shards import Shard
 
-#: Of the file beside a shard; and the format of such files.
+#: Suffix of the fragments file of a shard, and the version of its format.
 FRAGMENTS_SUFFIX, FORMAT = ".fragments", 1
 
-#: Of the arrays in a file: dtypes, and the sizes of their rows.
+#: dtypes and row shapes of the arrays in the file.
 _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (np.dtype(np.int64), (COUNTERS,))]
 
 
 class FragmentRecorder(DuplicateMarker):
-    """Marks nothing: records keep the numbers of their fragments, and a file has what decides about these."""
+    """A marker for shards: keeps fragment indices in the records, and writes the fragments to a file instead of
+    marking.
+    """
 
     def __init__(self, rules: DuplicateRules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:
-        """first: the number of the first fragment. shard: the part of the reads; None where they are whole files."""
+        """first: index of the first fragment. shard: the part of the reads; None if the shard is a whole input."""
         super().__init__(rules, backend)
         self._first, self._shard = first, shard
 
     def take(self, described: FragmentBatch, run: SortedRecords) -> None:
-        """As of all duplicates."""
         number_fragments(run, self._first + self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
-        """That the numbers stay."""
+        """Return a marking that keeps the fragment indices in the records."""
         return Marking(backend.empty(0, np.uint8), TAIL, is_kept=True)
 
     def write(self, output: ByteSink) -> None:
-        """Write all fragments that have come."""
+        """Write the fragments so far."""
         table, backend = self.table, self._backend
         with backend.thread_stream():
             rows, barcodes = (backend.to_host(array) for array in table.take(backend))
         arrays = {"rows": rows, "barcodes": barcodes, "counters": table.counters, "format": np.array(FORMAT)}
         arrays["barcode_tag"] = np.array(table.barcode_tag or "")
         arrays["shard"] = np.array([self._shard.number, self._shard.count] if self._shard else [0, 0])
-        with zipfile.ZipFile(_Stream(output), "w") as archive:
+        with zipfile.ZipFile(_SequentialFile(output), "w") as archive:
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-class _Stream(io.RawIOBase):
-    """An output as a file that is written from front to back."""
+class _SequentialFile(io.RawIOBase):
+    """An output as a file object without seeking."""
 
     def __init__(self, output: ByteSink) -> None:
         super().__init__()
@@ -83,56 +84,55 @@ class _Stream(io.RawIOBase):
 
 
 @dataclass(frozen=True)
-class Fragments:
-    """What decides about the fragments of a shard: rows, barcodes and counters, as FragmentTable has them."""
+class ShardFragments:
+    """The fragments of a shard: rows, barcodes and counters as in FragmentTable."""
 
     rows: NDArray[np.int64]
     barcodes: NDArray[np.uint64]
     counters: NDArray[np.int64]
 
 
-def read_fragments(path: str) -> Fragments:
-    """What is beside a shard; raises DataError where it is no such file, and OSError."""
-    with _held(path) as held:
-        found = Fragments(held["rows"], held["barcodes"], held["counters"])
+def read_fragments(path: str) -> ShardFragments:
+    """Read the fragments file of a shard; raise DataError if it is invalid, OSError if it cannot be read."""
+    with _open_fragments(path) as stored:
+        found = ShardFragments(stored["rows"], stored["barcodes"], stored["counters"])
         known = [(array.dtype, array.shape[1:]) for array in (found.rows, found.barcodes, found.counters)]
-        if known != _KNOWN or len(found.barcodes) != (len(found.rows) if str(held["barcode_tag"]) else 0):
+        if known != _KNOWN or len(found.barcodes) != (len(found.rows) if str(stored["barcode_tag"]) else 0):
             raise ValueError(path)
         return found
 
 
 @contextlib.contextmanager
-def _held(path: str) -> Iterator[Any]:
-    """The arrays beside a shard by their names, each read when it is asked for; raises as read_fragments does."""
-    beside = path + FRAGMENTS_SUFFIX
+def _open_fragments(path: str) -> Iterator[Any]:
+    """Open the fragments file of a shard, whose arrays are read on access; raises as read_fragments does."""
+    name = path + FRAGMENTS_SUFFIX
     try:
-        with open(beside, "rb") as file, np.load(file, allow_pickle=False) as held:
-            if int(held["format"]) != FORMAT:
-                raise DataError(f"{beside}: expected format {FORMAT}, found {int(held['format'])}")
-            yield held
+        with open(name, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            if int(stored["format"]) != FORMAT:
+                raise DataError(f"{name}: expected format {FORMAT}, found {int(stored['format'])}")
+            yield stored
     except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
-        raise DataError(f"{beside}: expected what readmap search --for-merge has written") from None
+        raise DataError(f"{name}: expected a file written by readmap search --for-merge") from None
 
 
 def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
-    """Raise UsageError where shards are not those of one run: their headers are the same but for @PG, and all parts are
-    there, in their order.
+    """Raise UsageError unless these are all shards of one run, in order, with equal headers except for @PG.
 
-    barcode_tag: by which fragments are told apart, as the search of each had it.
+    barcode_tag: must be the tag with which each shard was searched.
     """
     first, parts = _without_programs(headers[0]), list[Shard]()
     for path, header in zip(shards, headers, strict=True):
         if _without_programs(header) != first:
             raise UsageError(f"{path} has another header than {shards[0]}: expected shards of one run")
-        with _held(path) as held:
-            found = str(held["barcode_tag"]) or None
-            parts.append(Shard(*map(int, held["shard"])))
+        with _open_fragments(path) as stored:
+            found = str(stored["barcode_tag"]) or None
+            parts.append(Shard(*map(int, stored["shard"])))
         if found != barcode_tag:
             raise UsageError(
                 f"--barcode-tag {barcode_tag or 'is not given'}: {path} was searched with {found or 'none'}"
             )
     if not any(part.count for part in parts):
-        return  # files of their own
+        return  # whole inputs, not parts
     wanted = [Shard(number, parts[0].count) for number in range(1, parts[0].count + 1)]
     for path, part, expected in zip_longest(shards, parts, wanted):
         if part != expected:
@@ -149,33 +149,30 @@ def merge_shard(
     backend: Backend,
     progress: Callable[[int], None],
 ) -> int:
-    """Give the records of a shard to an output that sorts, and its fragments to those whose duplicates it marks; how
-    many records there are.
+    """Write the records of a shard to a sorting output and register its fragments; return the number of records.
 
-    path: of the shard, whose records are read. progress: called with the records so far.
-    Raises DataError where a record is none of the shard, and what reading and writing raise.
+    path: of the shard read by `reads`. progress: called with the number of records so far. Raises DataError if a record
+        does not belong to the shard, and the errors of reading and writing.
     """
-    fragments, seen = read_fragments(path), 0
+    fragments, record_count = read_fragments(path), 0
     try:
         first = duplicates.table.restore(fragments.rows, fragments.barcodes, fragments.counters)
     except ValueError:
         raise DataError(f"{path}{FRAGMENTS_SUFFIX}: expected the fragments of {path}") from None
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
-            continue  # the first one is broken: what follows is the error
+            continue  # the first record is damaged; the next step raises the error
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data, ends = backend.upload([records.bytes[begin:end].copy()]), backend.to_device(records.starts[1:] - begin)
         run, wrong = hold_sorted(data, ends, len(reads.contigs), len(fragments.rows), backend)
         if wrong is not None:
-            expected = (
-                "expected records in order, with their fragments' numbers as the tag ZF, as --for-merge writes them"
-            )
-            raise DataError(f"{reads.name}, record {seen + wrong + 1}: {expected}")
+            expected = "expected sorted records with their fragment's number in the tag ZF, as written by --for-merge"
+            raise DataError(f"{reads.name}, record {record_count + wrong + 1}: {expected}")
         number_fragments(run, first, backend)
         add_run(run, output, backend)
-        seen += len(records)
-        progress(seen)
-    return seen
+        record_count += len(records)
+        progress(record_count)
+    return record_count
 
 
 def _without_programs(header: Sequence[str]) -> list[str]:

@@ -152,7 +152,7 @@ def test_shards_of_other_runs(capfd: pytest.CaptureFixture[str]) -> None:
     assert failure(capfd, "merge", "0.bam", "1.bam", "-o", "out.bam", "--device", "cpu", code=2) == message
     shutil.copy("0.bam.fragments", "all.bam.fragments")
     search("all")
-    expected = "expected records in order, with their fragments' numbers as the tag ZF, as --for-merge writes them"
+    expected = "expected sorted records with their fragment's number in the tag ZF, as written by --for-merge"
     found = failure(capfd, "merge", "all.bam", "-o", "out.bam", "--device", "cpu", code=1)
     assert found == f"all.bam, record 1: {expected}"
 
@@ -197,7 +197,7 @@ def test_all_shards() -> None:
 def test_broken_fragments(capfd: pytest.CaptureFixture[str]) -> None:
     search("0", "--for-merge")
     data = Path("0.bam.fragments").read_bytes()
-    message = "0.bam.fragments: expected what readmap search --for-merge has written"
+    message = "0.bam.fragments: expected a file written by readmap search --for-merge"
     for broken in (b"", b"nothing", data[: len(data) // 2]):
         Path("0.bam.fragments").write_bytes(broken)
         assert failure(capfd, "merge", "0.bam", "-o", "out.bam", "--device", "cpu", code=1) == message
