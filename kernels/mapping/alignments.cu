@@ -22,7 +22,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
                            extensions.cigar(entry),
                            extensions.counts[entry]};
         Measure measured = measure(aligned, scoring);
-        if (measured.score < plan.least_scores[entry]) continue;
+        if (measured.score < plan.min_scores[entry]) continue;
         alignments.contigs[entry] = (i32)reference.contig_of(aligned.start);
         alignments.mapqs[entry] = plan.mapqs[entry];
         // The rival's score counted bonuses for ends that it reached; it is reported without those that this place earned.
@@ -47,7 +47,7 @@ HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
 
 // An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
 // one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
-KERNEL void settle_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
+KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
                          Alignments alignments) {
     i64 sizes = 0;
     for (i32 direction = 0; direction < DIRECTIONS; ++direction)
@@ -97,7 +97,7 @@ HOST_DEVICE void give_back(const RecordPlan& plan, u8* roles, i64 first, i64 las
 
 // An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
 // none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
-KERNEL void settle_entries(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
+KERNEL void drop_invalid_entries(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
                            Alignments alignments) {
     u8* roles = alignments.roles;
     FOR_EACH(record, items) {
@@ -141,7 +141,7 @@ HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
 // An item is an entry. Secondary ones are dropped where they have no place, or the read has none, and where a part or a
 // better place is their duplicate; they are ordered by their windows' diagonals. settled: the roles then, apart from those
 // that neighbours see.
-KERNEL void settle_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
+KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
                                Alignments alignments, u8* settled OF(items)) {
     const u8* roles = alignments.roles;
     FOR_EACH(entry, items) {
@@ -212,7 +212,7 @@ KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSi
     }
 }
 
-const i64 TALLIED_TOGETHER = 4096;
+const i64 ENTRIES_PER_BLOCK = 4096;
 
 // An item is so many entries, or what is left of them; counts: of each tally, to which they are added.
 KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
@@ -220,8 +220,8 @@ KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* 
         BLOCK_ARRAY(u32, found, TALLIES);
         for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH) found[tally] = 0;
         block_sync();
-        i64 last = minimum((section + 1) * TALLIED_TOGETHER, entries);
-        for (i64 entry = section * TALLIED_TOGETHER + block_thread(); entry < last; entry += BLOCK_WIDTH)
+        i64 last = minimum((section + 1) * ENTRIES_PER_BLOCK, entries);
+        for (i64 entry = section * ENTRIES_PER_BLOCK + block_thread(); entry < last; entry += BLOCK_WIDTH)
             block_atomic_add(&found[tallies[entry]], 1);
         block_sync();
         for (i32 tally = block_thread(); tally < TALLIES; tally += BLOCK_WIDTH)

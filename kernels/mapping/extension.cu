@@ -88,7 +88,7 @@ template <i32 WIDTH> struct Tracing {
         Aligned aligned = {
             bands[i].reference,           nullptr,        bands[i].bases, bands[i].mask, path.reference_start,
             extensions.cigar(entries[i]), path.operations};
-        return measure(aligned, scoring).score >= plan.least_scores[entries[i]];
+        return measure(aligned, scoring).score >= plan.min_scores[entries[i]];
     }
     HOST_DEVICE void keep(i32 i, const Path& path) const {
         extensions.counts[entries[i]] = path.operations;
@@ -192,7 +192,7 @@ KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64
 }
 
 // An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
-KERNEL void lay_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
+KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
                            Extensions extensions, const Window* windows OF(any)) {
     FOR_EACH(entry, items) {
         extensions.counts[entry] = 0;

@@ -56,7 +56,7 @@ HOST_DEVICE i32 loss_of(const Diagonal& found, i64 slot, const WindowTable& wind
     const Window& chosen = windows.of(slot)[placements.chosen[slot]];
     if (found.alternate != chosen.alternate) return -1;
     i32 loss = maximum(points_to_phred(chosen.ungapped - found.segment.score, placements.variant_phreds[slot], scoring), 0);
-    return loss < scoring.unpaired_deficit ? loss : -1;
+    return loss < scoring.unpaired_phred ? loss : -1;
 }
 
 // An item is a match: 1 where it names a place.

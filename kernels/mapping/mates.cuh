@@ -28,7 +28,7 @@ struct Mate {
     HOST_DEVICE bool can_pair(i32 i, const Scoring& scoring) const {
         i32 score = windows[i].gapped() ? windows[i].score
                                         : score_without_bonuses(windows[i], length, reversed(windows[i]), scoring);
-        return score >= scoring.joint_score;
+        return score >= scoring.paired_min_score;
     }
 };
 
@@ -100,7 +100,7 @@ struct PairChoice {
 };
 
 HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, const Scoring& scoring) {
-    PairChoice best = {{scoring.unpaired_deficit, scoring.unpaired_deficit}, 0, -1, -1};
+    PairChoice best = {{scoring.unpaired_phred, scoring.unpaired_phred}, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {
         if (pair.first.deficits[i] > best.cost.total || !pair.first.can_pair(i, scoring)) continue;
         for (i32 j = 0; j < pair.second.count; ++j) {

@@ -90,7 +90,7 @@ KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Re
         if (cost.total == IMPROPER) continue;
         Placed first = placed(guide, table, texts, queries, reference, scoring, bases_per_difference);
         Placed second = placed(own, table, texts, queries, reference, scoring, bases_per_difference);
-        i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_deficit);
+        i32 alone = minimum(first.settled_apart(texts, queries), scoring.unpaired_phred);
         i32 apart = second.apart(texts, queries);
         if (alone + apart - cost.total < NEGLIGIBLE) continue;
         // On an ALT contig a read may have a better place than that, which is reported too.

@@ -62,7 +62,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
         for (i32 side = 0; side < 2; ++side) {
             const Mate& mate = mates[side];
             for (i32 i = 0; i < mate.count; ++i)
-                if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_deficit);
+                if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_phred);
             i32 top = mate.windows[mate.chosen].score;
             unexamined_deficits[side] =
                 unexamined_deficit(windows.unexamined_prefixes[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
@@ -86,7 +86,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
         for (i32 side = 0; side < 2; ++side) {
             const Mate& mate = mates[side];
             PairMapq& pair_mapq = pair_mapqs[side];
-            pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_deficit));
+            pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_phred));
             if (rests[item] >= 0) pair_mapq.add(rests[item]);
             else if (others >= MIN_REPEAT_COPIES) pair_mapq.add(untested);
             i32 second = 0;

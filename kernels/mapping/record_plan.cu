@@ -13,14 +13,14 @@ struct Reporting {
     bool leftmost_primary;  // of a split read the part that begins first in the read is the primary one
 };
 
-const i32 MOST_ENTRIES = MAX_WINDOWS + 4;  // of a read: parts that are other places too, of an ALT contig's
+const i32 MAX_ENTRIES = MAX_WINDOWS + 4;  // of a read: parts that are other places too, of an ALT contig's
 
 struct Selection {
     const Window* windows;
     i32 count, length, unexamined, bases_per_difference;
     u64 hash;
     bool flipped;
-    Entry entries[MOST_ENTRIES];
+    Entry entries[MAX_ENTRIES];
     i32 entry_count;
 
     HOST_DEVICE bool ahead(i32 i, i32 j) const {
@@ -96,7 +96,7 @@ struct Selection {
                 if (entries[i].role == XA_HIT && !is_xa_hit(windows[entries[i].rank], better, reporting))
                     entries[i].role = NOT_REPORTED;
             }
-            if (entry_count < MOST_ENTRIES && is_xa_hit(own, better, reporting))
+            if (entry_count < MAX_ENTRIES && is_xa_hit(own, better, reporting))
                 entries[entry_count++] = Entry{entries[part].rank, XA_HIT, winner, 0, 0};
         }
     }
@@ -105,7 +105,7 @@ struct Selection {
         u32 left = 0;
         for (i32 i = 0; i < count; ++i)
             if (windows[i].alternate && windows[i].score >= scoring.min_score) left |= 1u << i;
-        while (left && entry_count < MOST_ENTRIES) {
+        while (left && entry_count < MAX_ENTRIES) {
             i32 next = take_next(left), owner = part_beyond(windows[next]);
             if (is_reported(windows[next])) continue;
             if (owner == entry_count) {
@@ -221,7 +221,7 @@ KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTa
     FOR_EACH(record, items) {
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_difference, scoring);
-        i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[MOST_ENTRIES], number = next;
+        i64 slot = queries.slot_of[record], next = plan.offsets[record], numbers[MAX_ENTRIES], number = next;
         for (i32 i = 0; i < selection.entry_count; ++i)
             numbers[i] = selection.entries[i].role == NOT_REPORTED ? -1 : number++;
         for (i32 i = 0; i < selection.entry_count; ++i) {
@@ -231,36 +231,36 @@ KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTa
             i64 owner = numbers[entry.owner];
             bool joint = entry.role == PRIMARY_ALIGNMENT && placements.properly_paired[slot];
             plan.put(next++, queries, slot, window, slot * MAX_WINDOWS + entry.rank, entry.role, owner, entry.mapq,
-                     entry.second, joint ? scoring.joint_score : scoring.min_score, scoring);
+                     entry.second, joint ? scoring.paired_min_score : scoring.min_score, scoring);
         }
     }
 }
 
 // An item is a record. Where it has but one entry, that is not traced: the only part of a read always proves true.
-KERNEL void trace_several(Items items, Queries queries, RecordPlan plan) {
+KERNEL void skip_single_entries(Items items, Queries queries, RecordPlan plan) {
     FOR_EACH(record, items)
         if (plan.offsets[record + 1] - plan.offsets[record] == 1) plan.bands[plan.offsets[record]] = NO_BAND;
 }
 
 // An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
 // that on which `shift` bases in front of the reference begin.
-KERNEL void key_reported(Items items, Queries queries, const SecondaryPlace* places OF(any),
+KERNEL void key_reported(Items items, Queries queries, const SecondaryPlacement* places OF(any),
                          const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, items) {
-        const SecondaryPlace& place = places[reported[item]];
+        const SecondaryPlacement& place = places[reported[item]];
         strands[item] = (u64)((i64)queries.order[place.slot] << 1 | place.orientation);
         diagonals[item] = (u64)(place.diagonal + shift);
     }
 }
 
 // The places that are reported, by record.
-struct Reported {
-    const SecondaryPlace* places OF(any);
+struct ReportedPlacements {
+    const SecondaryPlacement* places OF(any);
     const i32* numbers OF(count);  // of these places
     const u32* order OF(count);    // of the numbers
     i64 count;
 
-    HOST_DEVICE const SecondaryPlace& operator[](i64 i) const { return places[numbers[order[i]]]; }
+    HOST_DEVICE const SecondaryPlacement& operator[](i64 i) const { return places[numbers[order[i]]]; }
     // Those of the records before one.
     HOST_DEVICE i64 before(const Queries& queries, i64 record) const {
         i64 low = 0, high = count;
@@ -274,16 +274,16 @@ struct Reported {
 };
 
 // An item is a record, or what is behind the last one: where its entries begin when those of places are among them.
-KERNEL void move_entries(Items items, Queries queries, Reported reported, const i64* own_offsets OF(items),
+KERNEL void move_entries(Items items, Queries queries, ReportedPlacements reported, const i64* own_offsets OF(items),
                          i64* offsets OF(items)) {
     FOR_EACH(record, items) offsets[record] = own_offsets[record] + reported.before(queries, record);
 }
 
 // An item is a place of the order: an entry behind its read's own ones. own_offsets: where these begin without places.
 KERNEL void add_secondaries(Items items, Queries queries, Scoring scoring, const Window* windows OF(any),
-                            Reported reported, const i64* own_offsets OF(any), RecordPlan plan) {
+                            ReportedPlacements reported, const i64* own_offsets OF(any), RecordPlan plan) {
     FOR_EACH(item, items) {
-        const SecondaryPlace& place = reported[item];
+        const SecondaryPlacement& place = reported[item];
         i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];
         plan.put(own_offsets[record + 1] + item, queries, place.slot, windows + place.row, place.row,
                  SECONDARY_ALIGNMENT, place.owner + before, 0, 0, scoring.min_score, scoring);

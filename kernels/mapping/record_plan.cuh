@@ -11,7 +11,7 @@ enum Role {
 };
 
 // The most operations of a CIGAR: clips and matches around one gap, or as many gaps as matches can pay for.
-HOST_DEVICE i64 room_of(i32 length, bool traced, const Scoring& scoring) {
+HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
     return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
 }
 
@@ -25,7 +25,7 @@ struct RecordPlan {
     u8* mapqs OF(entries);
     i32* seconds OF(entries);       // the score of the best rival, 0 for none
     u8* bands OF(entries);          // of the window if the alignment is traced, else NO_BAND
-    i32* least_scores OF(entries);  // what the alignment has to score
+    i32* min_scores OF(entries);  // what the alignment has to score
     i64* rooms OF(entries);         // for its operations
 
     HOST_DEVICE void put(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
@@ -42,13 +42,13 @@ struct RecordPlan {
         mapqs[entry] = (u8)mapq;
         seconds[entry] = second;
         bands[entry] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
-        least_scores[entry] = least;
-        rooms[entry] = room_of(length, traced, scoring);
+        min_scores[entry] = least;
+        rooms[entry] = cigar_capacity(length, traced, scoring);
     }
 };
 
 // Another place of a part, to be an entry: the row of its window, and what decides its rank and its order.
-struct SecondaryPlace {
+struct SecondaryPlacement {
     i64 row, diagonal;
     u64 tie;
     i32 slot, owner, score, orientation;  // owner: the entry of the part

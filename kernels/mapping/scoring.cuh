@@ -9,8 +9,8 @@ struct Scoring {
     i32 match, mismatch, deletion_open, deletion_extend, insertion_open, insertion_extend, long_gap;
     i32 clip_5, clip_3;    // of the read as it was sequenced
     i32 min_score;         // what an alignment has to score, without those bonuses
-    i32 joint_score;       // the same where the read's mate can_pair for its place
-    i32 unpaired_deficit;  // phred by which places that make no fragment have to explain the reads better
+    i32 paired_min_score;       // the same where the read's mate can_pair for its place
+    i32 unpaired_phred;  // phred by which places that make no fragment have to explain the reads better
 
     HOST_DEVICE i32 first_deleted() const { return deletion_open + deletion_extend; }
     HOST_DEVICE i32 first_inserted() const { return insertion_open + insertion_extend; }

@@ -187,7 +187,7 @@ KERNEL void count_places(Items items, Queries queries, Scoring scoring, RecordPl
 
 // ends: the inclusive prefix sum of what count_places gave.
 KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowList windows, const i64* ends OF(items),
-                        SecondaryPlace* places OF(any)) {
+                        SecondaryPlacement* places OF(any)) {
     FOR_EACH(row, items) {
         i64 place = row ? ends[row - 1] : 0;
         if (ends[row] == place) continue;
@@ -196,16 +196,16 @@ KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowLis
         i64 part = Parts{plan, windows.rows, queries.order[slot]}.owner(window, queries.lengths[slot]);
         u64 tie = tie_break(queries.hashes[slot], window.diagonal);
         places[place] =
-            SecondaryPlace{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
+            SecondaryPlacement{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
     }
 }
 
 // An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
 // number, the strand.
-KERNEL void key_places(Items items, const SecondaryPlace* places OF(items), u64* losses OF(items), u64* ties OF(items),
+KERNEL void key_places(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items), u64* ties OF(items),
                        u64* strands OF(items)) {
     FOR_EACH(item, items) {
-        const SecondaryPlace& place = places[item];
+        const SecondaryPlacement& place = places[item];
         losses[item] = (u64)place.owner << 32 | (u32)~place.score;
         ties[item] = place.tie;
         strands[item] = (u64)place.orientation;
@@ -213,7 +213,7 @@ KERNEL void key_places(Items items, const SecondaryPlace* places OF(items), u64*
 }
 
 // An item is a place of the order of those keys; marks: of the places themselves, 1 for the first `most` of each part.
-KERNEL void mark_best(Items items, const SecondaryPlace* places OF(items), const u32* order OF(items),
+KERNEL void mark_best(Items items, const SecondaryPlacement* places OF(items), const u32* order OF(items),
                       u8* marks OF(items), i32 most) {
     FOR_EACH(item, items)
         marks[order[item]] = item < most || places[order[item - most]].owner != places[order[item]].owner;

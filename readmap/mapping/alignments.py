@@ -14,11 +14,11 @@ from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.record_plan import RecordPlan
 
 _MEASURE, _FLAG = Kernel("mapping/alignments", "measure_alignments"), Kernel("mapping/alignments", "flag_entries")
-_SETTLE, _SETTLE_MATES = Kernel("mapping/alignments", "settle_entries"), Kernel("mapping/alignments", "settle_mates")
-_SETTLE_SECONDARIES = Kernel("mapping/alignments", "settle_secondaries")
+_SETTLE, _SETTLE_MATES = Kernel("mapping/alignments", "drop_invalid_entries"), Kernel("mapping/alignments", "check_weak_mates")
+_SETTLE_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 _GATHER = Kernel("mapping/hits", "gather_hits")
 _TALLY = Kernel("mapping/alignments", "count_tallies")
-_TALLIED_TOGETHER = constant("mapping/alignments.cu", "TALLIED_TOGETHER")
+_TALLIED_TOGETHER = constant("mapping/alignments.cu", "ENTRIES_PER_BLOCK")
 
 #: A flag of SAM.
 PROPER_PAIR = constant("common/sam_flags.cuh", "PROPER_PAIR")
@@ -56,7 +56,7 @@ def measure_alignments(
         batch.launch(_SETTLE_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
     batch.launch(_SETTLE, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
     if context.reporting.max_secondary:
-        alignments = _settle_secondaries(alignments, batch, context)
+        alignments = _drop_duplicate_secondaries(alignments, batch, context)
     batch.launch(
         _FLAG,
         plan.entries,
@@ -83,7 +83,7 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
     return hits
 
 
-def _settle_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
+def _drop_duplicate_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
     """The same without secondary ones that are another entry's alignment."""
     plan, backend = alignments.plan, context.backend
     settled = backend.empty(plan.entries, np.uint8)

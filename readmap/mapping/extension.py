@@ -34,14 +34,14 @@ BANDS = {
 }
 
 #: Alignments that are traced together at most.
-TRACED_TOGETHER = 65_536
+MAX_TRACED = 65_536
 
 _COUNT, _LIST = Kernel("mapping/windows", "count_tasks"), Kernel("mapping/windows", "list_tasks")
 _TELL, _TAKE = Kernel("mapping/windows", "clamp_task_counts"), Kernel("mapping/windows", "take_tasks")
 _LONG_READ = constant("mapping/windows.cuh", "LONG_READ")
 _NO_TASK = constant("mapping/windows.cuh", "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("mapping/extension", "count_traced"), Kernel("mapping/extension", "list_traced")
-_LAY = Kernel("mapping/extension", "lay_alignments")
+_LAY = Kernel("mapping/extension", "place_ungapped_alignments")
 
 
 class Extensions(Table, struct="mapping/alignments.cuh:Extensions"):
@@ -170,7 +170,7 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
     while begin < len(traced):
         # The longest read of a part decides its scratch, which is asked for where the batch's would take too much;
         # parts shrink where reads are long.
-        part = min(len(traced) - begin, TRACED_TOGETHER)
+        part = min(len(traced) - begin, MAX_TRACED)
         item_bytes = bytes_of(batch.queries.max_length)
         if -(-part // lanes) * item_bytes > backend.scratch_bytes:
             item_bytes = bytes_of(longest(part))

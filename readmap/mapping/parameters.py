@@ -14,10 +14,10 @@ from readmap.errors import UsageError
 DEFAULT_BASES_PER_DIFFERENCE = 400
 
 #: Phred of a point, as of a mismatch among four letters: 10 log10(4).
-PHRED_OF_POINT = 6
+PHRED_PER_POINT = 6
 
 #: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
-JOINT_SCORE = 19
+PAIRED_MIN_SCORE = 19
 
 
 #: A penalty, or those of two kinds of one thing.
@@ -31,7 +31,7 @@ class Scoring:
     A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap; two numbers are those of deletions and
     of insertions. An alignment that reaches an end of the read is preferred to one that is clipped there unless it
     scores more than clip_penalty less, or below min_score; two numbers are those of the read's 5' end and of its 3'
-    end, as it was sequenced. A read of which no alignment scores min_score is unmapped, or joint_score where its mate,
+    end, as it was sequenced. A read of which no alignment scores min_score is unmapped, or paired_min_score where its mate,
     which scores min_score, expects it. Mates are preferred at places that make a fragment of the library to others that
     score up to unpaired_penalty more.
     """
@@ -90,14 +90,14 @@ class Scoring:
         return _both(self.clip_penalty)[1]
 
     @property
-    def joint_score(self) -> int:
+    def paired_min_score(self) -> int:
         """What an alignment has to score where the read's mate vouches for its place."""
-        return min(self.min_score, JOINT_SCORE * self.match)
+        return min(self.min_score, PAIRED_MIN_SCORE * self.match)
 
     @property
-    def unpaired_deficit(self) -> int:
+    def unpaired_phred(self) -> int:
         """Phred by which places that make no fragment have to explain the reads better than places that do."""
-        return self.unpaired_penalty * PHRED_OF_POINT // self.match
+        return self.unpaired_penalty * PHRED_PER_POINT // self.match
 
     def fits_16_bits(self, length: int) -> bool:
         """Whether no score of a read of that length leaves 16 bits."""

@@ -20,7 +20,7 @@ from readmap.mapping.parameters import DIVERGENT, SPLIT, MAX_SPLIT_WINDOWS, sear
 from readmap.mapping.passes import select
 from readmap.mapping.partition_seeds import resolve_reads
 from readmap.mapping.placement import choose_windows
-from readmap.mapping.record_plan import RecordPlan, plan_records, trace_several
+from readmap.mapping.record_plan import RecordPlan, plan_records, skip_single_entries
 from readmap.mapping.rescues import count_rescued, rescue_mates
 from readmap.mapping.secondaries import add_secondaries
 from readmap.mapping.seeds import find_seeds
@@ -103,7 +103,7 @@ def _align_all(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, con
     segments is traced first.
     """
     plan = plan_records(batch, context)
-    trace_several(plan, batch, context)
+    skip_single_entries(plan, batch, context)
     parts = _align(plan, inserts, batch, context).plan
     candidates = list_candidates(matches, batch, context)
     return _align(add_secondaries(parts, candidates, batch, context), inserts, batch, context)

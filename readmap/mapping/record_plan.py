@@ -12,11 +12,11 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import order_by_position
 
 _COUNT, _LIST = Kernel("mapping/record_plan", "count_entries"), Kernel("mapping/record_plan", "list_entries")
-_TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "trace_several"), Kernel("mapping/record_plan", "key_reported")
+_TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "skip_single_entries"), Kernel("mapping/record_plan", "key_reported")
 _MOVE, _ADD = Kernel("mapping/record_plan", "move_entries"), Kernel("mapping/record_plan", "add_secondaries")
 
-SECONDARY_PLACE = row_dtype("mapping/record_plan.cuh", "SecondaryPlace")
-PLACE_WORDS = SECONDARY_PLACE.itemsize // 8
+SECONDARY_PLACEMENT = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement")
+PLACE_WORDS = SECONDARY_PLACEMENT.itemsize // 8
 
 
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
@@ -45,16 +45,16 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     return plan
 
 
-def trace_several(plan: RecordPlan, batch: Batch, context: Context) -> None:
+def skip_single_entries(plan: RecordPlan, batch: Batch, context: Context) -> None:
     """Have the entries of reads with but one not traced."""
     batch.launch(_TRACE_SEVERAL, batch.reads.count, context, plan=plan)
 
 
-class Reported(Table, struct="mapping/record_plan.cu:Reported"):
+class ReportedPlacements(Table, struct="mapping/record_plan.cu:ReportedPlacements"):
     """Other places of reads' parts, those of a read by orientation and diagonal; owners are entries of a plan."""
 
     @classmethod
-    def of(cls, places: Array, numbers: Array, batch: Batch, context: Context) -> Reported:
+    def of(cls, places: Array, numbers: Array, batch: Batch, context: Context) -> ReportedPlacements:
         """The places of some numbers, int32."""
         count, shift = len(numbers), batch.queries.max_length
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
@@ -64,7 +64,7 @@ class Reported(Table, struct="mapping/record_plan.cu:Reported"):
         return cls(places=places, numbers=numbers, order=order, count=count)
 
 
-def with_secondaries(plan: RecordPlan, reported: Reported, rows: Array, batch: Batch, context: Context) -> RecordPlan:
+def with_secondaries(plan: RecordPlan, reported: ReportedPlacements, rows: Array, batch: Batch, context: Context) -> RecordPlan:
     """A new plan: the reads' own entries and, behind each read's, its places; their owners are entries of `plan`.
 
     rows: of windows: those of the batch, and behind them those of the places.

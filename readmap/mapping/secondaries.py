@@ -13,7 +13,7 @@ from readmap.mapping.batch import WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import score_rows
 from readmap.mapping.matches import Candidates
-from readmap.mapping.record_plan import PLACE_WORDS, RecordPlan, Reported, with_secondaries
+from readmap.mapping.record_plan import PLACE_WORDS, RecordPlan, ReportedPlacements, with_secondaries
 
 _CHOOSE = Kernel("mapping/secondaries", "choose_heads")
 _COUNT_WINDOWS = Kernel("mapping/secondaries", "count_windows")
@@ -36,7 +36,7 @@ def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, cont
     windows = _find_windows(plan, candidates, batch, context)
     places = _list_places(plan, windows, batch, context)
     best = _best(places, context.reporting.max_secondary, plan.entries, context.backend)
-    return with_secondaries(plan, Reported.of(places, best, batch, context), windows.rows, batch, context)
+    return with_secondaries(plan, ReportedPlacements.of(places, best, batch, context), windows.rows, batch, context)
 
 
 def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> WindowList:

@@ -20,8 +20,8 @@ from readmap.mapping.counters import MAPQS
 from readmap.mapping.extension import Extensions
 from readmap.mapping.record_plan import RecordPlan
 
-SETTLE = Kernel("mapping/alignments", "settle_entries")
-SETTLE_SECONDARIES = Kernel("mapping/alignments", "settle_secondaries")
+SETTLE = Kernel("mapping/alignments", "drop_invalid_entries")
+SETTLE_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 
 #: The last contig is an ALT contig.
 REFERENCE = index_of(["ACGT", "ACGT", "ACGT"], alternates=["2"]).reference

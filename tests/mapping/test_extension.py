@@ -196,7 +196,7 @@ class Bench(window_bench.Bench):
         batch.placements.chosen = batch.windows.counts - 1
         plan = plan_records(batch, self.scored_by(dataclasses.replace(scoring, min_score=1)))
         assert self.backend.to_host(plan.roles).tolist() == [PRIMARY] * batch.reads.count
-        plan = plan.replace(least_scores=self.backend.full(plan.entries, least, np.int32))
+        plan = plan.replace(min_scores=self.backend.full(plan.entries, least, np.int32))
         return trace_alignments(plan, batch, self.scored_by(scoring))
 
     def expected(self, task: Task, scoring: Scoring = DEFAULT) -> int:

@@ -33,7 +33,7 @@ KEPT_FRAGMENTS, MAX_FRAGMENTS, END_BITS = (
     constant("mapping/fragments.cu", name) for name in ("KEPT_FRAGMENTS", "MAX_FRAGMENTS", "END_BITS")
 )
 NEGLIGIBLE = constant("mapping/mapping_quality.cuh", "NEGLIGIBLE")
-X_DROP, UNPAIRED = constant("mapping/ungapped.cuh", "X_DROP"), Scoring().unpaired_deficit
+X_DROP, UNPAIRED = constant("mapping/ungapped.cuh", "X_DROP"), Scoring().unpaired_phred
 FR = [InsertSize("FR", 300, 40, 140, 460)]
 FITTING = 1 << 20  # matches
 ALL = [InsertSize(name, 220, 50, 20, 420) for name in DIRECTIONS]

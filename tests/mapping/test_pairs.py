@@ -29,7 +29,7 @@ MAX_INSERT_SIZE, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("
 MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (constant("mapping/rescues.cu", name) for name in ("MAX_ANCHORS", "DOUBT_PHRED", "MIN_GAIN"))
 MIN_INSERT_MAPQ, MIN_RUN = constant("mapping/pairs.cu", "MIN_INSERT_MAPQ"), constant("mapping/diagonal_range.cuh", "MIN_RUN")
 
-UNPAIRED, COMPLEMENT = Scoring().unpaired_deficit, str.maketrans("ACGT", "TGCA")
+UNPAIRED, COMPLEMENT = Scoring().unpaired_phred, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
 CONTIGS = [random_bases(RANDOM, 1_500), random_bases(RANDOM, 40), random_bases(RANDOM, 700)]
 LIBRARIES = {
@@ -153,7 +153,7 @@ def vouches(mate: Mate, i: int, scoring: Scoring) -> bool:
     """Whether the read may be mapped there; a window with gaps may do without bonuses."""
     window = mate.windows[i]
     score = window.score if window.gapped else window.surely_scores(mate.length, scoring)
-    return score >= scoring.joint_score
+    return score >= scoring.paired_min_score
 
 
 @pytest.mark.parametrize("scoring", [Scoring(), Scoring(unpaired_penalty=0), Scoring(match=2, mismatch=3)])
@@ -166,7 +166,7 @@ def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> No
     """
     world = bench.world(**draw_pairs(bench, random.Random(114), 150, plain))
     found = paired(bench, world, LIBRARIES[library], scoring)
-    moved, unpaired, sizes = 0, scoring.unpaired_deficit, LIBRARIES[library]
+    moved, unpaired, sizes = 0, scoring.unpaired_phred, LIBRARIES[library]
     penalties = {(s.direction, size): _penalty(size, s) for s in sizes for size in range(s.low, s.high + 1)}
     for pair in range(150):
         first, second = mates = world.mates[2 * pair : 2 * pair + 2]

@@ -60,8 +60,8 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     rows = host(plan.windows)
     assert (rows[rows >= 0] // MAX_WINDOWS == slots[rows >= 0]).all()
     joint = host(batch.placements.properly_paired)[slots] & (roles == PRIMARY)
-    least = np.where(joint, scoring.joint_score, scoring.min_score)
-    assert (host(plan.least_scores) == least).all()
+    least = np.where(joint, scoring.paired_min_score, scoring.min_score)
+    assert (host(plan.min_scores) == least).all()
     columns = read_of, rows, host(plan.bands), host(plan.rooms), least
     for read, row, band, room, score in zip(*(column.tolist() for column in columns), strict=True):
         mate = world.mates[read]
