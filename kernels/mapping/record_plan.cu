@@ -244,7 +244,7 @@ KERNEL void skip_single_entries(Items items, Queries queries, RecordPlan plan) {
 
 // An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
 // that on which `shift` bases in front of the reference begin.
-KERNEL void key_reported(Items items, Queries queries, const SecondaryPlacement* places OF(any),
+KERNEL void key_secondaries(Items items, Queries queries, const SecondaryPlacement* places OF(any),
                          const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, items) {
         const SecondaryPlacement& place = places[reported[item]];

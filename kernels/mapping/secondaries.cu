@@ -172,7 +172,7 @@ struct WindowList {
 
 // An item is the row of a window: 1 where it is another place of a part, else 0. Kept windows are reported where no search
 // found them again, with a score that is sure to be their best alignment's.
-KERNEL void count_places(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
+KERNEL void count_placements(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
                          i64* counts OF(items)) {
     FOR_EACH(row, items) {
         const Window& window = windows.rows[row];
@@ -185,7 +185,7 @@ KERNEL void count_places(Items items, Queries queries, Scoring scoring, RecordPl
     }
 }
 
-// ends: the inclusive prefix sum of what count_places gave.
+// ends: the inclusive prefix sum of what count_placements gave.
 KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowList windows, const i64* ends OF(items),
                         SecondaryPlacement* places OF(any)) {
     FOR_EACH(row, items) {
@@ -202,7 +202,7 @@ KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowLis
 
 // An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
 // number, the strand.
-KERNEL void key_places(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items), u64* ties OF(items),
+KERNEL void key_placements(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items), u64* ties OF(items),
                        u64* strands OF(items)) {
     FOR_EACH(item, items) {
         const SecondaryPlacement& place = places[item];

@@ -12,11 +12,11 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import order_by_position
 
 _COUNT, _LIST = Kernel("mapping/record_plan", "count_entries"), Kernel("mapping/record_plan", "list_entries")
-_TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "skip_single_entries"), Kernel("mapping/record_plan", "key_reported")
+_TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "skip_single_entries"), Kernel("mapping/record_plan", "key_secondaries")
 _MOVE, _ADD = Kernel("mapping/record_plan", "move_entries"), Kernel("mapping/record_plan", "add_secondaries")
 
 SECONDARY_PLACEMENT = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement")
-PLACE_WORDS = SECONDARY_PLACEMENT.itemsize // 8
+PLACEMENT_WORDS = SECONDARY_PLACEMENT.itemsize // 8
 
 
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):

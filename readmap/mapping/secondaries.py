@@ -13,16 +13,16 @@ from readmap.mapping.batch import WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import score_rows
 from readmap.mapping.matches import Candidates
-from readmap.mapping.record_plan import PLACE_WORDS, RecordPlan, ReportedPlacements, with_secondaries
+from readmap.mapping.record_plan import PLACEMENT_WORDS, RecordPlan, ReportedPlacements, with_secondaries
 
 _CHOOSE = Kernel("mapping/secondaries", "choose_heads")
 _COUNT_WINDOWS = Kernel("mapping/secondaries", "count_windows")
 _LIST_WINDOWS = Kernel("mapping/secondaries", "list_windows")
 _COUNT_PLACES, _LIST_PLACES = (
-    Kernel("mapping/secondaries", "count_places"),
+    Kernel("mapping/secondaries", "count_placements"),
     Kernel("mapping/secondaries", "list_places"),
 )
-_KEY, _MARK = Kernel("mapping/secondaries", "key_places"), Kernel("mapping/secondaries", "mark_best")
+_KEY, _MARK = Kernel("mapping/secondaries", "key_placements"), Kernel("mapping/secondaries", "mark_best")
 
 OPEN = constant("mapping/secondaries.cu", "OPEN")
 
@@ -79,13 +79,13 @@ def _heads(candidates: Candidates, batch: Batch, context: Context) -> Array:
 
 
 def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> Array:
-    """All windows that are other places of parts, int64 [places, PLACE_WORDS], in any order."""
+    """All windows that are other places of parts, int64 [places, PLACEMENT_WORDS], in any order."""
     backend, count = context.backend, len(windows.rows)
     shared = {"plan": plan, "windows": windows}
     counts = backend.empty(count, np.int64)
     batch.launch(_COUNT_PLACES, count, context, counts=counts, **shared)
     ends, total = backend.inclusive_sum_with_total(counts)
-    places = backend.empty((total, PLACE_WORDS), np.int64)
+    places = backend.empty((total, PLACEMENT_WORDS), np.int64)
     batch.launch(_LIST_PLACES, count, context, ends=ends, places=places, **shared)
     return places
 
