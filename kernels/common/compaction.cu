@@ -1,46 +1,46 @@
-// The marked ones of some bytes, in order: their number in every block, a prefix sum, and a list; or how many there are.
+// Stream compaction: count the flags that have a bit of a mask, or select their indices in order.
 #include "common/portable.cuh"
 
-const i64 BLOCK = 1024;
+const i64 BLOCK = 1024;  // flags of an item
 
-// How many of a block are marked: those that have a bit of the mask.
-HOST_DEVICE i32 marked_in(i64 block, const u8* marks, i64 size, i32 mask) {
+HOST_DEVICE i32 count_in_block(i64 block, const u8* flags, i64 size, i32 mask) {
     i64 last = minimum((block + 1) * BLOCK, size);
     i32 count = 0;
     for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
         i64 i = first + warp_lane();
-        count += popcount(warp_ballot(i < last && (marks[i] & mask)));
+        count += popcount(warp_ballot(i < last && (flags[i] & mask)));
     }
     return count;
 }
 
-// An item is a block of bytes.
-KERNEL void count_flagged(WarpItems items, const u8* marks OF(size), i64* counts OF(items), i64 size, i32 mask) {
+// counts[block] = the number of selected flags in the block.
+KERNEL void count_flagged(WarpItems items, const u8* flags OF(size), i64* counts OF(items), i64 size, i32 mask) {
     FOR_EACH(block, items) {
-        i32 count = marked_in(block, marks, size, mask);
+        i32 count = count_in_block(block, flags, size, mask);
         if (warp_lane() == 0) counts[block] = count;
     }
 }
 
-// The same, added up.
-KERNEL void add_flagged_count(WarpItems items, const u8* marks OF(size), u64* total OF(1), i64 size, i32 mask) {
+// Add the number of selected flags to the total.
+KERNEL void add_flagged_count(WarpItems items, const u8* flags OF(size), u64* total OF(1), i64 size, i32 mask) {
     FOR_EACH(block, items) {
-        i32 count = marked_in(block, marks, size, mask);
+        i32 count = count_in_block(block, flags, size, mask);
         if (warp_lane() == 0) atomic_add(total, (u64)count);
     }
 }
 
-// ends: the inclusive prefix sum of counts. The first byte has the number `number`. More than `most` are not listed.
-KERNEL void select_flagged(WarpItems items, const u8* marks OF(size), const i64* ends OF(items), i32* marked OF(most),
-                        i64 size, i64 most, i32 mask, i32 number) {
+// Write first_index plus the index of each selected flag, in order, up to the capacity; ends: the inclusive prefix sum of
+// count_flagged's counts.
+KERNEL void select_flagged(WarpItems items, const u8* flags OF(size), const i64* ends OF(items),
+                           i32* selected OF(capacity), i64 size, i64 capacity, i32 mask, i32 first_index) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {
             i64 i = first + warp_lane();
-            bool is_marked = i < last && (marks[i] & mask);
-            u32 all = warp_ballot(is_marked);
-            i64 place = next + popcount(all & lower_lanes_mask());
-            if (is_marked && place < most) marked[place] = number + (i32)i;
+            bool is_selected = i < last && (flags[i] & mask);
+            u32 all = warp_ballot(is_selected);
+            i64 target = next + popcount(all & lower_lanes_mask());
+            if (is_selected && target < capacity) selected[target] = first_index + (i32)i;
             next += popcount(all);
         }
     }

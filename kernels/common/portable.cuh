@@ -162,8 +162,8 @@ struct Items {
 #define WARP_WIDTH 1
 typedef Items WarpItems, OrderedWarpItems, BlockItems;
 // The entry point by which the host launches a kernel. All have the same type: arguments are passed by address.
-#define PACKED(name) \
-    extern "C" void packed_##name(i64 start, i64 stop, void* const* arguments) { call(name, start, stop, arguments); }
+#define HOST_ENTRY(name) \
+    extern "C" void launch_##name(i64 start, i64 stop, void* const* arguments) { call(name, start, stop, arguments); }
 template <class... A, std::size_t... I> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 start, i64 stop,
                                                               void* const* arguments, std::index_sequence<I...>) {
     kernel(Items{start, stop}, *(A*)arguments[I]...);

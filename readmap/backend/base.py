@@ -1,4 +1,4 @@
-"""What a backend is: arrays on a device, and kernels launched over items."""
+"""The interface of a backend: arrays on a device, and kernels launched over items."""
 
 from __future__ import annotations
 
@@ -27,53 +27,55 @@ Array = Any
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel by name: `module` is the file kernels/<module>.cu, `name` an entry point in it."""
+    """The kernel `name` in the file kernels/<module>.cu."""
 
     module: str
     name: str
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """The declaration in the source: what takes an item, then parameter names and types in order."""
+        """The kernel's declaration in the source: the type of its items, and its parameters."""
         return signature(self.module, self.name)
 
 
-_SUM = Kernel("common/inclusive_sum", "sum_blocks")
-_FILL = Kernel("common/inclusive_sum", "fill_sums")
-_LASTS = Kernel("common/inclusive_sum", "last_sums")
-_SUM_BLOCK = constant("common/inclusive_sum.cu", "BLOCK")
+_REDUCE = Kernel("common/inclusive_sum", "reduce_blocks")
+_SCAN = Kernel("common/inclusive_sum", "scan_blocks")
+_ROW_ENDS = Kernel("common/inclusive_sum", "copy_row_ends")
+_SCAN_BLOCK = constant("common/inclusive_sum.cu", "BLOCK")
 
 
 class Backend(abc.ABC):
-    """A device that holds arrays and runs kernels over the items 0 <= item < count.
+    """A device that stores arrays and runs kernels over the items 0 <= item < count.
 
-    Attributes:
-        name: what a user calls it, `cpu` or `cuda:N`.
-        xp: the array module, numpy or cupy.
-        few: elements up to which NumPy is quicker than a launch; -1 where not even empty arrays are the host's.
-        host_sees_counts: whether the host reads what a kernel counted without waiting for it.
-        lanes: reads whose packed words are interleaved, so that a warp reads neighbouring words; a power of two.
-        lanes_16bit, lanes_32bit: alignments that an item of a 16-bit or 32-bit alignment kernel scores, by
-            kernels/common/simd_lanes.cuh.
-        traceback_lanes: alignments that an item of a kernel traces.
-        max_table_bases: first bases that a prefix table resolves at most which is made where an index is loaded.
-        scratch_bytes: memory that a stage may take for what it drops again.
-        chunk_bytes: bytes of reads that are mapped together, where no plan for several devices says otherwise.
-        concurrent_chunks: so many of these, each by a thread of its own.
-        host_bytes: memory of the host that the device's driver and libraries take.
-        device_errors: what is raised where the device fails, which others then do without.
-        memory_error: what is raised where the device's memory does not suffice.
-        threads: of the host, for whatever runs there.
-        groups: of threads that work at once, for kernels whose items are given to groups.
-        resident_warps: groups that work at once and do not share what they compute with, so that all go at one pace.
-        seconds_per_module: that a module takes to be compiled, about, where many are.
+    Attributes
+    ----------
+    name : the device as given to --device, `cpu` or `cuda:N`.
+    xp : the array module, numpy or cupy.
+    host_threshold : number of elements up to which NumPy is faster than a launch; -1 if host code never computes.
+    host_sees_counts : whether the host can read a count that a kernel wrote without waiting.
+    warp_width : threads of a warp, WARP_WIDTH of kernels/common/portable.cuh; 1 on the CPU. The packed words of so many
+        reads are interleaved, so that the threads of a warp load neighbouring words.
+    lanes_16bit, lanes_32bit : alignments that one item of a 16-bit or 32-bit alignment kernel scores, see
+        kernels/common/simd_lanes.cuh.
+    traceback_lanes : alignments that one item of a traceback kernel processes.
+    max_table_bases : maximum prefix length of the prefix table that is built when an index is loaded.
+    scratch_bytes : memory that a stage may use temporarily.
+    chunk_bytes : bytes of reads that are mapped together, unless a plan for several devices says otherwise.
+    concurrent_chunks : number of chunks mapped at once, each by a thread of its own.
+    driver_host_bytes : host memory used by the device's driver and libraries.
+    device_errors : exceptions of a failing device, after which the other devices go on without it.
+    memory_error : exception raised if device memory is exhausted.
+    threads : host threads.
+    concurrent_warps : number of warps needed to keep the device busy.
+    resident_warps : number of warps that run at once without sharing an execution unit, and so at equal speed.
+    seconds_per_module : approximate compile time of a module when many are compiled.
     """
 
     name: str
     xp: ModuleType
-    few: int
+    host_threshold: int
     host_sees_counts: bool
-    lanes: int
+    warp_width: int
     lanes_16bit: int
     lanes_32bit: int
     traceback_lanes: int
@@ -81,85 +83,85 @@ class Backend(abc.ABC):
     scratch_bytes: int
     chunk_bytes: int
     concurrent_chunks: int
-    host_bytes: int
+    driver_host_bytes: int
     device_errors: tuple[type[Exception], ...]
     memory_error: type[Exception]
     threads: int
-    groups: int
+    concurrent_warps: int
     resident_warps: int
     seconds_per_module: float
 
     @property
-    def lane_bits(self) -> int:
-        """The power of two that `lanes` is."""
-        return self.lanes.bit_length() - 1
+    def warp_bits(self) -> int:
+        """The binary logarithm of warp_width."""
+        return self.warp_width.bit_length() - 1
 
     @abc.abstractmethod
     def thread_stream(self) -> contextlib.AbstractContextManager[object]:
-        """While the calling thread is in it, what it launches and copies waits for itself alone, not for others'."""
+        """Return a context in which the calling thread uses a stream of its own; its exit waits for that stream."""
 
     @abc.abstractmethod
     def use_thread_stream(self) -> None:
-        """The same for all that the calling thread does from now on."""
+        """Give the calling thread a stream of its own from now on."""
 
     @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        """An array of undefined contents on the device."""
+        """Allocate an uninitialized array on the device."""
 
     @abc.abstractmethod
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """A uint8 array in host memory from which copies to the device are fastest."""
+        """Allocate host memory from which copies to the device are fastest, uint8 [size]."""
 
     @abc.abstractmethod
-    def cache_host_buffers(self, most: int) -> None:
-        """Keep up to so many bytes of those that are let go of, where new ones take their time."""
+    def cache_host_buffers(self, max_bytes: int) -> None:
+        """Set how many bytes of freed host buffers are cached, if their allocation is slow."""
 
     @abc.abstractmethod
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        """An array of undefined contents in the host's memory, which the device's kernels reach, at the link's pace."""
+        """Allocate an uninitialized array in host memory that kernels access over the link (zero-copy)."""
 
     @abc.abstractmethod
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
-        """The array on the device; on the CPU the array itself."""
+        """Return the array on the device; on the CPU the array itself."""
 
     @abc.abstractmethod
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
-        """The bytes of all parts, uint8, behind each other on the device; on the CPU a single part itself."""
+        """Concatenate uint8 arrays on the device; on the CPU return a single part itself."""
 
     @abc.abstractmethod
-    def hold(self, array: np.ndarray[Any, Any]) -> Array:
-        """The array where kernels read it fastest at random places: device memory, or large pages of the host's."""
+    def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
+        """Copy the array to where random access is fastest: device memory, or huge pages of the host."""
 
     @abc.abstractmethod
-    def bring(self, array: Array) -> Array:
-        """The array on this device, wherever a device of the same kind has it; whoever wrote it has synchronized."""
+    def copy_from_peer(self, array: Array) -> Array:
+        """Return the array on this device; it may be on another device of the kind, whose writers have synchronized."""
 
     @abc.abstractmethod
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
-        """The array as NumPy's, once all launches before have ended."""
+        """Return the array as a NumPy array, after all earlier launches."""
 
     @abc.abstractmethod
-    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
-        """Copy an array into one of the host's, of its size and dtype, once all launches before have ended."""
+    def copy_to_host(self, target: np.ndarray[Any, Any], array: Array) -> None:
+        """Copy the array into a host array of the same size and dtype, after all earlier launches."""
 
     @abc.abstractmethod
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
-        """A buffer of the pool, held once, to which the bytes of a uint8 array are under way, and what waits for them.
+        """Start copying a uint8 array to a buffer of the pool; return the buffer and a function that waits for the copy.
 
-        The array may be on another device of the kind; it is whole, and stays until its bytes are there.
+        The array may be on another device of the kind. It must be complete, and stay alive until the copy has ended.
         """
 
     def memory(self) -> tuple[int, int] | None:
-        """Free bytes and all bytes of the device's own memory that may be used; None where it shares the host's."""
+        """Return (free bytes, total bytes) of the usable device memory; None if the device uses the host's memory."""
         return None
 
     @abc.abstractmethod
     def release_memory(self) -> None:
-        """Give back what freed arrays still keep."""
+        """Free the cached memory of deleted arrays."""
 
     @abc.abstractmethod
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
-        """Launch the variant of a kernel that `types` names, with checked arguments, over items that there may be."""
+        """Launch a kernel, compiled for the generic types `types`, over `count` items with checked arguments."""
 
     @abc.abstractmethod
     def synchronize(self) -> None:
@@ -167,114 +169,115 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def is_compiled(self, module: str, types: Types) -> bool:
-        """Whether the cache holds a module's variant for this device."""
+        """Return True if the cache contains a module's variant for this device."""
 
     @abc.abstractmethod
     def compile(self, module: str, types: Types) -> None:
-        """Have the cache hold it."""
+        """Compile a module's variant into the cache, if it is missing."""
 
-    def prepare(self, types: Types, rooms: Collection[str], report: Callable[[str], None]) -> None:
-        """Compile what is not there of some rooms, several modules at once; `report` hears of it first."""
-        wanted = [module for module in modules(for_gpu=self.lanes > 1) if module.split("/")[0] in rooms]
-        needed = [(module, variant(module, types)) for module in wanted]
-        if all(self.is_compiled(*item) for item in needed):
+    def compile_missing(self, types: Types, folders: Collection[str], report: Callable[[str], None]) -> None:
+        """Compile the missing modules of some folders of kernels/ in parallel; first report how long that takes."""
+        wanted = [module for module in modules(for_gpu=self.warp_width > 1) if module.split("/")[0] in folders]
+        variants = [(module, variant(module, types)) for module in wanted]
+        if all(self.is_compiled(*item) for item in variants):
             return
         if refusal := cache.chosen().refusal:
-            report(f"warning: compiled code is kept for this run alone: {refusal}")
+            report(f"warning: compiled kernels are kept for this run only: {refusal}")
         with cache.alone(report):
-            missing = [item for item in needed if not self.is_compiled(*item)]
+            missing = [item for item in variants if not self.is_compiled(*item)]
             if missing:
-                seconds, place = max(round(self.seconds_per_module * len(missing)), 1), cache.folder()
-                count = f"{len(missing)} modules of kernels for {self.name}"
-                report(f"compiling {count}: this is done once, takes about {seconds} s, and is kept in {place}")
+                seconds = max(round(self.seconds_per_module * len(missing)), 1)
+                report(
+                    f"compiling {len(missing)} modules of kernels for {self.name}: "
+                    f"done once, takes about {seconds} s, kept in {cache.folder()}"
+                )
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 
     @abc.abstractmethod
-    def preload(self, types: Types, rooms: Sequence[str]) -> None:
-        """Have the kernels of some rooms ready soon, while the caller does something else."""
+    def preload(self, types: Types, folders: Sequence[str]) -> None:
+        """Load the kernels of some folders in the background."""
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
-        """An array on the device filled with one value."""
+        """Allocate an array on the device, filled with one value."""
         array = self.empty(shape, dtype)
         array.fill(value)
         return array
 
     def copy(self, array: Array) -> Array:
-        """The same in another array of this device."""
-        held = self.empty(array.shape, array.dtype)
-        self.put(held, array)
-        return held
+        """Copy the array to a new array on this device."""
+        target = self.empty(array.shape, array.dtype)
+        self.copy_into(target, array)
+        return target
 
-    def put(self, target: Array, source: Array) -> None:
-        """Copy an array into one of its shape and dtype, or into a part of one.
+    def copy_into(self, target: Array, source: Array) -> None:
+        """Copy an array into an array, or a part of one, of the same shape and dtype.
 
-        The source may be another device's of the same kind, where whoever wrote it has synchronized.
-        Raises TypeError where shapes or dtypes differ, or one is not contiguous.
+        The source may be on another device of the kind whose writers have synchronized. Raises TypeError if shapes or
+        dtypes differ, or an array is not contiguous.
         """
         if target.shape != source.shape or target.dtype != source.dtype:
-            into, given = (f"{array.dtype} {array.shape}" for array in (target, source))
-            raise TypeError(f"expected {into}, as what is copied into has, found {given}")
+            expected, found = (f"{array.dtype} {array.shape}" for array in (target, source))
+            raise TypeError(f"expected {expected}, as the target has, found {found}")
         if not (target.flags.c_contiguous and source.flags.c_contiguous):
-            raise TypeError("what is copied, or what it is copied into, is not contiguous")
-        self._put(target, source)
+            raise TypeError("the source or the target of a copy is not contiguous")
+        self._copy_into(target, source)
 
-    def _put(self, target: Array, source: Array) -> None:
-        """The copy, byte for byte."""
+    def _copy_into(self, target: Array, source: Array) -> None:
+        """Copy byte by byte."""
         target[...] = source
 
     def launch(self, kernel: Kernel, items: Count, /, **arguments: Any) -> None:
-        """Run a kernel over `items` items, with arguments named as its parameters are, for as many as there may be.
+        """Run a kernel over `items` items, with arguments named as the kernel's parameters.
 
-        Raises TypeError for an argument that is not as declared: another dtype, extent or row width, an array that is
-        not contiguous or lies elsewhere, an integer out of range, a name too many or too few.
+        Raises TypeError if an argument is not as declared: unknown or missing name, wrong dtype, extent or row width,
+        array not contiguous or not on the device, integer out of range.
         """
-        most = capacity_of(items)
-        types, bound = kernel.signature.bind(arguments, most, self.xp.ndarray)
-        if most > 0:
+        capacity = capacity_of(items)
+        types, bound = kernel.signature.bind(arguments, capacity, self.xp.ndarray)
+        if capacity > 0:
             self.run(kernel, types, items, bound)
 
     def inclusive_sum(self, counts: Array) -> Array:
-        """The inclusive prefix sum of int64 counts; the host does not wait for it."""
+        """Return the inclusive prefix sum of int64 counts, asynchronously."""
         size = len(counts)
-        if size <= self.few:
+        if size <= self.host_threshold:
             return np.cumsum(counts)
-        blocks = -(-size // _SUM_BLOCK)
+        blocks = -(-size // _SCAN_BLOCK)
         ends, sums = self.empty(size, np.int64), self.empty(blocks, np.int64)
         if blocks > 1:
-            self.launch(_SUM, blocks, counts=counts, sums=sums, size=size)
+            self.launch(_REDUCE, blocks, counts=counts, sums=sums, size=size)
             sums = self.inclusive_sum(sums)
-        self.launch(_FILL, blocks, counts=counts, sums=sums, ends=ends, size=size)
+        self.launch(_SCAN, blocks, counts=counts, sums=sums, ends=ends, size=size)
         return ends
 
-    def ends(self, counts: Array) -> tuple[Array, int]:
-        """The inclusive prefix sum of int64 counts, and their total."""
+    def inclusive_sum_with_total(self, counts: Array) -> tuple[Array, int]:
+        """Return the inclusive prefix sum of int64 counts, and their total, for which the host waits."""
         ends = self.inclusive_sum(counts)
         return ends, self.total(ends)
 
     def total(self, ends: Array) -> int:
-        """The last of some prefix sums, 0 where there is none."""
+        """Return the last element of an inclusive prefix sum, 0 if it is empty."""
         return int(self.to_host(ends[-1:])[0]) if len(ends) else 0
 
-    def lasts(self, *sums: tuple[Array, int]) -> list[int]:
-        """The last of each row of some prefix sums, int64, and how many rows they have, of as many; 0 where those are
-        empty."""
+    def row_ends(self, *sums: tuple[Array, int]) -> list[int]:
+        """Return the last element of every row of each (int64 array, row count), 0 for the rows of an empty array."""
         lasts, end = self.full(sum(rows for _, rows in sums), 0, np.int64), 0
         for ends, rows in sums:
-            begin, end = end, end + rows
-            self.copy_row_ends(ends, lasts[begin:end])
+            start, end = end, end + rows
+            self.copy_row_ends(ends, lasts[start:end])
         return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
 
     def copy_row_ends(self, ends: Array, lasts: Array) -> None:
-        """The same of one of them, into int64 [rows] on the device, which stays as it is where there are no sums."""
+        """Copy the last element of each row of `ends` to `lasts`, int64 [rows] on the device; none if `ends` is empty."""
         if not len(ends):
             return
-        if len(ends) <= self.few:
+        if len(ends) <= self.host_threshold:
             lasts[...] = ends.reshape(len(lasts), -1)[:, -1]
         else:
-            self.launch(_LASTS, len(lasts), ends=ends, lasts=lasts, row_size=len(ends) // len(lasts))
+            self.launch(_ROW_ENDS, len(lasts), ends=ends, lasts=lasts, row_size=len(ends) // len(lasts))
 
 
 def unavailable(device: str, reason: str) -> BackendError:
-    """The error for a device that cannot be used."""
+    """Return the error for a device that cannot be used."""
     return BackendError(f"device {device} cannot be used: {reason}")

@@ -90,12 +90,12 @@ class Buffer:
         self._is_detached = False
         self._lock = threading.Lock()
 
-    def hold(self) -> None:
+    def retain(self) -> None:
         """Add a reference."""
         with self._lock:
             self._references += 1
 
-    def keep(self) -> None:
+    def detach(self) -> None:
         """Add a long-lived reference: the pool gets a new buffer instead of this one."""
         with self._lock:
             self._references += 1

@@ -10,47 +10,53 @@ from readmap.backend.compilation.declarations import constant
 #: The mask of all bits.
 ANY_FLAG = 255
 
-_ADD, _COUNT = (Kernel("common/compaction", f"{what}_marked") for what in ("add", "count"))
-_LIST = Kernel("common/compaction", "select_flagged")
+_ADD_COUNT = Kernel("common/compaction", "add_flagged_count")
+_COUNT, _SELECT = Kernel("common/compaction", "count_flagged"), Kernel("common/compaction", "select_flagged")
 _BLOCK = constant("common/compaction.cu", "BLOCK")
 
 
-def count_flagged(marks: Array, mask: int, backend: Backend) -> int:
+def count_flagged(flags: Array, mask: int, backend: Backend) -> int:
     """Return how many of the uint8 flags have a bit of the mask."""
-    if len(marks) <= backend.host_threshold:
-        return int(np.count_nonzero(marks & mask))
+    if len(flags) <= backend.host_threshold:
+        return int(np.count_nonzero(flags & mask))
     total = backend.full(1, 0, np.uint64)
-    add_flagged_count(marks, mask, total, backend)
+    add_flagged_count(flags, mask, total, backend)
     return int(backend.to_host(total)[0])
 
 
-def add_flagged_count(marks: Array, mask: int, total: Array, backend: Backend) -> None:
+def add_flagged_count(flags: Array, mask: int, total: Array, backend: Backend) -> None:
     """Add the number of uint8 flags with a bit of the mask to `total`, uint64 [1] on the device, asynchronously."""
-    if len(marks) <= backend.host_threshold:
-        total += np.uint64(np.count_nonzero(marks & mask))
+    if len(flags) <= backend.host_threshold:
+        total += np.uint64(np.count_nonzero(flags & mask))
         return
-    backend.launch(_ADD, -(-len(marks) // _BLOCK), marks=marks, total=total, size=len(marks), mask=mask)
+    backend.launch(_ADD_COUNT, -(-len(flags) // _BLOCK), flags=flags, total=total, size=len(flags), mask=mask)
 
 
-def select_flagged(marks: Array, mask: int, backend: Backend, number: int = 0) -> Array:
-    """Return the ascending indices, int32, of the uint8 flags with a bit of the mask; `number` is added to each."""
-    if len(marks) <= backend.host_threshold:
-        return (np.flatnonzero(marks & mask) + number).astype(np.int32)
-    ends = scan_flagged(marks, mask, backend)
-    marked = backend.empty(backend.total(ends), np.int32)
-    select_flagged_into(marks, mask, ends, marked, backend, number)
-    return marked
+def select_flagged(flags: Array, mask: int, backend: Backend, first_index: int = 0) -> Array:
+    """Return first_index plus the index, int32 ascending, of each of the uint8 flags that has a bit of the mask."""
+    if len(flags) <= backend.host_threshold:
+        return (np.flatnonzero(flags & mask) + first_index).astype(np.int32)
+    ends = scan_flagged(flags, mask, backend)
+    selected = backend.empty(backend.total(ends), np.int32)
+    select_flagged_into(selected, flags, mask, ends, backend, first_index)
+    return selected
 
 
-def scan_flagged(marks: Array, mask: int, backend: Backend) -> Array:
-    """Return the inclusive sum, over blocks, of the flags with a bit of the mask: int64 [blocks]."""
-    size = len(marks)
+def scan_flagged(flags: Array, mask: int, backend: Backend) -> Array:
+    """Return the inclusive prefix sum, over blocks of flags, of the flags with a bit of the mask: int64 [blocks]."""
+    size = len(flags)
     counts = backend.empty(-(-size // _BLOCK), np.int64)
-    backend.launch(_COUNT, len(counts), marks=marks, counts=counts, size=size, mask=mask)
+    backend.launch(_COUNT, len(counts), flags=flags, counts=counts, size=size, mask=mask)
     return backend.inclusive_sum(counts)
 
 
-def select_flagged_into(marks: Array, mask: int, ends: Array, marked: Array, backend: Backend, number: int = 0) -> None:
-    """Write the selected indices to `marked`, int32, up to its capacity; ends: from scan_flagged. Asynchronous."""
-    arguments = {"marks": marks, "ends": ends, "marked": marked, "size": len(marks), "most": len(marked)}
-    backend.launch(_LIST, len(ends), **arguments, mask=mask, number=number)
+def select_flagged_into(
+    selected: Array, flags: Array, mask: int, ends: Array, backend: Backend, first_index: int = 0
+) -> None:
+    """Write what select_flagged returns to `selected`, int32, up to its capacity, asynchronously.
+
+    ends: the result of scan_flagged.
+    """
+    arrays = {"flags": flags, "ends": ends, "selected": selected}
+    shape = {"size": len(flags), "capacity": len(selected)}
+    backend.launch(_SELECT, len(ends), **arrays, **shape, mask=mask, first_index=first_index)

@@ -1,4 +1,4 @@
-"""The CPU: kernels compiled by the host's compiler, which threads of our own take in slices of the items."""
+"""The CPU backend: kernels compiled by the host's compiler, run on slices of their items by our own threads."""
 
 from __future__ import annotations
 
@@ -19,48 +19,49 @@ from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
 from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
-from readmap.backend.machine import available_processors
 from readmap.backend.device_counts import BoundedCount, Count
+from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
 
 #: Number of Items in a thread's first call; of WarpItems and BlockItems a first call takes one, which may take long.
 SLICE = 256
 
-#: Milliseconds between two moments at which a launch hears an interrupt.
-PATIENCE = 50
+#: Milliseconds after which a waiting launch returns to Python, so that interrupts are handled.
+INTERRUPT_MS = 50
 
-#: Bytes of a chunk at least, and for each thread: what a chunk costs beside its reads, threads do not share.
+#: Minimum bytes of a chunk, and bytes per thread: the fixed cost of a chunk is not divided among threads.
 CHUNK_BYTES, THREAD_BYTES = 8 << 20, 4 << 20
 
-#: Bytes that a thread copies of a file between two moments at which an interrupt is heard.
+#: Bytes of a file that a thread copies between two checks for interrupts.
 PART_BYTES = 16 << 20
 
-#: Linux's MADV_POPULATE_READ, which the module mmap does not name.
+#: Linux's MADV_POPULATE_READ, which the module mmap does not define.
 _POPULATE_READ = 22
 
 
 class CpuBackend(Backend):
-    """Threads of this process, which do not wait for the interpreter's lock while they take a launch."""
+    """Threads of this process, which run kernels without the GIL."""
 
     name = "cpu"
     xp = np
-    few = 4096
+    host_threshold = 4096
     host_sees_counts = True
-    lanes = 1
+    warp_width = 1
     lanes_16bit = 16
     lanes_32bit = 8
     traceback_lanes = 16
-    max_table_bases = 12  # as on disk: 13 make mapping a tenth faster, and take as long as that of a million reads
+    max_table_bases = 12  # as on disk: 13 speed mapping up by a tenth, and take as long to build as mapping 1 M reads
     scratch_bytes = 64 << 20
-    host_bytes = 0
+    driver_host_bytes = 0
     device_errors: tuple[type[Exception], ...] = ()
     memory_error = MemoryError
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = self.groups = self.resident_warps = threads or available_processors()
+        """threads: default, all processors that this process may use."""
+        self.threads = self.concurrent_warps = self.resident_warps = threads or available_processors()
         self.seconds_per_module = 1.5 / self.threads
         self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
-        self.concurrent_chunks = max(min(self.threads // 2, 2), 1)  # so that no thread waits while one prepares a launch
+        self.concurrent_chunks = max(min(self.threads // 2, 2), 1)  # one prepares a launch while another one runs
 
     def thread_stream(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()
@@ -74,7 +75,7 @@ class CpuBackend(Backend):
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return np.empty(size, np.uint8)
 
-    def cache_host_buffers(self, most: int) -> None:
+    def cache_host_buffers(self, max_bytes: int) -> None:
         pass
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -86,49 +87,49 @@ class CpuBackend(Backend):
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
-    def bring(self, array: Array) -> Array:
+    def copy_from_peer(self, array: Array) -> Array:
         return array
 
-    def hold(self, array: np.ndarray[Any, Any]) -> Array:
-        # NumPy asks for large pages, which a mapped file does not have.
-        held = np.empty(array.shape, array.dtype)
+    def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
+        # NumPy asks for huge pages, which a memory-mapped file does not have.
+        copy = np.empty(array.shape, array.dtype)
         if isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap):
-            self._copy(array, array.base, held)
+            self._copy_mapped(array, array.base, copy)
         else:
-            held[...] = array
-        return held
+            copy[...] = array
+        return copy
 
-    def _copy(self, mapped: np.memmap[Any, Any], pages: mmap.mmap, held: np.ndarray[Any, Any]) -> None:
-        """Copy a mapped file by threads, and let go of its pages, which would be in this process's memory too.
+    def _copy_mapped(self, mapped: np.memmap[Any, Any], pages: mmap.mmap, copy: np.ndarray[Any, Any]) -> None:
+        """Copy a memory-mapped file by several threads, and drop its pages, which count as this process's memory.
 
-        It stays the file that was mapped, whatever has its name meanwhile.
+        The mapping refers to the file that was opened, even if its name is replaced meanwhile.
         """
-        source, target = (array.reshape(-1).view(np.uint8) for array in (mapped, held))
-        first = mapped.offset % mmap.ALLOCATIONGRANULARITY
+        source, target = (array.reshape(-1).view(np.uint8) for array in (mapped, copy))
+        offset = mapped.offset % mmap.ALLOCATIONGRANULARITY
 
-        def copy(begin: int) -> None:
-            end = min(begin + PART_BYTES, len(source))
-            start = (first + begin) // mmap.PAGESIZE * mmap.PAGESIZE
-            region = start, first + end - start
-            with contextlib.suppress(OSError):  # an older kernel faults page by page
+        def copy_part(start: int) -> None:
+            end = min(start + PART_BYTES, len(source))
+            first_page = (offset + start) // mmap.PAGESIZE * mmap.PAGESIZE
+            region = first_page, offset + end - first_page
+            with contextlib.suppress(OSError):  # older kernels fault page by page
                 pages.madvise(_POPULATE_READ, *region)
-            target[begin:end] = source[begin:end]
+            target[start:end] = source[start:end]
             pages.madvise(mmap.MADV_DONTNEED, *region)
 
         with ThreadPoolExecutor(self.threads, "readmap-copy") as pool:
-            for _ in pool.map(copy, range(0, len(source), PART_BYTES)):
+            for _ in pool.map(copy_part, range(0, len(source), PART_BYTES)):
                 pass
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         return np.asarray(array)
 
-    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
+    def copy_to_host(self, target: np.ndarray[Any, Any], array: Array) -> None:
         target[...] = array
 
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
         buffer = pool.take(array.nbytes)
         buffer.data[: array.nbytes] = array
-        return buffer, _nothing
+        return buffer, lambda: None
 
     def release_memory(self) -> None:
         pass
@@ -136,7 +137,7 @@ class CpuBackend(Backend):
     def is_compiled(self, module: str, types: Types) -> bool:
         return cache.holds(compiler.library_name(module, types, compiler.level()))
 
-    def preload(self, types: Types, rooms: Sequence[str]) -> None:
+    def preload(self, types: Types, folders: Sequence[str]) -> None:
         pass
 
     def compile(self, module: str, types: Types) -> None:
@@ -151,16 +152,16 @@ class CpuBackend(Backend):
             if not count:
                 return
         function, threads = _function(kernel, types), self._threads
-        given = by_address(arguments)
+        addresses = by_address(arguments)
         item_type = kernel.signature.item_type
         first = SLICE if item_type == "Items" else 1
         launch = _Launch()
         try:
-            threads.begin(launch, function, given, count, first, 1 if item_type == "OrderedWarpItems" else count)
-            while not threads.join(launch, PATIENCE):
-                pass  # where an interrupt is heard
+            threads.begin(launch, function, addresses, count, first, 1 if item_type == "OrderedWarpItems" else count)
+            while not threads.join(launch, INTERRUPT_MS):
+                pass  # Python handles interrupts here
         finally:
-            # Whoever is interrupted drops the arrays, and the calls that are under way still write to them.
+            # After an interrupt the caller frees the arrays, to which running calls still write.
             threads.end(launch)
 
     @functools.cached_property
@@ -169,27 +170,28 @@ class CpuBackend(Backend):
             return _Threads(self.threads - self.concurrent_chunks)
 
 
-#: The memory of a launch of kernels/common/host_threads.cu.
+#: Memory of the struct Launch of kernels/common/host_threads.cu.
 _Launch = ctypes.c_int64 * 8
 
 _opening = threading.Lock()
 
 
 class _Threads:
-    """The host's threads of kernels/common/host_threads.cu: ctypes keeps the interpreter's lock but where that waits."""
+    """The threads of kernels/common/host_threads.cu. Only the calls that wait release the GIL."""
 
     def __init__(self, count: int) -> None:
-        """count: beside those that launch."""
+        """count: threads in addition to those that launch."""
         path = str(compiler.library("common/host_threads", ()))
-        library, noting = ctypes.CDLL(path), ctypes.PyDLL(path)
-        library.open_threads.restype = ctypes.c_void_p
-        handle = library.open_threads(ctypes.c_int64(count))
+        releasing_gil, keeping_gil = ctypes.CDLL(path), ctypes.PyDLL(path)
+        releasing_gil.open_threads.restype = ctypes.c_void_p
+        handle = releasing_gil.open_threads(ctypes.c_int64(count))
         if not handle:
             raise MemoryError
-        begin, join, end, close = noting.begin_launch, library.join_launch, noting.end_launch, library.close_threads
-        number, address = ctypes.c_int64, ctypes.c_void_p
-        begin.argtypes = [address, address, address, address, number, number, number]
-        join.argtypes, join.restype = [address, address, number], ctypes.c_bool
+        begin, close = keeping_gil.begin_launch, releasing_gil.close_threads
+        join, end = releasing_gil.join_launch, releasing_gil.end_launch
+        integer, address = ctypes.c_int64, ctypes.c_void_p
+        begin.argtypes = [address, address, address, address, integer, integer, integer]
+        join.argtypes, join.restype = [address, address, integer], ctypes.c_bool
         end.argtypes, close.argtypes = [address, address], [address]
         self.begin, self.join, self.end = (functools.partial(call, handle) for call in (begin, join, end))
         weakref.finalize(self, close, handle).atexit = False
@@ -197,7 +199,7 @@ class _Threads:
 
 @functools.cache
 def host_backend(module: str, threads: int) -> CpuBackend | None:
-    """The host, where it has the module's kernels or a compiler."""
+    """Return the CPU, or None if the module's kernels are neither compiled nor can be."""
     backend = CpuBackend(threads)
     try:
         backend.compile(module, ())
@@ -213,10 +215,6 @@ def _library(module: str, types: Types) -> ctypes.CDLL:
 
 @functools.cache
 def _function(kernel: Kernel, types: Types) -> int | None:
-    """The address of its entry point that takes packed arguments."""
-    function = getattr(_library(kernel.module, variant(kernel.module, types)), f"packed_{kernel.name}")
+    """Return the address of the kernel's entry point, which takes the addresses of the arguments."""
+    function = getattr(_library(kernel.module, variant(kernel.module, types)), f"launch_{kernel.name}")
     return ctypes.cast(function, ctypes.c_void_p).value
-
-
-def _nothing() -> None:
-    pass

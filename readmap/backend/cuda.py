@@ -1,4 +1,4 @@
-"""A CUDA GPU: CuPy holds the arrays, and the kernels are cubins that NVRTC made from the same sources."""
+"""The CUDA backend: CuPy arrays, and kernels that NVRTC compiles from the same sources as the CPU's."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from readmap.backend.compilation.parameters import address
 from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
-from readmap.backend.machine import available_processors
-from readmap.backend.pinned_memory import set_pinned_cache_size, allocate_pinned
 from readmap.backend.device_counts import BoundedCount, Count, capacity_of
-from readmap.backend.staging import LEAST_BYTES, Staging
+from readmap.backend.machine import available_processors
+from readmap.backend.pinned_memory import allocate_pinned, set_pinned_cache_size
+from readmap.backend.staging import MIN_STAGED_BYTES, Staging
 from readmap.backend.streams import Streams
 
-#: Of threads' own streams: what they launch comes before what is compressed, for which nobody waits. The highest is -5.
+#: Priority of the threads' streams: above compression, for which nobody waits. The highest priority is -5.
 PRIORITY = -1
 
 BLOCK, WARP = 128, 32  # BLOCK_WIDTH and WARP_WIDTH of kernels/common/portable.cuh
 
 
 class CudaBackend(Backend):
-    """One GPU; a thread that launches has a stream of its own where it asks for one."""
+    """One GPU. A thread that launches may have a stream of its own."""
 
-    few = -1
+    host_threshold = -1
     host_sees_counts = False
-    seconds_per_module = 1.0  # NVRTC does one at a time
-    lanes = 32
+    seconds_per_module = 1.0  # NVRTC compiles one module at a time
+    warp_width = WARP
     lanes_16bit = 2
     lanes_32bit = 1
     traceback_lanes = 1
@@ -45,22 +45,22 @@ class CudaBackend(Backend):
     scratch_bytes = 1 << 30
     chunk_bytes = 512 << 20
     concurrent_chunks = 2
-    host_bytes = 384 << 20
+    driver_host_bytes = 384 << 20
 
-    def __init__(self, number: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
-        """memory_limit: bytes of device memory that arrays may take; default, all that are free."""
+    def __init__(self, index: int = 0, threads: int | None = None, memory_limit: int | None = None) -> None:
+        """memory_limit: bytes of device memory for arrays; default, all free memory."""
         os.environ.setdefault("CUPY_CACHE_DIR", str(cache.folder() / "cupy"))
         import cupy
 
         devices = cupy.cuda.runtime.getDeviceCount()
-        if number >= devices:
-            raise unavailable(f"cuda:{number}", f"this machine has {devices} GPU(s), numbered from 0")
-        self.name = f"cuda:{number}"
+        if index >= devices:
+            raise unavailable(f"cuda:{index}", f"this machine has {devices} GPU(s), numbered from 0")
+        self.name = f"cuda:{index}"
         self.xp = cupy
         self.threads = threads or available_processors()
-        self.device = cupy.cuda.Device(number)
+        self.device = cupy.cuda.Device(index)
         self.device.use()
-        self.groups = 8 * self.device.attributes["MultiProcessorCount"]
+        self.concurrent_warps = 8 * self.device.attributes["MultiProcessorCount"]
         self.resident_warps = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
@@ -73,7 +73,7 @@ class CudaBackend(Backend):
 
     @contextlib.contextmanager
     def thread_stream(self) -> Iterator[None]:
-        with self.device, self._streams.lent() as stream, stream:
+        with self.device, self._streams.borrow() as stream, stream:
             yield
             stream.synchronize()
 
@@ -89,18 +89,18 @@ class CudaBackend(Backend):
         return self.xp.empty(shape, dtype)
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
-        byte = _only_byte(value, dtype)
+        byte = _repeated_byte(value, dtype)
         if byte is None:
             return self.to_device(np.full(shape, value, dtype))
         array = self.empty(shape, dtype)
-        self._driver.fill(array.data.ptr, byte, array.nbytes)  # CuPy's own would ask NVRTC for a kernel
+        self._driver.fill(array.data.ptr, byte, array.nbytes)  # CuPy's fill would compile a kernel
         return array
 
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         return allocate_pinned(size, self.xp.cuda.runtime)
 
-    def cache_host_buffers(self, most: int) -> None:
-        set_pinned_cache_size(most)
+    def cache_host_buffers(self, max_bytes: int) -> None:
+        set_pinned_cache_size(max_bytes)
 
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         size = math.prod(np.atleast_1d(shape).tolist()) * np.dtype(dtype).itemsize
@@ -109,52 +109,51 @@ class CudaBackend(Backend):
         return self.xp.ndarray(shape, dtype, self.xp.cuda.MemoryPointer(memory, 0))
 
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
-        held, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
-        if source.nbytes > LEAST_BYTES:
-            self._staging.send(source, held)
+        target, source = self.xp.empty(array.shape, array.dtype), np.ascontiguousarray(array)
+        if source.nbytes > MIN_STAGED_BYTES:
+            self._staging.send(source, target)
         else:
-            self._driver.send(held.data.ptr, address(source), source.nbytes)
-        return held
+            self._driver.copy_from_host(target.data.ptr, address(source), source.nbytes)
+        return target
 
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
-        held = self.empty(sum(map(len, parts)), np.uint8)
-        end = 0
+        target, end = self.empty(sum(map(len, parts)), np.uint8), 0
         for part in parts:
-            begin, end = end, end + len(part)
-            self._driver.send(held.data.ptr + begin, address(part), len(part))
-        self._driver.wait()
-        return held
+            start, end = end, end + len(part)
+            self._driver.copy_from_host(target.data.ptr + start, address(part), len(part))
+        self._driver.synchronize()
+        return target
 
-    def _put(self, target: Array, source: Array) -> None:
-        # CuPy's own assignment would ask NVRTC for a kernel.
+    def _copy_into(self, target: Array, source: Array) -> None:
+        # CuPy's assignment would compile a kernel.
         if source.device.id == self.device.id:
             self._driver.copy(target.data.ptr, source.data.ptr, source.nbytes)
             return
-        _link(self.device.id, source.device.id)
+        _enable_peer_access(self.device.id, source.device.id)
         target.data.copy_from_device_async(source.data, source.nbytes)
 
-    def bring(self, array: Array) -> Array:
+    def copy_from_peer(self, array: Array) -> Array:
         if array.device.id == self.device.id:
             return array
-        with self.thread_stream():  # in whose end the other one may be let go
-            held = self.empty(array.shape, array.dtype)
-            self.put(held, array)
-            return held
+        with self.thread_stream():  # its exit waits for the copy: then the source may be freed
+            target = self.empty(array.shape, array.dtype)
+            self.copy_into(target, array)
+            return target
 
-    def hold(self, array: np.ndarray[Any, Any]) -> Array:
+    def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
         return self.to_device(array)
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         if not array.flags.c_contiguous:
             return self.xp.asnumpy(array)  # type: ignore[no-any-return]
-        held = np.empty(array.shape, array.dtype)
-        if array.nbytes > LEAST_BYTES:
-            self._staging.receive(held, array)
+        target = np.empty(array.shape, array.dtype)
+        if array.nbytes > MIN_STAGED_BYTES:
+            self._staging.receive(target, array)
         else:
-            self._driver.fetch(address(held), array.data.ptr, array.nbytes)
-        return held
+            self._driver.copy_to_host(address(target), array.data.ptr, array.nbytes)
+        return target
 
-    def receive(self, target: np.ndarray[Any, Any], array: Array) -> None:
+    def copy_to_host(self, target: np.ndarray[Any, Any], array: Array) -> None:
         self._staging.receive(target, array)
 
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
@@ -162,7 +161,7 @@ class CudaBackend(Backend):
         try:
             with array.device:
                 self._driver.copy(address(buffer.data), array.data.ptr, array.nbytes)
-                return buffer, self._driver.mark()
+                return buffer, self._driver.record_event()
         except BaseException:
             buffer.release()
             raise
@@ -185,46 +184,47 @@ class CudaBackend(Backend):
     def compile(self, module: str, types: Types) -> None:
         nvrtc.code(module, types, self.architecture)
 
-    def preload(self, types: Types, rooms: Sequence[str]) -> None:
-        needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in rooms]
+    def preload(self, types: Types, folders: Sequence[str]) -> None:
+        needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in folders]
 
         def load() -> None:
             self.device.use()
-            with contextlib.suppress(Exception):  # whoever needs the module is told
+            with contextlib.suppress(Exception):  # the first launch of the module raises the error
                 for module in needed:
                     _module(self.device.id, module, variant(module, types), self.architecture)
 
         threading.Thread(target=load, name="readmap-load", daemon=True).start()
 
     def synchronize(self) -> None:
-        self._driver.wait()
+        self._driver.synchronize()
 
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
         item_type = kernel.signature.item_type
         block_items = {"Items": BLOCK, "BlockItems": 1}.get(item_type, BLOCK // WARP)
-        most = max(self.resident_warps // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
+        max_blocks = max(self.resident_warps // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
         device_count = address(count.device_count) if isinstance(count, BoundedCount) else 0
-        given = by_address(arguments, capacity_of(count), device_count)  # struct Items of common/portable.cuh
-        self._driver.launch(function.ptr, min(-(-capacity_of(count) // block_items), most), BLOCK, given)
+        addresses = by_address(arguments, capacity_of(count), device_count)  # struct Items of common/portable.cuh
+        blocks = min(-(-capacity_of(count) // block_items), max_blocks)
+        self._driver.launch(function.ptr, blocks, BLOCK, addresses)
 
 
 @functools.cache
-def _link(device: int, other: int) -> None:
-    """Let a device copy from another's memory by itself, where the machine can; else copies go through the host's."""
+def _enable_peer_access(device: int, other: int) -> None:
+    """Let a device copy from another device's memory directly, if possible; otherwise copies go through the host."""
     import cupy
 
     runtime = cupy.cuda.runtime
     if runtime.deviceCanAccessPeer(device, other):
-        with cupy.cuda.Device(device), contextlib.suppress(runtime.CUDARuntimeError):  # CuPy may have done it
+        with cupy.cuda.Device(device), contextlib.suppress(runtime.CUDARuntimeError):  # already enabled by CuPy
             runtime.deviceEnablePeerAccess(other)
 
 
 @functools.cache
-def _only_byte(value: int, dtype: Any) -> int | None:
-    """The byte of which a number is made, None where it has several."""
-    same = set(np.full(1, value, dtype).tobytes())
-    return None if len(same) > 1 else same.pop()
+def _repeated_byte(value: int, dtype: Any) -> int | None:
+    """Return the byte if all bytes of the value are equal, else None."""
+    distinct = set(np.full(1, value, dtype).tobytes())
+    return None if len(distinct) > 1 else distinct.pop()
 
 
 _loading = threading.Lock()
@@ -233,7 +233,7 @@ _loading = threading.Lock()
 @functools.cache
 def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> Any:
     module = _module(device, kernel.module, variant(kernel.module, types), architecture)
-    with _loading:  # of two modules that were loaded at once CuPy would let one go, whatever it has launched
+    with _loading:  # if two threads loaded the module at once, CuPy would unload one while its kernels may be running
         return module.get_function(kernel.name).kernel
 
 

@@ -59,11 +59,11 @@ class CudaDriver:
         if nbytes:
             self._call(self._copy, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
-    def wait(self) -> None:
+    def synchronize(self) -> None:
         """Wait for all work queued on the stream."""
         self._call(self._wait, self._cuda.get_current_stream().ptr)
 
-    def mark(self) -> Callable[[], None]:
+    def record_event(self) -> Callable[[], None]:
         """Record an event on the stream; return a function, to be called once, that waits for it."""
         free = self._events[self._cuda.runtime.getDevice()]
         try:
@@ -79,7 +79,7 @@ class CudaDriver:
 
         return wait
 
-    def send(self, target: int, source: int, nbytes: int) -> None:
+    def copy_from_host(self, target: int, source: int, nbytes: int) -> None:
         """Copy from the host; pageable source memory may be changed after the return.
 
         On the default stream this waits for the copy, because the threads' non-blocking streams do not wait for it.
@@ -88,9 +88,9 @@ class CudaDriver:
         if nbytes:
             self._call(self._send_small if nbytes <= MAX_QUEUED_BYTES else self._send, target, source, nbytes, stream)
         if not stream:
-            self.wait()
+            self.synchronize()
 
-    def fetch(self, target: int, source: int, nbytes: int) -> None:
+    def copy_to_host(self, target: int, source: int, nbytes: int) -> None:
         """Copy to the host; in pageable memory the bytes are complete on return."""
         if nbytes:
             self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)

@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class BoundedCount:
-    """A count on the device that is at most `most`; told: int64 [1] on the device."""
+    """A count that is at most `capacity`; device_count: int64 [1] on the device."""
 
-    most: int
-    told: Any
+    capacity: int
+    device_count: Any
 
 
 #: The number of items of a launch, known to the host or only to the device.
@@ -20,17 +20,17 @@ Count = int | BoundedCount
 
 def capacity_of(count: Count) -> int:
     """Return the capacity needed for `count` elements."""
-    return count.most if isinstance(count, BoundedCount) else count
+    return count.capacity if isinstance(count, BoundedCount) else count
 
 
-def known(count: Count, backend: Any) -> int:
-    """Return the count; a count on the device is copied to the host, which waits for it."""
+def count_on_host(count: Count, backend: Any) -> int:
+    """Return the count, copied from the device if necessary."""
     return int(backend.to_host(count.device_count)[0]) if isinstance(count, BoundedCount) else count
 
 
 @dataclass(frozen=True)
 class DeviceList:
-    """Indices of reads or other elements, int32 [capacity], the first `count` valid; key: the name of their kind."""
+    """Indices of reads or other elements, int32 [capacity], the first `count` valid; key: the name of the list."""
 
     numbers: Any
     count: Count

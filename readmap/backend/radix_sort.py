@@ -9,7 +9,7 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
-_TAKE = Kernel("common/radix_sort", "take_keys")
+_GATHER = Kernel("common/radix_sort", "gather_keys")
 _COUNT = Kernel("common/radix_sort", "count_digits")
 _SCATTER = Kernel("common/radix_sort", "scatter_by_digit")
 _DIGIT_BITS, _DIGITS = constant("common/radix_digits.cuh", "DIGIT_BITS"), constant("common/radix_digits.cuh", "DIGITS")
@@ -49,7 +49,7 @@ def argsort_columns(columns: Sequence[tuple[Array, int]], backend: Backend) -> A
     keys, other_keys = (backend.empty(size, np.uint64) for _ in range(2))
     order, other = backend.to_device(np.arange(size, dtype=np.uint32)), backend.empty(size, np.uint32)
     for column, bits in reversed(columns):
-        backend.launch(_TAKE, size, given=column, order=order, keys=keys, size=size)
+        backend.launch(_GATHER, size, values=column, order=order, keys=keys, size=size)
         _, found = sort_pairs(keys, order, other_keys, other, bits, backend)
         order, other = (order, other) if found is order else (other, order)
     return order

@@ -17,7 +17,7 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 BUFFER_BYTES, BUFFERS = 2 << 20, 2
 
 #: Smaller arrays are copied directly.
-LEAST_BYTES = 8 << 20
+MIN_STAGED_BYTES = 8 << 20
 
 #: Maximum number of threads: one thread fills its buffers more slowly than the link copies them.
 MAX_THREADS = 12

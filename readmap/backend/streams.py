@@ -38,7 +38,7 @@ class Streams(Generic[Stream]):
         return owner.stream
 
     @contextlib.contextmanager
-    def lent(self) -> Iterator[Stream]:
+    def borrow(self) -> Iterator[Stream]:
         """Yield the calling thread's stream; on exit leave it to other threads, unless the thread had it before."""
         had_stream, stream = hasattr(self._thread, "owner"), self.own()
         try:

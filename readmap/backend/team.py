@@ -33,7 +33,7 @@ class Team:
             others = [thread.submit(opener) for thread, opener in zip(self._threads[1:], openers[1:], strict=True)]
             self.backends = [openers[0](), *(other.result() for other in others)]
             if self._threads:
-                self.each(lambda backend: backend.use_thread_stream(), self.backends)
+                self.map(lambda backend: backend.use_thread_stream(), self.backends)
         except BaseException:
             self.close()
             raise
@@ -58,7 +58,7 @@ class Team:
         """The first device."""
         return self.backends[0]
 
-    def do(self, index: int, work: Callable[[], Result]) -> Future[Result]:
+    def submit(self, index: int, work: Callable[[], Result]) -> Future[Result]:
         """Run a function in a device's thread, after the functions submitted to it before."""
         if self._threads:
             return self._threads[index].submit(work)
@@ -66,14 +66,14 @@ class Team:
         done.set_result(work())
         return done
 
-    def each(self, work: Callable[..., Result], *columns: Iterable[Any]) -> list[Result]:
+    def map(self, work: Callable[..., Result], *columns: Iterable[Any]) -> list[Result]:
         """Call work(*row) for device i with row i of the columns, all devices at once; return the results in order.
 
         Rows may be fewer than devices. With several devices all launched kernels have ended on return. Raises the
         first error as soon as a device fails; the other devices finish their calls.
         """
         rows = enumerate(zip(*columns, strict=False))
-        calls = [self.do(index, partial(self._call, index, work, row)) for index, row in rows]
+        calls = [self.submit(index, partial(self._call, index, work, row)) for index, row in rows]
         return await_all(calls, calls)
 
     def _call(self, index: int, work: Callable[..., Result], row: tuple[Any, ...]) -> Result:
@@ -84,7 +84,7 @@ class Team:
                 # Also after a failure: kernels may still read other devices' arrays, which are about to be freed.
                 self.backends[index].synchronize()
 
-    def divide(self, works: Iterable[Callable[[Backend], Result]]) -> Iterator[Result]:
+    def run_tasks(self, works: Iterable[Callable[[Backend], Result]]) -> Iterator[Result]:
         """Yield the results of tasks in their order; each task is run by the device with the fewest unfinished tasks.
 
         Raises the first error as soon as a task fails.
@@ -95,7 +95,7 @@ class Team:
             for work in works:
                 busy = [index for index, future in pending if not future.done()]
                 index = min(range(len(self)), key=busy.count)
-                pending.append((index, self.do(index, partial(work, self.backends[index]))))
+                pending.append((index, self.submit(index, partial(work, self.backends[index]))))
                 if len(pending) == max_pending:
                     yield _pop_first(pending)
             while pending:
@@ -120,12 +120,12 @@ class Team:
             return self.first.to_host(parts[0])
         whole = np.empty(sum(map(len, parts)), parts[0].dtype)
         targets = np.split(whole, np.cumsum([len(part) for part in parts[:-1]]))
-        self.each(lambda backend, part, target: backend.copy_to_host(target, part), self.backends, parts, targets)
+        self.map(lambda backend, part, target: backend.copy_to_host(target, part), self.backends, parts, targets)
         return whole
 
     def release_memory(self) -> None:
         """Free the devices' cached memory."""
-        self.each(lambda backend: backend.release_memory(), self.backends)
+        self.map(lambda backend: backend.release_memory(), self.backends)
 
     def close(self) -> None:
         """Cancel calls that have not started, and end the threads."""

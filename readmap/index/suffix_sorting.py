@@ -213,7 +213,7 @@ class _Sorter:
 
     def _sort_ties(self, ties: _Ties, depth: int) -> _RankUpdate | None:
         """Sort tied suffixes; return None if there are none."""
-        (tied_ends, size), (group_ends, count) = map(self.backend.ends, self._count(ties))
+        (tied_ends, size), (group_ends, count) = map(self.backend.inclusive_sum_with_total, self._count(ties))
         if not size:
             return None
         pairs, rank_bits = self._pairs.first(size), self._rank_bits

@@ -33,7 +33,7 @@ MORE, SOME, FEW_READS = 0.25, 4096, 8192
 _BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
 _ALL_TOTALS = sum(TOTALS.values())
 
-_TELL = Kernel("common/sizes", "tell_size")
+_TELL = Kernel("common/inclusive_sum", "clamp_count")
 
 
 class CapacityExceeded(Exception):
@@ -171,7 +171,7 @@ class DeviceCounters:
         ends, numbers = scan_flagged(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
         owners = beside.count.device_count if beside and isinstance(beside.count, BoundedCount) else sizes.told
         self._tell(ends, sizes.told, sizes.needed, owners, sizes.rooms[0])
-        select_flagged_into(marks, mask, ends, numbers, backend, number)
+        select_flagged_into(numbers, marks, mask, ends, backend, number)
         return DeviceList(numbers, sizes.bounded()[0], sizes.keys[0])
 
     def ends(
@@ -191,8 +191,8 @@ class DeviceCounters:
         return ends, sizes.bounded()[0]
 
     def _tell(self, ends: Array, told: Array, needed: Array, owners: Array, room: int) -> None:
-        given = {"ends": ends, "told": told, "needed": needed, "owners": owners}
-        self._backend.launch(_TELL, 1, **given, size=len(ends), room=room)
+        given = {"ends": ends, "count": told, "needed": needed, "owner_count": owners}
+        self._backend.launch(_TELL, 1, **given, size=len(ends), capacity=room)
 
     def settle(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
         """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.

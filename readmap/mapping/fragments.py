@@ -14,7 +14,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.device_counts import DeviceList, known, capacity_of
+from readmap.backend.device_counts import DeviceList, count_on_host, capacity_of
 from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
@@ -79,7 +79,7 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
     if capacity_of(matches.total) <= most:
         yield mates, matches
         return
-    numbers, first = mates.numbers[: known(mates.count, backend)], 0
+    numbers, first = mates.numbers[: count_on_host(mates.count, backend)], 0
     ends = np.cumsum(by_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0

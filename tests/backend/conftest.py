@@ -23,7 +23,7 @@ def tiny(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of kernels with one small module, and an empty cache of compiled code beside it."""
     folder = tmp_path / "kernels" / "common"
     folder.mkdir(parents=True)
-    for name in ("portable.cuh", "threads.cu"):
+    for name in ("portable.cuh", "host_threads.cu"):
         shutil.copy(ROOT / "kernels" / "common" / name, folder)
     (folder / "tiny.cuh").write_text(HEADER)
     (folder / "tiny.cu").write_text(MODULE)

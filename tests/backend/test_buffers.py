@@ -16,7 +16,7 @@ def test_a_buffer_comes_back_behind_its_last_holder() -> None:
     first = pool.take()
     second = pool.take()
     assert first is not second
-    first.hold()
+    first.retain()
     second.release()
     first.release()
     assert pool.take() is second

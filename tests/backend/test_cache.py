@@ -228,7 +228,7 @@ def test_processes_that_start_at_once(tmp_path: Path) -> None:
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
         "counts = np.zeros(1, np.int64)\n"
         "data = np.full(5, 10, np.uint8)\n"
-        "open_backend('cpu').launch(Kernel('reads/reads', 'count_newlines'), 1, bytes=data, counts=counts, size=5)\n"
+        "open_backend('cpu').launch(Kernel('reads/parsing', 'count_newlines'), 1, bytes=data, counts=counts, size=5)\n"
         "assert counts[0] == 5"
     )
     environment = {**os.environ, "READMAP_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}

@@ -9,19 +9,19 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.compaction import count_flagged, select_flagged
 
 #: Of the CPU too, by kernels alone, as a GPU does it.
-by_kernels = pytest.mark.parametrize("few", [4096, -1], ids=["", "by kernels"])
+by_kernels = pytest.mark.parametrize("threshold", [4096, -1], ids=["", "by kernels"])
 
 
-def opened(name: str, few: int) -> Backend:
+def opened(name: str, threshold: int) -> Backend:
     backend = open_backend(name)
-    backend.host_threshold = min(backend.host_threshold, few)
+    backend.host_threshold = min(backend.host_threshold, threshold)
     return backend
 
 
 @by_kernels
 @pytest.mark.parametrize("size", [0, 1, 4, 31, 33, 1024, 1025, 70_000, 1024**2 + 1])
-def test_prefix_sums(backends: str, size: int, few: int) -> None:
-    backend, counts = opened(backends, few), np.random.default_rng(size).integers(-(2**33), 2**33, size)
+def test_prefix_sums(backends: str, size: int, threshold: int) -> None:
+    backend, counts = opened(backends, threshold), np.random.default_rng(size).integers(-(2**33), 2**33, size)
     ends, total = backend.inclusive_sum_with_total(backend.to_device(counts))
     assert total == counts.sum()
     assert np.array_equal(backend.to_host(ends), np.cumsum(counts))
@@ -29,8 +29,8 @@ def test_prefix_sums(backends: str, size: int, few: int) -> None:
 
 @by_kernels
 @pytest.mark.parametrize("row_size", [0, 1, 33, 2_000])
-def test_lasts_of_rows(backends: str, row_size: int, few: int) -> None:
-    backend, generator = opened(backends, few), np.random.default_rng(row_size)
+def test_lasts_of_rows(backends: str, row_size: int, threshold: int) -> None:
+    backend, generator = opened(backends, threshold), np.random.default_rng(row_size)
     sums = [np.cumsum(generator.integers(0, 2**33, rows * row_size)) for rows in (1, 4)]
     expected = [
         row[-1] if row_size else 0 for one, rows in zip(sums, (1, 4), strict=True) for row in one.reshape(rows, -1)
@@ -40,8 +40,8 @@ def test_lasts_of_rows(backends: str, row_size: int, few: int) -> None:
 
 @by_kernels
 @pytest.mark.parametrize("size", [0, 1, 33, 1024, 5_000])
-def test_marked_bytes(backends: str, size: int, few: int) -> None:
-    backend, marks = opened(backends, few), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
+def test_marked_bytes(backends: str, size: int, threshold: int) -> None:
+    backend, marks = opened(backends, threshold), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
     for mask in (1, 6, 8):
         expected = 7 + np.flatnonzero(marks & mask)
         found = backend.to_host(select_flagged(backend.to_device(marks), mask, backend, 7))

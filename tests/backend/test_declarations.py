@@ -108,7 +108,7 @@ def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) 
         kinds = signatures.generic_types(module)
         library = cpu._library(module, tuple((kind, declarations.GENERIC[kind][0]) for kind in kinds))
         for name in found:
-            getattr(library, f"packed_{name}")
+            getattr(library, f"launch_{name}")
 
 
 def test_every_kernel_that_python_names_is_there() -> None:

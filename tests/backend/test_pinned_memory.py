@@ -100,7 +100,7 @@ def test_what_cannot_be_locked_is_given_back() -> None:
 
 @pytest.mark.parametrize("most", [0, 9 * LARGE])
 def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_CACHE", pages._Cache())
+    monkeypatch.setattr(pinned_memory, "_CACHE", pinned_memory._Cache())
     set_pinned_cache_size(most)
 
     def take_often(seed: int) -> None:
@@ -124,7 +124,7 @@ def test_too_much() -> None:
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten large pages are."""
-    monkeypatch.setattr(pages, "_CACHE", pages._Cache())
+    monkeypatch.setattr(pinned_memory, "_CACHE", pinned_memory._Cache())
     set_pinned_cache_size(10 * LARGE)
 
 

@@ -43,7 +43,7 @@ def test_equal_keys_stay_in_order(backends: str) -> None:
 def test_sections_of_many_tiles(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As of many millions of pairs: a GPU's block takes tile after tile, the last one not whole."""
     backend = open_backend(backends)
-    monkeypatch.setattr(backend, "groups", 1)
+    monkeypatch.setattr(backend, "concurrent_warps", 1)
     for keys in (np.random.default_rng(5).integers(0, 2**17, 70_001), np.arange(70_001) // 5_000, np.zeros(70_001)):
         keys = keys.astype(np.uint64)
         values = np.arange(len(keys), dtype=np.uint32)

@@ -300,7 +300,9 @@ def test_numbers_of_a_launch_in_memory() -> None:
 
 def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
     backend, batches = open_backend("cpu"), [np.zeros((MAX_WINDOWS, WINDOW_WORDS), np.int64) for _ in range(2)]
-    table = WindowTable.allocate(backend, rows=batches[0], reads=1, fill={"counts": 1, "unexamined_prefixes": 0, "dropped_scores": 0})
+    table = WindowTable.allocate(
+        backend, rows=batches[0], reads=1, fill={"counts": 1, "unexamined_prefixes": 0, "dropped_scores": 0}
+    )
     counts, kernel = np.zeros(4, np.int64), Kernel("mapping/windows", "count_tasks")
     for rows, band in zip(batches, (-1, -2), strict=True):
         rows.view(WINDOW)["band"] = band

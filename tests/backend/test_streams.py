@@ -29,19 +29,19 @@ def in_thread(name: str, what: Callable[[], int]) -> int:
 
 
 def lent(streams: Streams[int]) -> int:
-    with streams.lent() as stream:
+    with streams.borrow() as stream:
         return stream
 
 
 def test_a_thread_has_one_stream(streams: Streams[int]) -> None:
-    with streams.lent() as first, streams.lent() as second:
+    with streams.borrow() as first, streams.borrow() as second:
         assert first == second == streams.own()
     assert streams.own() == first
 
 
 def test_what_a_thread_keeps_is_lent_to_nobody(streams: Streams[int]) -> None:
     kept = streams.own()
-    with streams.lent() as stream:
+    with streams.borrow() as stream:
         assert stream == kept
     assert in_thread("MainThread", streams.own) != kept
     assert streams.own() == kept
@@ -70,7 +70,7 @@ def test_a_thread_that_goes_on_leaves_what_it_was_lent(streams: Streams[int]) ->
 
 
 def test_an_error_leaves_the_stream(streams: Streams[int]) -> None:
-    with pytest.raises(ValueError, match="broken"), streams.lent() as stream:
+    with pytest.raises(ValueError, match="broken"), streams.borrow() as stream:
         raise ValueError("broken")
     assert lent(streams) == stream
 
@@ -79,7 +79,7 @@ def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
     meeting = threading.Barrier(8)
 
     def take(_: int) -> int:
-        with streams.lent() as stream:
+        with streams.borrow() as stream:
             meeting.wait()
             return stream
 

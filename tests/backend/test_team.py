@@ -188,7 +188,7 @@ def test_what_is_no_copy_is_refused(backends: str) -> None:
     backend = open_backend(backends, 1)
     square, row = backend.full((4, 4), 1, np.int32), backend.full(4, 1, np.int32)
     for target, source, message in (
-        (row, square, r"expected int32 \(4,\), as what is copied into has, found int32 \(4, 4\)"),
+        (row, square, r"expected int32 \(4,\), as the target has, found int32 \(4, 4\)"),
         (row[:1], row, r"expected int32 \(1,\), .* found int32 \(4,\)"),
         (row.view(np.uint32), row, "expected uint32 .* found int32"),
         (square[:, 0], row, "not contiguous"),

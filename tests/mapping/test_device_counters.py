@@ -27,7 +27,7 @@ from readmap.run.read_mapper import MappingSummary
 BATCH, LEARNT = 50, 100
 
 #: Kernels that find out what there is to be room for.
-TELLING = {"tell_size", "clamp_task_counts"}
+TELLING = {"clamp_count", "clamp_task_counts"}
 
 
 class Distant(CpuBackend):
@@ -37,7 +37,7 @@ class Distant(CpuBackend):
     bounded, told: launches over items of which the host has a bound, and of kernels that find out how many there are.
     """
 
-    few = -1
+    host_threshold = -1
     host_sees_counts = False
 
     def __init__(self) -> None:
@@ -69,7 +69,9 @@ class World:
         self.index: Index = index_of(list(contigs.values()))
         self.files = write_pairs(folder, draw_pairs(generator, contigs, 400), PairLayout.TWO_FILES)
 
-    def mapped(self, backend: CpuBackend, out: Path, layout: PairLayout, **options: Any) -> tuple[bytes, MappingSummary]:
+    def mapped(
+        self, backend: CpuBackend, out: Path, layout: PairLayout, **options: Any
+    ) -> tuple[bytes, MappingSummary]:
         files = self.files[: layout.files]
         given = {"layout": layout, "batch_reads": BATCH, **options}
         summary = map_files(files, self.index.to_device(backend), backend, out, **given)

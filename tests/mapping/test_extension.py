@@ -27,7 +27,7 @@ from oracles.places import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments
 from readmap.mapping.parameters import Scoring
@@ -642,7 +642,7 @@ def test_parts_of_little_scratch(benches: dict[str, Bench], monkeypatch: pytest.
     bench = benches["random"]
     tasks = make_tasks(random.Random(25), CONTIGS, 4 * SHORT, ["narrow", "middle", "wide"])
     expected = bench.alignments(tasks)
-    monkeypatch.setattr(bench.backend, "lanes", lanes)
+    monkeypatch.setattr(bench.backend, "warp_width", lanes)
     for size in (1, 20_000, 100_000, bench.backend.scratch_bytes):
         monkeypatch.setattr(bench.backend, "scratch_bytes", size)
         assert bench.alignments(tasks) == expected

@@ -138,8 +138,10 @@ class Declarations:
         for macro, (parameters, definition) in self._macros.items():
             if "KERNEL void" in definition:  # MACRO(NAME, ...) at the start of a line declares a kernel
                 for call in re.findall(rf"^{macro}\((.*)\)", body, re.MULTILINE):
-                    given = dict(zip(parameters, (one.strip() for one in call.split(",")), strict=True))
-                    body += "\n" + re.sub(r"\b\w+\b", lambda word, given=given: given.get(word[0], word[0]), definition)
+                    expanded = definition
+                    for parameter, argument in zip(parameters, call.split(","), strict=True):
+                        expanded = re.sub(rf"\b{parameter}\b", argument.strip(), expanded)
+                    body += "\n" + expanded
         body = " ".join(body.split())
         return {name: _parameters(name, text) for name, text in _KERNEL.findall(body)}
 

@@ -83,7 +83,7 @@ def library_name(module: str, types: Types, for_level: str) -> str:
 
 def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
-    lines = [f'#include "{module}.cu"', *(f"PACKED({kernel})" for kernel in signatures(module))]
+    lines = [f'#include "{module}.cu"', *(f"HOST_ENTRY({kernel})" for kernel in signatures(module))]
     # Zig writes the levels with underscores.
     target = chosen.replace("-", "_") if "ziglang" in command() else chosen
     line = [*command(), *FLAGS, f"-march={target}", *given, "-x", "c++", "-", "-o", str(out)]
