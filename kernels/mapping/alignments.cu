@@ -9,7 +9,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
                                Extensions extensions, const Window* windows OF(any), Alignments alignments) {
     FOR_EACH(entry, items) {
         alignments.roles[entry] = plan.roles[entry];
-        alignments.seconds[entry] = plan.seconds[entry];
+        alignments.suboptimal_scores[entry] = plan.suboptimal_scores[entry];
         alignments.unmap(entry);
         if (plan.windows[entry] < 0) continue;
         i64 slot = plan.slots[entry];
@@ -30,7 +30,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
         bool reversed = queries.reversed(slot, window.orientation);
         i32 bonuses =
             (clips.left == 0 ? scoring.left_clip(reversed) : 0) + (clips.right == 0 ? scoring.right_clip(reversed) : 0);
-        alignments.seconds[entry] = maximum(plan.seconds[entry] - bonuses, 0);
+        alignments.suboptimal_scores[entry] = maximum(plan.suboptimal_scores[entry] - bonuses, 0);
         alignments.scores[entry] = measured.score;
         alignments.edit_distances[entry] = measured.edits;
         alignments.reference_ends[entry] = measured.reference_end;

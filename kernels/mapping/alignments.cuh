@@ -49,7 +49,7 @@ struct Alignments {
     u8* reversed OF(entries);
     u8* mapqs OF(entries);
     i32* scores OF(entries);  // of this place and of the best other one, without bonuses
-    i32* seconds OF(entries);
+    i32* suboptimal_scores OF(entries);
     i32* edit_distances OF(entries);
     u16* flags OF(entries);   // SAM's
     u8* tallies OF(entries);  // a Tally, or a primary alignment's MAPQ

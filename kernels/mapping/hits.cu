@@ -10,7 +10,7 @@ struct HitTable {
     i8* strands OF(hits);  // 1 or -1
     u8* mapqs OF(hits);
     i32* scores OF(hits);  // of this place and of the best other one
-    i32* seconds OF(hits);
+    i32* suboptimal_scores OF(hits);
     i32* edit_distances OF(hits);
     i64* cigar_offsets OF(hits);  // into the extensions' operations
     i32* cigar_lengths OF(hits);
@@ -30,7 +30,7 @@ KERNEL void gather_hits(Items items, Queries queries, Reference reference, Recor
         hits.strands[item] = alignments.reversed[entry] ? -1 : 1;
         hits.mapqs[item] = alignments.mapqs[entry];
         hits.scores[item] = alignments.scores[entry];
-        hits.seconds[item] = mapped ? alignments.seconds[entry] : 0;
+        hits.suboptimal_scores[item] = mapped ? alignments.suboptimal_scores[entry] : 0;
         hits.edit_distances[item] = alignments.edit_distances[entry];
         hits.cigar_offsets[item] = extensions.ends[entry] - extensions.rooms[entry];
         hits.cigar_lengths[item] = mapped ? extensions.counts[entry] : 0;

@@ -23,7 +23,7 @@ struct RecordPlan {
     i32* owners OF(entries);   // the entry of the part of which this is another place; of parts, themselves, unless an
                                // ALT contig has a better place, which is that
     u8* mapqs OF(entries);
-    i32* seconds OF(entries);       // the score of the best rival, 0 for none
+    i32* suboptimal_scores OF(entries);       // the score of the best rival, 0 for none
     u8* bands OF(entries);          // of the window if the alignment is traced, else NO_BAND
     i32* min_scores OF(entries);  // what the alignment has to score
     i64* rooms OF(entries);         // for its operations
@@ -40,7 +40,7 @@ struct RecordPlan {
         roles[entry] = (u8)role;
         owners[entry] = (i32)owner;
         mapqs[entry] = (u8)mapq;
-        seconds[entry] = second;
+        suboptimal_scores[entry] = second;
         bands[entry] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
         min_scores[entry] = least;
         rooms[entry] = cigar_capacity(length, traced, scoring);

@@ -161,7 +161,7 @@ struct Records {
         put_differences(sink, aligned);
         end_text_tag(sink, style.form);
         put_number_tag(sink, style.form, 'A', 'S', alignments.scores[entry]);
-        put_number_tag(sink, style.form, 'X', 'S', alignments.seconds[entry]);
+        put_number_tag(sink, style.form, 'X', 'S', alignments.suboptimal_scores[entry]);
     }
     template <class Sink> HOST_DEVICE void put_mate_tags(Sink& sink, i64 record) const {
         i64 mate = mate_of(record);

@@ -62,7 +62,7 @@ class Hits:
         ref_starts, ref_ends: int64 [n], 0-based, half-open, on the contig.
         strands: int8 [n], 1 or -1.
         mapqs: uint8 [n].
-        scores, seconds, edit_distances: int32 [n]; seconds: of the best other place, 0 where none was found:
+        scores, suboptimal_scores, edit_distances: int32 [n]; suboptimal_scores: of the best other placement, 0 where none was found:
             what is 60 phred less likely is not looked for, unless Reporting.max_xa_hits is given.
         cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
         names: the reference's contigs.
@@ -76,7 +76,7 @@ class Hits:
     strands: Any
     mapqs: Any
     scores: Any
-    seconds: Any
+    suboptimal_scores: Any
     edit_distances: Any
     cigar_offsets: Any
     cigar_lengths: Any
@@ -170,7 +170,7 @@ class Hits:
             "strand": self.strands,
             "mapq": self.mapqs,
             "score": self.scores,
-            "second": self.seconds,
+            "suboptimal_score": self.suboptimal_scores,
             "edit_distance": self.edit_distances,
         }
         return [Column(name, array, placed) for name, array in arrays.items()]

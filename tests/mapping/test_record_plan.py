@@ -40,7 +40,7 @@ def planned(bench: Bench, world: World, reporting: Reporting, context: Context |
     offsets, rows = host(plan.offsets), host(plan.windows)
     ranks = np.where(rows >= 0, rows % MAX_WINDOWS, -1)
     owners = host(plan.owners) - np.repeat(offsets[:-1], np.diff(offsets))
-    columns = ranks, host(plan.roles), owners, host(plan.mapqs), host(plan.seconds)
+    columns = ranks, host(plan.roles), owners, host(plan.mapqs), host(plan.suboptimal_scores)
     entries = list(zip(*(column.tolist() for column in columns), strict=True))
     return [entries[begin:end] for begin, end in itertools.pairwise(offsets)]
 

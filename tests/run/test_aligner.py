@@ -55,7 +55,7 @@ def test_arrays_and_hits_are_the_same(aligner: Aligner) -> None:
         assert hit == expected
         assert {type(value) for value in dataclasses.astuple(hit)} == {int, str}
     for i in set(range(len(hits))) - set(mapped):
-        arrays = (hits.contigs, hits.ref_starts, hits.ref_ends, hits.mapqs, hits.scores, hits.seconds)
+        arrays = (hits.contigs, hits.ref_starts, hits.ref_ends, hits.mapqs, hits.scores, hits.suboptimal_scores)
         assert [int(array[i]) for array in arrays] == [-1, 0, 0, 0, 0, 0]
         assert (hits.edit_distances[i], hits.cigar_lengths[i], hits.cigar(i)) == (0, 0, "*")
 
@@ -75,7 +75,7 @@ def test_types(aligner: Aligner) -> None:
         "strands": np.int8,
         "mapqs": np.uint8,
         "scores": np.int32,
-        "seconds": np.int32,
+        "suboptimal_scores": np.int32,
         "edit_distances": np.int32,
         "cigar_offsets": np.int64,
         "cigar_lengths": np.int32,
@@ -126,7 +126,7 @@ def test_the_same_as_a_search(aligner: Aligner, tmp_path: Path) -> None:
         assert hit is not None
         place = ("16" if hit.strand == -1 else "0", hit.contig, str(hit.ref_start + 1), str(hit.mapq), hit.cigar)
         assert tuple(row[1:6]) == place
-        tags = (f"NM:i:{hit.edit_distance}", f"AS:i:{hit.score}", f"XS:i:{hits.seconds[number]}")
+        tags = (f"NM:i:{hit.edit_distance}", f"AS:i:{hit.score}", f"XS:i:{hits.suboptimal_scores[number]}")
         assert (row[11], row[13], row[14]) == tags
 
 

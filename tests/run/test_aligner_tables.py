@@ -197,7 +197,7 @@ def table_of(hits: Hits) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"query": hits.first + i, "contig": hit.contig if hit else None}
         for name in ("ref_start", "ref_end", "strand", "mapq", "score", "edit_distance", "cigar"):
             row[name] = getattr(hit, name) if hit else None
-        row["second"] = int(hits.seconds[i]) if hit else None
+        row["suboptimal_score"] = int(hits.suboptimal_scores[i]) if hit else None
         found.append(row)
     return found
 
