@@ -32,7 +32,7 @@ KERNEL void gather_hits(Items items, Queries queries, Reference reference, Recor
         hits.scores[item] = alignments.scores[entry];
         hits.suboptimal_scores[item] = mapped ? alignments.suboptimal_scores[entry] : 0;
         hits.edit_distances[item] = alignments.edit_distances[entry];
-        hits.cigar_offsets[item] = extensions.ends[entry] - extensions.rooms[entry];
+        hits.cigar_offsets[item] = extensions.ends[entry] - extensions.cigar_capacities[entry];
         hits.cigar_lengths[item] = mapped ? extensions.counts[entry] : 0;
         hits.proper[item] = (alignments.flags[entry] & PROPER_PAIR) > 0;
     }

@@ -26,7 +26,7 @@ struct RecordPlan {
     i32* suboptimal_scores OF(entries);       // the score of the best rival, 0 for none
     u8* bands OF(entries);          // of the window if the alignment is traced, else NO_BAND
     i32* min_scores OF(entries);  // what the alignment has to score
-    i64* rooms OF(entries);         // for its operations
+    i64* cigar_capacities OF(entries);         // for its operations
 
     HOST_DEVICE void put(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
                          i64 owner, i32 mapq, i32 second, i32 least, const Scoring& scoring) const {
@@ -43,7 +43,7 @@ struct RecordPlan {
         suboptimal_scores[entry] = second;
         bands[entry] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
         min_scores[entry] = least;
-        rooms[entry] = cigar_capacity(length, traced, scoring);
+        capacities=cigar_capacities=capacities[entry] = cigar_capacity(length, traced, scoring);
     }
 };
 

@@ -166,24 +166,24 @@ HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row &
 
 // An item is a kind. told: how many items of `lanes` tasks there are, none without room for all; needed: how many tasks.
 KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items), i64* needed OF(items),
-                       TaskCapacities rooms, i64 count, i32 lanes) {
+                       TaskCapacities capacities=cigar_capacities=capacities, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;
-        told[row] = tasks <= rooms.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
+        told[row] = tasks <= capacities=cigar_capacities=capacities.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
     }
 }
 
 // ends: the inclusive prefix sum of counts. A task is the row of a window, task_slots its read.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
-                       const i64* ends OF(BAND_KINDS* count), TaskCapacities rooms, i64* tasks OF(tasks),
+                       const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities=cigar_capacities=capacities, i64* tasks OF(tasks),
                        i32* task_slots OF(tasks), i64 count, i32 without) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;
         for (i32 row = 0; row < BAND_KINDS; ++row) {
             i64 cell = row * count + item;
             next[row] = first + (cell ? ends[cell - 1] : 0) - tasks_before(ends, count, row);
-            last[row] = first += rooms.of(row + 1);
+            last[row] = first += capacities=cigar_capacities=capacities.of(row + 1);
         }
         for (i32 i = 0; i < windows.counts[slot]; ++i) {
             i32 band = windows.of(slot)[i].band, row = -band - 1;

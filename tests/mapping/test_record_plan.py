@@ -62,7 +62,7 @@ def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
     joint = host(batch.placements.properly_paired)[slots] & (roles == PRIMARY)
     least = np.where(joint, scoring.paired_min_score, scoring.min_score)
     assert (host(plan.min_scores) == least).all()
-    columns = read_of, rows, host(plan.bands), host(plan.rooms), least
+    columns = read_of, rows, host(plan.bands), host(plan.cigar_capacities), least
     for read, row, band, room, score in zip(*(column.tolist() for column in columns), strict=True):
         mate = world.mates[read]
         window = mate.windows[row % MAX_WINDOWS] if row >= 0 else None
