@@ -26,13 +26,13 @@ struct Aligned {
 
 // The CIGARs of a plan's entries.
 struct Extensions {
-    const i64* ends OF(entries);  // an entry's room in `operations` is [ends - capacities=cigar_capacities=capacities, ends)
+    const i64* ends OF(entries);  // an entry's room in `operations` is [ends - cigar_capacities, ends)
     const i64* cigar_capacities OF(entries);
     u32* operations OF(any);  // length << 4 | CigarOperation, in the order of the reference
     i32* counts OF(entries);  // operations of each, 0 for none
     i64* reference_starts OF(entries);
 
-    HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - capacities=cigar_capacities=capacities[entry]; }
+    HOST_DEVICE u32* cigar(i64 entry) const { return operations + ends[entry] - cigar_capacities[entry]; }
 };
 
 // What a run's counters take an entry for: a primary one with a place by its MAPQ, and this more in a proper pair; others as

@@ -43,7 +43,7 @@ struct RecordPlan {
         suboptimal_scores[entry] = second;
         bands[entry] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
         min_scores[entry] = least;
-        capacities=cigar_capacities=capacities[entry] = cigar_capacity(length, traced, scoring);
+        cigar_capacities[entry] = cigar_capacity(length, traced, scoring);
     }
 };
 

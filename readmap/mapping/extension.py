@@ -68,14 +68,14 @@ def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: 
     counts, given = backend.full(len(BANDS) * most, 0, np.int64), {"selected": slots.numbers, "count": most}
     without = 0 if long_gaps else WIDE
     batch.launch(_COUNT, slots.count, context, **given, counts=counts, without=without)
-    ends, items, capacities=cigar_capacities=capacities = _count_tasks(counts, slots, lanes, batch, context)
-    if not sum(capacities=cigar_capacities=capacities):
+    ends, items, capacities = _count_tasks(counts, slots, lanes, batch, context)
+    if not sum(capacities):
         return
-    tasks, task_slots = backend.full(sum(capacities=cigar_capacities=capacities), _NO_TASK, np.int64), backend.empty(sum(capacities=cigar_capacities=capacities), np.int32)
-    listed = {"ends": ends, "capacities=cigar_capacities=capacities": capacities=cigar_capacities=capacities, "tasks": tasks, "task_slots": task_slots}
+    tasks, task_slots = backend.full(sum(capacities), _NO_TASK, np.int64), backend.empty(sum(capacities), np.int32)
+    listed = {"ends": ends, "capacities": capacities, "tasks": tasks, "task_slots": task_slots}
     batch.launch(_LIST, slots.count, context, **given, **listed, without=without)
     by_kind = dict(zip(BANDS, items, strict=True))
-    for kind, part in _by_kind([*accumulate(capacities=cigar_capacities=capacities)]):
+    for kind, part in _by_kind([*accumulate(capacities)]):
         _score(tasks[part], task_slots[part], by_kind[kind], kind, batch.windows.rows, batch, context)
 
 
@@ -88,15 +88,15 @@ def _count_tasks(
     kinds = len(BANDS) if batch.queries.max_length > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
     sizes, ends = batch.device_counters.sizes("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
-    if sizes.capacities=cigar_capacities=capacities is None:
+    if sizes.rooms is None:
         lasts = backend.row_ends((ends, len(BANDS)))
         found = [last - before for before, last in pairwise([0, *lasts])]
         batch.device_counters.know(sizes, found)
         items = [-(-count // lanes) for count in found]
         return ends, [*items], _TaskCapacities(*(count * lanes for count in items))
-    capacities=cigar_capacities=capacities, told = _TaskCapacities(*sizes.capacities=cigar_capacities=capacities), {"told": sizes.told, "needed": sizes.needed}
-    backend.launch(_TELL, len(BANDS), ends=ends, **told, capacities=cigar_capacities=capacities=capacities=cigar_capacities=capacities, count=most, lanes=lanes)
-    return ends, sizes.bounded(lanes), capacities=cigar_capacities=capacities
+    capacities, told = _TaskCapacities(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}
+    backend.launch(_TELL, len(BANDS), ends=ends, **told, capacities=capacities, count=most, lanes=lanes)
+    return ends, sizes.bounded(lanes), capacities
 
 
 def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:
@@ -144,7 +144,7 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, room_ends = backend.inclusive_sum(counts), backend.inclusive_sum(plan.cigar_capacities)
     total, *lasts = backend.row_ends((room_ends, 1), (ends, len(BANDS)))
-    extensions = Extensions.allocate(backend, ends=room_ends, capacities=cigar_capacities=capacities=plan.cigar_capacities, operations=total)
+    extensions = Extensions.allocate(backend, ends=room_ends, cigar_capacities=plan.cigar_capacities, operations=total)
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
     batch.launch(_LAY, plan.entries, context, **shared)
     if not lasts[-1]:

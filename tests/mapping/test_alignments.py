@@ -137,13 +137,13 @@ class Arrays:
             slots=put(np.repeat(slot_of, counts)),
             windows=put(range(len(entries)), np.int64),
             owners=put(begins + [entry.owner for entry in entries]),
-            capacities=cigar_capacities=capacities=capacities,
+            cigar_capacities=capacities,
             entries=len(entries),
             window_rows=put(rows.view(np.int64).reshape(-1, WINDOW_WORDS), np.int64),
         )
         self.extensions = Extensions(
             ends=put(ends, np.int64),
-            capacities=cigar_capacities=capacities=capacities,
+            cigar_capacities=capacities,
             operations=put(operations, np.uint32),
             counts=put(lengths),
             reference_starts=column("start", np.int64),

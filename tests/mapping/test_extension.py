@@ -178,14 +178,14 @@ class Bench(window_bench.Bench):
     def aligned(self, tasks: Sequence[Task], batch: Batch, scoring: Scoring, least: int = ANY) -> list[Alignment]:
         """least: what the alignments should score without bonuses."""
         found = self.traced(batch, scoring, least)
-        ends, capacities=cigar_capacities=capacities, counts, starts, operations = (
+        ends, capacities, counts, starts, operations = (
             self.backend.to_host(array).tolist()
             for array in (found.ends, found.cigar_capacities, found.counts, found.reference_starts, found.operations)
         )
         results = []
         for entry, task in enumerate(tasks):
-            assert 0 < counts[entry] <= capacities=cigar_capacities=capacities[entry]
-            begin = ends[entry] - capacities=cigar_capacities=capacities[entry]
+            assert 0 < counts[entry] <= capacities[entry]
+            begin = ends[entry] - capacities[entry]
             own = operations[begin : begin + counts[entry]]
             cigar = [(operation >> 4, "MIDNS"[operation & 15]) for operation in own]
             results.append(Alignment(cigar, starts[entry] - self.starts[task.contig]))

@@ -14,16 +14,19 @@ from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals
-from readmap.mapping.parameters import DIVERGENT, SPLIT, MAX_SPLIT_WINDOWS, SearchPass, Scoring, search_passes
+from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, Scoring, SearchPass, search_passes
 from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import find_seeds
 from readmap.mapping.windows import add_windows, replace_windows
 
 X_DROP = constant("mapping/ungapped.cuh", "X_DROP")
-LONG_SPREAD, WORSE = constant("mapping/window_builder.cuh", "LONG_SPREAD"), constant("mapping/windows.cu", "WORSE")
+LONG_SPREAD, MAX_DEFICIT_FOR_LONG_GAP = (
+    constant("mapping/window_builder.cuh", "LONG_SPREAD"),
+    constant("mapping/windows.cu", "MAX_DEFICIT_FOR_LONG_GAP"),
+)
 MAX_SEED_WINDOWS, LONG_READ, SPREAD, NARROW_SPREAD, MIDDLE_SPREAD = (
     constant("mapping/windows.cuh", name)
     for name in ("MAX_SEED_WINDOWS", "LONG_READ", "SPREAD", "NARROW_SPREAD", "MIDDLE_SPREAD")
@@ -45,7 +48,7 @@ class Found:
     diagonals: Any
     windows: Any
     unexamined: int
-    repetitive: int
+    dropped_score: int
     flipped: bool
 
 
@@ -65,7 +68,10 @@ def find(
         up to `most` of them.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
-    slots, search_pass = DeviceList.of(batch.queries.slot_of), dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT)
+    slots, search_pass = (
+        DeviceList.of(batch.queries.slot_of),
+        dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT),
+    )
     selection = Selection(slots, stride, search_pass)
     if parts:
         by_slot = np.array(parts, np.int32)[host(batch.queries.order)]
@@ -200,7 +206,7 @@ def holds_any(windows: Any, kept: Any, starts: Sequence[int], top: int = 0) -> b
 
 def given_up(row: Any, top: int) -> bool:
     """Whether a window may have given up far diagonals."""
-    return bool(row["ungapped"] < top - WORSE and row["low"] == row["high"] == 0)
+    return bool(row["ungapped"] < top - MAX_DEFICIT_FOR_LONG_GAP and row["low"] == row["high"] == 0)
 
 
 def holds(row: Any, kept: Any, top: int) -> bool:
@@ -394,7 +400,7 @@ def test_reverse_complements_have_the_same_windows(backends: str) -> None:
             for read, one, other in zip(reads, here, there, strict=True):
                 assert one.diagonals.tolist() == other.diagonals.tolist()
                 assert one.windows.tolist() == other.windows.tolist()
-                assert (one.unexamined, one.crowded) == (other.unexamined, other.crowded)
+                assert (one.unexamined, one.dropped_score) == (other.unexamined, other.dropped_score)
                 assert one.flipped != other.flipped or clean(read) == reverse_complement(read)
 
 
@@ -408,7 +414,11 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
     context.backend.warp_width = lanes
     for one, other in zip(find(reads, context, 4, search_pass), alone, strict=True):
         assert one.windows.tolist() == other.windows.tolist()
-        assert (one.unexamined, one.crowded, one.flipped) == (other.unexamined, other.crowded, other.flipped)
+        assert (one.unexamined, one.dropped_score, one.flipped) == (
+            other.unexamined,
+            other.dropped_score,
+            other.flipped,
+        )
 
 
 @pytest.mark.parametrize(("copies", "is_full"), [(MAX_DIAGONALS // 2, False), (MAX_DIAGONALS, True)])
@@ -419,11 +429,13 @@ def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full
     (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, max_suffixes=2 * copies))
     assert len(found.windows) < MAX_SEED_WINDOWS
     assert (len(found.diagonals) == MAX_DIAGONALS) == is_full
-    assert found.crowded == (found.diagonals["score"].min() if is_full else 0)
+    assert found.dropped_score == (found.diagonals["score"].min() if is_full else 0)
 
 
 @pytest.mark.parametrize(("copies", "max_suffixes", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
-def test_walk_that_ends_at_its_limit_is_reported(backends: str, copies: int, max_suffixes: int, unexamined: int) -> None:
+def test_walk_that_ends_at_its_limit_is_reported(
+    backends: str, copies: int, max_suffixes: int, unexamined: int
+) -> None:
     generator = random.Random(47)
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
