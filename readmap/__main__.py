@@ -12,9 +12,9 @@ def run() -> int:
     # Nothing is open yet that would have to be closed: an interrupt ends the process at once, without a traceback.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL) if _is_usual(signal.SIGINT) else None
     gc.disable()  # nothing of what is loaded is garbage, and to look for some takes a tenth of the time
-    from readmap.driver import begin_context
+    from readmap.driver import start_cuda_context
 
-    begin_context(sys.argv[1:])
+    start_cuda_context(sys.argv[1:])
     from readmap.cli import main
 
     if handler is not None:

@@ -16,17 +16,17 @@ COMPUTING, NOT_COMPUTING = {"search", "map", "index", "compare", "scan"}, {"--da
 LIBRARY = "libcuda.so.1"
 
 
-def begin_context(arguments: Sequence[str]) -> None:
+def start_cuda_context(arguments: Sequence[str]) -> None:
     """Have a thread make the context that a command will ask for, if any; arguments: those behind `readmap`.
 
     It is the one of the device that all who use it share. Whatever fails here fails again where it is told.
     """
-    number = device_number(arguments)
+    number = gpu_index(arguments)
     if number is not None:
         threading.Thread(target=_retain, args=(number,), name="readmap-context", daemon=True).start()
 
 
-def device_number(arguments: Sequence[str]) -> int | None:
+def gpu_index(arguments: Sequence[str]) -> int | None:
     """The GPU that a command takes where there is one; None where it takes none."""
     if not arguments or arguments[0] not in COMPUTING or NOT_COMPUTING.intersection(arguments):
         return None

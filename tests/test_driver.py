@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from readmap.driver import begin_context, device_number
+from readmap.driver import start_cuda_context, gpu_index
 
 SEARCH = ["search", "reads.fq", "-x", "ref.fa"]
 
@@ -30,11 +30,11 @@ SEARCH = ["search", "reads.fq", "-x", "ref.fa"]
     ],
 )
 def test_the_device_that_a_command_takes(arguments: list[str], number: int | None) -> None:
-    assert device_number(arguments) == number
+    assert gpu_index(arguments) == number
 
 
 def test_nothing_is_said_where_there_is_no_driver_or_no_such_device() -> None:
-    begin_context([*SEARCH, "--device", "cuda:1000"])
+    start_cuda_context([*SEARCH, "--device", "cuda:1000"])
 
 
 def test_a_search_loads_neither_databases_nor_what_only_others_need() -> None:
