@@ -87,16 +87,16 @@ class Batch:
             backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0}
         )
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
-        counters = DeviceCounters(count, backend, context.rates)
+        counters = DeviceCounters(count, backend, context.capacity_estimates)
         backend.copy_into(counters.total("replaced"), queries.replaced)
         return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), counters)
 
-    def settle(self, *sums: tuple[Array, int]) -> list[int]:
+    def read_back(self, *sums: tuple[Array, int]) -> list[int]:
         """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
 
         Raises CapacityExceeded where a stage had no room for all that it found.
         """
-        counted, tallies, totals = self.device_counters.settle(*sums)
+        counted, tallies, totals = self.device_counters.read_back(*sums)
         self.pieces = None
         if any(tallies):
             self.counters.take(tallies)

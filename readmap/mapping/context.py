@@ -37,4 +37,4 @@ class Context:
     pairing: Pairing = field(default_factory=Pairing)
     reporting: Reporting = field(default_factory=Reporting)
     sample: Sample = field(default_factory=Sample)
-    rates: CapacityEstimates | None = None
+    capacity_estimates: CapacityEstimates | None = None

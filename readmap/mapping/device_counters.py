@@ -96,7 +96,7 @@ def _unknown(name: str) -> Sizes:
 class DeviceCounters:
     """The numbers of a batch."""
 
-    def __init__(self, reads: int, backend: Backend, rates: CapacityEstimates | None) -> None:
+    def __init__(self, reads: int, backend: Backend, capacity_estimates: CapacityEstimates | None) -> None:
         """rates: None where the host hears of every size at once, and nothing is learnt."""
         self._reads, self._backend = reads, backend
         self._rates = None if backend.host_sees_counts else rates
@@ -194,7 +194,7 @@ class DeviceCounters:
         given = {"ends": ends, "count": told, "needed": needed, "owner_count": owners}
         self._backend.launch(_TELL, 1, **given, size=len(ends), capacity=room)
 
-    def settle(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
+    def read_back(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
         """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
 
         sums: as Backend.row_ends has them.

@@ -87,11 +87,11 @@ def _count_tasks(
     backend, most = context.backend, len(slots.numbers)
     kinds = len(BANDS) if batch.queries.max_length > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
-    sizes, ends = batch.device_counters.sizes("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
+    sizes, ends = batch.device_counters.reserve("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
     if sizes.rooms is None:
         lasts = backend.row_ends((ends, len(BANDS)))
         found = [last - before for before, last in pairwise([0, *lasts])]
-        batch.device_counters.know(sizes, found)
+        batch.device_counters.record_use(sizes, found)
         items = [-(-count // lanes) for count in found]
         return ends, [*items], _TaskCapacities(*(count * lanes for count in items))
     capacities, told = _TaskCapacities(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}

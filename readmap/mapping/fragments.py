@@ -120,7 +120,7 @@ def _list_places(matches: SeedMatches, slots: DeviceList, batch: Batch, context:
     counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
     listed = DeviceList(counts, matches.total, f"{slots.key} matches")
-    ends, count = batch.device_counters.ends("places", counts, listed, most)
+    ends, count = batch.device_counters.scan("places", counts, listed, most)
     total = capacity_of(count)
     keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))

@@ -79,7 +79,7 @@ def find_matches(
     batch.launch(_FIND, slots.count, context, selected=numbers, **shared)
     if most is not None:
         batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, most=most)
-    ends, total = batch.device_counters.ends("matches", counts, slots, fitting, may_be_more=True)
+    ends, total = batch.device_counters.scan("matches", counts, slots, fitting, may_be_more=True)
     arrays = {"selected": numbers, "offsets": offsets, "ranks": ranks, "ends": ends}
     return SeedMatches(**arrays, total=total, read_count=len(numbers), seed_bases=seed_bases, stride=stride)
 

@@ -85,7 +85,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     if not context.reporting.max_secondary:
         yield batch, _align(plan_records(batch, context), inserts, batch, context)
         return
-    batch.settle()
+    batch.read_back()
     for part, matches in parts_with_matches(batch, context):
         yield part, _align_all(matches, inserts, part, context)
 

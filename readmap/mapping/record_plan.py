@@ -37,7 +37,7 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
     ends = backend.inclusive_sum(counts)
-    (total,) = batch.settle((ends, 1))
+    (total,) = batch.read_back((ends, 1))
     offsets = backend.full(reads + 1, 0, np.int64)
     backend.copy_into(offsets[1:], ends)
     plan = RecordPlan.allocate(backend, offsets=offsets, entries=total, window_rows=batch.windows.rows)

@@ -88,7 +88,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     lengths = backend.empty(count, np.int64)
     batch.launch(_MEASURE, count, context, lengths=lengths, **shared)
     ends = backend.inclusive_sum(lengths)
-    (total,) = batch.settle((ends, 1))
+    (total,) = batch.read_back((ends, 1))
     out = backend.empty(total, np.uint8)
     batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)
     return Records(out, lengths, ends)

@@ -27,7 +27,7 @@ def seed_offsets(slots: DeviceList, seed_bases: int, stride: int, batch: Batch, 
     what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
     batch.launch(_COUNT, slots.count, context, **what)
     of_a_read = 2 * (max(batch.queries.max_length - seed_bases, 0) // stride + 1)
-    return batch.device_counters.ends("seeds", counts, slots, of_a_read * len(slots.numbers))
+    return batch.device_counters.scan("seeds", counts, slots, of_a_read * len(slots.numbers))
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:

@@ -103,7 +103,7 @@ class ReadMapper:
         self.summary = MappingSummary()
         # If all places of a read are reported, what one batch needs predicts little of the next.
         rates = [None if context.reporting.max_secondary else CapacityEstimates() for context in contexts]
-        self._contexts = [replace(context, rates=own) for context, own in zip(contexts, rates, strict=True)]
+        self._contexts = [replace(context, capacity_estimates=own) for context, own in zip(contexts, rates, strict=True)]
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()
         self._blocks = RecordBlocks(contexts[0], self._style, marker)
@@ -242,4 +242,4 @@ def observe_reads(
 
 def _with_exact_sizes(context: Context) -> Context:
     """Return a context in which the host reads every size back at once; rates are learnt from these sizes."""
-    return replace(context, rates=context.rates and replace(context.rates, are_used=False))
+    return replace(context, capacity_estimates=context.capacity_estimates and replace(context.capacity_estimates, is_enabled=False))

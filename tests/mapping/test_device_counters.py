@@ -169,7 +169,7 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
     listed = one.select_flagged("near_mates", marks, 1)
     assert isinstance(listed.count, int) == (rate is None)
-    ends, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20])), listed, 100)
+    ends, total = one.scan("seeds", backend.to_device(np.array([0, 40, 30, 20])), listed, 100)
     assert host(ends).tolist() == [0, 40, 70, 90]
     taken = backend.full(10, 9, np.uint8)
     given = {
@@ -183,9 +183,9 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
     assert _told(total, backend) == (90 if found else 0) or rate is not None
     if not found:
         with pytest.raises(CapacityExceeded, match="beside 1 0"):
-            one.settle()
+            one.read_back()
     else:
-        counted, _, totals = one.settle((backend.to_device(np.array([1, 5])), 1))
+        counted, _, totals = one.read_back((backend.to_device(np.array([1, 5])), 1))
         assert (counted["near_mates"], counted["seeds"], totals) == (3, 90, [5])
     assert rates.known["beside 1 0"] == (0.3 if found else 0.2)
 
@@ -202,10 +202,10 @@ def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch
     one = DeviceCounters(10, backend, CapacityEstimates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
     listed = one.select_flagged("near_mates", backend.full(4, 1, np.uint8), 1)
     assert _told(listed.count, backend) == 4
-    _, total = one.ends("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
+    _, total = one.scan("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
     assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
     with pytest.raises(CapacityExceeded, match="seeds"):
-        one.settle()
+        one.read_back()
 
 
 def test_of_all(backends: str) -> None:

@@ -52,7 +52,7 @@ def repeats(generator: random.Random, differing: Sequence[int] = ()) -> tuple[st
 def searched(reads: Sequence[Read], context: Context) -> Batch:
     paired = replace(reads_of(fastq(reads), context.backend), paired=True)
     batch = search_reads(paired, context)
-    batch.settle()
+    batch.read_back()
     return batch
 
 
@@ -146,7 +146,7 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     at_once, later = search_reads(texts, known), search_reads(texts, replace(known, sample=Sample()))
     later = search_again(later, known)
     for batch in (at_once, later):
-        batch.settle()
+        batch.read_back()
     assert later.work.near_mates == at_once.work.near_mates > later.work.resolved_near_mates == at_once.work.resolved_near_mates > 20
     host = backend.to_host
     for table in ("windows", "placements"):
