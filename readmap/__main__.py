@@ -1,4 +1,4 @@
-"""`python -m readmap`, which is the command `readmap`."""
+"""The entry point of the command `readmap` and of `python -m readmap`."""
 
 import gc
 import os
@@ -7,11 +7,11 @@ import sys
 
 
 def run() -> int:
-    """Run the command of this process and end it."""
-    _fill_descriptors()
-    # Nothing is open yet that would have to be closed: an interrupt ends the process at once, without a traceback.
-    handler = signal.signal(signal.SIGINT, signal.SIG_DFL) if _is_usual(signal.SIGINT) else None
-    gc.disable()  # nothing of what is loaded is garbage, and to look for some takes a tenth of the time
+    """Run the command in sys.argv and return its exit code."""
+    _open_standard_streams()
+    # While modules load, an interrupt ends the process at once: there is nothing to close, and no traceback to show.
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL) if _has_default_handler(signal.SIGINT) else None
+    gc.disable()  # modules contain no garbage, and collections take a tenth of the loading time
     from readmap.driver import start_cuda_context
 
     start_cuda_context(sys.argv[1:])
@@ -22,12 +22,12 @@ def run() -> int:
     return main()
 
 
-def _is_usual(number: signal.Signals) -> bool:
+def _has_default_handler(number: signal.Signals) -> bool:
     return signal.getsignal(number) is signal.default_int_handler
 
 
-def _fill_descriptors() -> None:
-    """Open the standard streams that the caller has closed: the next file would take their numbers, and their place."""
+def _open_standard_streams() -> None:
+    """Open /dev/null for each standard stream that is closed, so that no file takes descriptor 0, 1 or 2."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

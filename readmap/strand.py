@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Strand(StrEnum):
-    """What is searched: queries as they are, their reverse complements, or both."""
+    """The strands to search: the queries as given, their reverse complements, or both."""
 
     BOTH = "both"
     FORWARD = "forward"
@@ -12,10 +12,10 @@ class Strand(StrEnum):
 
     @property
     def rows(self) -> int:
-        """How many strands that are."""
+        """The number of strands."""
         return 2 if self is Strand.BOTH else 1
 
     @property
     def first(self) -> int:
-        """The first of them: 0 forward, 1 reverse."""
+        """The first strand: 0 forward, 1 reverse."""
         return int(self is Strand.REVERSE)

@@ -1,3 +1,3 @@
-"""The version, by itself so that the build reads it and any room may."""
+"""The version, in a module without imports, so that the build and every package can read it."""
 
 __version__ = "0.1.0"

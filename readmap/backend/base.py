@@ -146,7 +146,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def download(self, array: Array, pool: BufferPool) -> tuple[Buffer, Callable[[], None]]:
-        """Start copying a uint8 array to a buffer of the pool; return the buffer and a function that waits for the copy.
+        """Start copying a uint8 array to a buffer of the pool; return the buffer and a function that waits for it.
 
         The array may be on another device of the kind. It must be complete, and stay alive until the copy has ended.
         """
@@ -269,7 +269,7 @@ class Backend(abc.ABC):
         return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
 
     def copy_row_ends(self, ends: Array, lasts: Array) -> None:
-        """Copy the last element of each row of `ends` to `lasts`, int64 [rows] on the device; none if `ends` is empty."""
+        """Copy the last element of each row of `ends` to `lasts`, int64 [rows] on the device, if there are any."""
         if not len(ends):
             return
         if len(ends) <= self.host_threshold:

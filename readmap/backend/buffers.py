@@ -105,7 +105,7 @@ class Buffer:
         self._pool.give_back(Buffer(self._pool))
 
     def release(self) -> None:
-        """Drop a reference. Raises ValueError if there is none: the pool may have given the buffer to another thread."""
+        """Drop a reference. Raises ValueError if there is none: another thread may have the buffer by then."""
         with self._lock:
             if not self._references:
                 raise ValueError("a buffer was released more often than held")

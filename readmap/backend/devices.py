@@ -56,7 +56,7 @@ def device_names(device: str = "auto", gpus: Gpus = 1) -> list[str]:
 
 
 def parse_gpus(text: str) -> Gpus:
-    """Parse --gpus: a count, `all`, or a comma-separated list of indices (`0,` for one). Raises UsageError if invalid."""
+    """Parse --gpus: a count, `all`, or a list of indices with a comma (`0,` for one). Raises UsageError if invalid."""
     text = text.strip()
     if text == ALL:
         return ALL

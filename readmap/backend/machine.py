@@ -17,8 +17,8 @@ ROOT = Path("/")
 class _CgroupVersion:
     """File names of one version of control groups.
 
-    filesystem: type of the mount. limit, usage: bytes of memory. reclaimable: page cache that can be dropped, a field of
-    memory.stat. quota, period: microseconds of processor time per period; version 2 has both in one file.
+    filesystem: type of the mount. limit, usage: bytes of memory. reclaimable: the field of memory.stat for page
+    cache that can be dropped. quota, period: microseconds of processor time per period; version 2 has both in one file.
     """
 
     filesystem: str

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from readmap.backend import open_backend
-from readmap.backend.cpu import CpuBackend
 from readmap.backend.array_reader import BUFFERS, DeviceArrayReader
+from readmap.backend.cpu import CpuBackend
 from readmap.formats.array_files import ArrayFiles
 
 BLOCK = 4096
@@ -28,7 +28,7 @@ def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None
             return np.array_equal(found, expected[begin : begin + BLOCK - begin % 7])
 
     with ThreadPoolExecutor(2 * BUFFERS) as pool:
-        assert all(pool.map(is_there, range(0, len(expected) - BLOCK, 501)))
+        assert all(pool.map(exists, range(0, len(expected) - BLOCK, 501)))
 
 
 def test_an_array_that_the_device_has_in_the_hosts_memory(backends: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from readmap.backend import Gpus, device_names, open_backends, parse_gpus, devices
+from readmap.backend import Gpus, device_names, devices, open_backends, parse_gpus
 from readmap.errors import BackendError, UsageError
 
 
@@ -26,7 +26,7 @@ def test_wrong_gpus(text: str) -> None:
 @pytest.fixture
 def three_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = types.SimpleNamespace(runtime=types.SimpleNamespace(getDeviceCount=lambda: 3))
-    monkeypatch.setattr(select, "cuda_available", lambda: None)
+    monkeypatch.setattr(devices, "cuda_available", lambda: None)
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
 
 
@@ -59,7 +59,7 @@ def test_several_gpus_of_one_device(gpus: Any, shown: str) -> None:
 
 
 def test_without_gpus_the_cpu_is_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(select, "cuda_available", lambda: "none is here")
+    monkeypatch.setattr(devices, "cuda_available", lambda: "none is here")
     assert [backend.name for backend in open_backends("auto", "all")] == ["cpu"]
     with pytest.raises(BackendError, match="none is here"):
         device_names("auto", 2)

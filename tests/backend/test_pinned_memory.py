@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import pinned_memory
-from readmap.backend.pinned_memory import set_pinned_cache_size, allocate_pinned
+from readmap.backend.pinned_memory import allocate_pinned, set_pinned_cache_size
 
 LARGE = 2 << 20
 

@@ -15,7 +15,7 @@ from tiny_module import ADD, MODULE, READ_ALL, TAKE
 
 from readmap.backend import Backend, Kernel, open_backend
 from readmap.backend.compilation import signatures
-from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, WindowTable
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, WindowTable
 
 Arguments = dict[str, Any]
 
