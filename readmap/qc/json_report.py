@@ -80,7 +80,7 @@ def _coverage(depths: Depths) -> dict[str, Any]:
         "mean": round(depths.mean, 4),
         "breadth": {str(depth): _rounded(part) for depth, part in depths.breadths.items()},
         "histogram": _sparse(depths.all_depths),
-        "overlaps_not_known": depths.lost,
+        "reads_without_mc": depths.missing_mc,
         "contigs": [
             {"contig": name, "length": length, "mean": round(mean, 4)}
             | {"breadth": {str(depth): _rounded(part) for depth, part in breadths.items()}}

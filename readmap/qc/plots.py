@@ -189,7 +189,7 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     padded[:stretch] = covered[:stretch]
     places = np.arange(bins, dtype=np.float64) * width + 1
     binned = padded.reshape(bins, width).sum(1)
-    lost = f" {depths.lost:,} reads have no MC: where their mates overlap, both count." if depths.lost else ""
+    lost = f" {depths.missing_mc:,} reads have no MC: where their mates overlap, both count." if depths.missing_mc else ""
     left_out = "Unmapped, secondary, failed and duplicate records are left out; mates that overlap count once."
     uncovered = format_percent(share(int(counts[0]), depths.length))
     yield Plot(

@@ -281,7 +281,7 @@ class Depths:
     contigs: Sequence[tuple[str, int]]
     histogram: Numbers
     covered: Numbers
-    lost: int
+    missing_mc: int
 
     @property
     def length(self) -> int:

@@ -217,7 +217,7 @@ def test_coverage(records: Records, parts: list[bytes], pieces: int, backends: s
     draw = random.Random(pieces)
     cuts = sorted(draw.choices(range(len(parts)), k=pieces - 1))
     depths, found = oracle.depths(records, SAMPLES), surveyed(parts, cuts, open_backend(backends, 2))
-    assert sum(sample.depths.lost for sample in found if sample.depths) > 5
+    assert sum(sample.depths.missing_mc for sample in found if sample.depths) > 5
     for sample in found:
         expected = depths[None if sample.name == "unnamed" else sample.name]
         assert sample.depths is not None
