@@ -181,9 +181,9 @@ class Backend(abc.ABC):
         variants = [(module, variant(module, types)) for module in wanted]
         if all(self.is_compiled(*item) for item in variants):
             return
-        if refusal := cache.chosen().refusal:
+        if refusal := cache.choose_folder().refusal:
             report(f"warning: compiled kernels are kept for this run only: {refusal}")
-        with cache.alone(report):
+        with cache.compile_lock(report):
             missing = [item for item in variants if not self.is_compiled(*item)]
             if missing:
                 seconds = max(round(self.seconds_per_module * len(missing)), 1)

@@ -135,7 +135,7 @@ class CpuBackend(Backend):
         pass
 
     def is_compiled(self, module: str, types: Types) -> bool:
-        return cache.holds(compiler.library_name(module, types, compiler.level()))
+        return cache.contains(compiler.library_name(module, types, compiler.level()))
 
     def preload(self, types: Types, folders: Sequence[str]) -> None:
         pass

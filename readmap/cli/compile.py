@@ -72,7 +72,7 @@ def compile(context: typer.Context, options: Options) -> None:
     _make_writable(folder)
     with Report(context.obj, options.report) as report:
         jobs = _jobs(compiler.library, compiler.levels(options.machine), folder, for_gpu=False) if options.cpu else []
-        if options.gpu or (options.gpu is None and nvrtc.loaded()):
+        if options.gpu or (options.gpu is None and nvrtc.load_nvrtc()):
             jobs += _jobs(nvrtc.cubin, architectures, folder, for_gpu=True)
         elif options.gpu is None:
             report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")

@@ -183,7 +183,7 @@ def test_code_that_came_with_the_package(
     shipped, compiled = tmp_path / "shipped", tmp_path / "compiled"
     shipped.mkdir()
     for each in nvrtc.ARCHITECTURES:
-        cache.kept(nvrtc.cubin_name("mapping/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
+        cache.get_or_create(nvrtc.cubin_name("mapping/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
     monkeypatch.setattr(cache, "SHIPPED", shipped)
     monkeypatch.setattr(cache, "_listed", {})
     monkeypatch.setattr(nvrtc, "cubin", lambda *_: compiled)

@@ -141,7 +141,7 @@ def test_a_file_that_is_not_made_is_not_kept(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cache.kept("code.so", fail, tmp_path)
+        cache.get_or_create("code.so", fail, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -154,7 +154,7 @@ def test_a_folder_that_others_can_write_is_refused(tiny: Path, compilations: lis
     forget()
     assert run_add(open_backend("cpu")) == list(range(1, 11))
     assert len(compilations) == 2
-    assert cache.chosen().refusal == f"{place} can be written by other users, and code in it would run as you"
+    assert cache.choose_folder().refusal == f"{place} can be written by other users, and code in it would run as you"
     assert cache.folder().stat().st_mode & 0o077 == 0
 
 
@@ -168,7 +168,7 @@ def test_a_folder_that_others_can_write_is_refused(tiny: Path, compilations: lis
     ],
 )
 def test_whose_code_is_trusted(owner: int, mode: int, reason: str) -> None:
-    assert cache._distrust(os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))) == reason
+    assert cache._why_untrusted(os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))) == reason
 
 
 @pytest.mark.parametrize("harm", ["cut", "altered", "writable"])
@@ -193,10 +193,10 @@ def test_one_run_compiles_at_a_time(fresh: None, tmp_path: Path, monkeypatch: py
     waits = threading.Event()
 
     def wait() -> None:
-        with cache.alone(lambda _: waits.set()):
+        with cache.compile_lock(lambda _: waits.set()):
             pass
 
-    with cache.alone(pytest.fail):
+    with cache.compile_lock(pytest.fail):
         other = threading.Thread(target=wait)
         other.start()
         assert waits.wait(60)
@@ -216,7 +216,7 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
                 out.write("0123456789" * 100)
 
     def use(_: int) -> int:
-        return len(cache.kept("code.so", make, tmp_path).read_text())
+        return len(cache.get_or_create("code.so", make, tmp_path).read_text())
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(use, range(50))) == {100_000}

@@ -109,7 +109,7 @@ def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
         *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
-        *(cpu._library, cpu._function, host_compiler.command, cache.chosen, cache._private, cuda_available),
+        *(cpu._library, cpu._function, host_compiler.command, cache.choose_folder, cache._private, cuda_available),
     ):
         function.cache_clear()
     if "readmap.backend.cuda" in sys.modules:

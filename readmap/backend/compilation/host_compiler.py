@@ -71,7 +71,7 @@ def command() -> list[str]:
 def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
     """The shared library of a module's variant, compiled where the cache does not hold it."""
     chosen = for_level or level()
-    return cache.kept(library_name(module, types, chosen), lambda out: _compile(module, types, chosen, out), into)
+    return cache.get_or_create(library_name(module, types, chosen), lambda out: _compile(module, types, chosen, out), into)
 
 
 def library_name(module: str, types: Types, for_level: str) -> str:

@@ -26,7 +26,7 @@ FLAGS = ("-std=c++17",)
 def cubin(module: str, types: Types, architecture: str, into: Path | None = None) -> Path:
     """The file of a module's variant for one architecture, compiled where there is none."""
     name = cubin_name(module, types, architecture)
-    return cache.kept(name, lambda out: _write(out, compile_cubin(module, architecture, types)), into)
+    return cache.get_or_create(name, lambda out: _write(out, compile_cubin(module, architecture, types)), into)
 
 
 def code(module: str, types: Types, architecture: str) -> Path:
@@ -37,7 +37,7 @@ def code(module: str, types: Types, architecture: str) -> Path:
 def is_compiled(module: str, types: Types, architecture: str) -> bool:
     """Whether that is there."""
     found = _shipped(module, types, architecture) is not None
-    return found or cache.holds(cubin_name(module, types, architecture))
+    return found or cache.contains(cubin_name(module, types, architecture))
 
 
 def _shipped(module: str, types: Types, architecture: str) -> Path | None:
@@ -48,7 +48,7 @@ def _shipped(module: str, types: Types, architecture: str) -> Path | None:
         runs = int(least) <= number and (
             kind == "compute" or (int(least) // 10 == number // 10 and number not in TEGRA)
         )
-        if runs and (found := cache.shipped(cubin_name(module, types, candidate))):
+        if runs and (found := cache.find_shipped(cubin_name(module, types, candidate))):
             return found
     return None
 
