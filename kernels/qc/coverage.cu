@@ -1,31 +1,31 @@
-// Sorted records of BAM -> how deep each base of the reference is covered.
+// Sorted BAM records -> depth of coverage of each base of the reference.
 //
-// A stretch that a record aligns is two events: one more from its first base on, and one less end its last. Where its mate
-// covers the same bases and has been seen, it takes one away there, so that the pair counts once. In the order of their
-// places, events are swept: their sum up to one is the depth up to the next one.
+// An aligned block of a record gives two events: +1 at its first base and -1 after its last base. If the mate covers
+// the same bases and precedes the record, the overlap is subtracted, so that the pair counts once. Events are sorted by
+// position and swept: the prefix sum at an event is the depth up to the next event.
 #include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "common/sam_flags.cuh"
 #include "common/binary_search.cuh"
 
-// Records that do not cover: samtools depth and mosdepth leave out the same.
+// Records that do not count, as in samtools depth and mosdepth.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;
 
-// Bits of a place below those of the sample: the bases of all contigs, and one end each.
+// Bits of a position, below those of the sample: the bases of all contigs, and one after each.
 const i64 PLACE_BITS = 40;
-// Behind all places.
+// A position after all others.
 const i64 END_OF_PLACES = 0xFFFFFFFFFF;
 
-// Depths that are counted each; the last one stands for all above it.
+// Depths in the histogram; the last stands for all greater depths.
 const i64 DEPTHS = 1024;
-// Of a contig: bases of its records, and bases that are covered by 1, 10, 20 and 30 of them at min_depth.
+// Counters of a contig: the sum of depths, and the bases with a depth of at least 1, 10, 20 and 30.
 enum Covered { SUM, BY_ONE, BY_TEN, BY_TWENTY, BY_THIRTY, COVERED };
 
-// Events that a block sweeps.
+// Events swept by a thread block.
 const i64 SECTION = 4096;
 
-// contigs: where each begins among all places, and where one end the last would. names: numbers of the read groups' names;
-// samples: of each, and of what has none of them.
+// contigs: start of each contig, and of one after the last. names: hashes of the read group names; samples: sample of
+// each read group, and of records without one.
 struct Layout {
     const i64* contigs OF(contig_count + 1);
     const u64* names OF(groups);
@@ -34,7 +34,7 @@ struct Layout {
     i64 groups;
 };
 
-// Events where they are only counted, and where they are written.
+// Counts events; Writer stores them.
 struct Counter {
     i64 events;
     HOST_DEVICE void put(u64, i64) { ++events; }
@@ -53,8 +53,8 @@ template <class Events> HOST_DEVICE void put_interval(Events& events, u64 first,
     events.put(end, -change);
 }
 
-// What a record's mate covers of [first, end), places of a contig that begins at `contig`, is taken away; cigar: the text of
-// MC.
+// Subtract the part of [first, end) covered by the mate. Positions are in the contig that starts at `contig`; cigar:
+// the text of MC.
 template <class Events>
 HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
     while (*cigar && at < end) {
@@ -73,7 +73,7 @@ HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 firs
     }
 }
 
-// The events of a record that covers; missing_mc: where it is not known what its mate covers.
+// Emit the events of a record. missing_mc: counts later mates without MC, whose overlap is unknown.
 template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan span, Layout layout, u64* missing_mc) {
     BamFields record = span.record;
     i64 flag = record.flag();
@@ -102,8 +102,8 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
     }
 }
 
-// An item is a record; ends: where each ends, which all count from `origin` on. frontier: the place of the last one, in front of
-// which no later one begins. missing_mc: of each sample, later mates without MC.
+// An item is a record; ends: end of each record, relative to `origin`. frontier: position of the last record, before
+// which no later record starts. missing_mc: per sample, later mates without MC.
 KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
                          i64* events OF(items), i64* frontier OF(1), u64* missing_mc OF(any), i64 records) {
     FOR_EACH(item, items) {
@@ -118,7 +118,7 @@ KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends O
     }
 }
 
-// The same; event_ends: the inclusive prefix sum of their events.
+// An item is a record; event_ends: inclusive sum of the counted events.
 KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
                         const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events), i64 events) {
     FOR_EACH(item, items) {
@@ -129,13 +129,13 @@ KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF
     }
 }
 
-// An item is a bound: how many places are not above it.
+// An item is a bound: count the positions that are not greater.
 KERNEL void find_bounds(Items items, const u64* places OF(size), const u64* bounds OF(items), i64* found OF(items),
                         i64 size) {
     FOR_EACH(item, items) found[item] = upper_bound(places, size, bounds[item]);
 }
 
-// Two lists of events become one; an item is an event of the first one, or of the second one.
+// Merge two sorted lists of events. An item is an event of the first list, then of the second.
 KERNEL void merge_events(Items items, const u64* places OF(size), const u64* changes OF(size),
                          const u64* other_places OF(others), const u64* other_changes OF(others),
                          u64* merged_places OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
@@ -151,7 +151,7 @@ KERNEL void merge_events(Items items, const u64* places OF(size), const u64* cha
     }
 }
 
-// Bases of a contig that a thread has seen.
+// The counters of a contig in one thread.
 struct Tally {
     u64 sums[COVERED];
 
@@ -168,8 +168,8 @@ struct Tally {
     }
 };
 
-// An item is a section of the events of a sample up to a frontier, which a block sweeps; depths: what is the depth end each.
-// places: without the sample. contigs: where each begins; histogram, covered: of the sample.
+// An item is a section of the events of one sample before the frontier; depths: depth after each event. places: include
+// the sample. contigs: start of each contig; histogram, covered: of the sample.
 KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64* depths OF(size),
                          const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
                          u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 frontier) {

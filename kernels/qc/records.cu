@@ -1,22 +1,22 @@
-// Records of BAM -> counts of each read group: what each record tells for itself.
+// BAM records -> counts per read group, for everything that depends on a single record.
 #include "qc/counts.cuh"
 
-// Records that a block counts together.
+// Records counted by a thread block.
 const i64 SECTION = 1024;
 
-// Primary mapped records that do not fail and are no duplicates.
+// Records not counted in the MAPQ histogram.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
 
-const i64 CONFIDENT_MAPQ = 5;  // of samtools flagstat
+const i64 CONFIDENT_MAPQ = 5;  // as in samtools flagstat
 
 const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
-// AGATCGGAAGAG, CTGTCTCTTATA and TGGAATTCTCGG, in letters of four bits.
+// Return AGATCGGAAGAG, CTGTCTCTTATA or TGGAATTCTCGG in bases of four bits.
 HOST_DEVICE u64 adapter_letters(i64 number) {
     return number == 0 ? 0x141824411414ull : number == 1 ? 0x284828288181ull : 0x844118828244ull;
 }
 
-// An item is a record; ends: where each ends, which all count from `origin` on. names: numbers of the read groups' names.
-// units: of each record, by which they come together; longest: the most letters of one.
+// An item is a record; ends: end of each record, relative to `origin`. names: hashes of the read group names. units:
+// sort key of each record; longest: maximum number of bases of a record.
 KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
                        const u64* names OF(groups), u64* units OF(items), u32* numbers OF(items), i32* longest OF(1),
                        i64 groups) {
@@ -31,7 +31,7 @@ KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(
     }
 }
 
-// The first of some ascending units, from `first` to `last`, that is another than the first one's.
+// Return the first index in [first, last) whose unit differs from units[first]; units ascend.
 HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
     i64 low = first, high = last;
     while (low < high) {
@@ -42,7 +42,7 @@ HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
     return low;
 }
 
-// Whether a read's mate lies on another contig.
+// Count a read whose mate is on another contig.
 HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     i64 flag = record.flag();
     if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
@@ -66,7 +66,7 @@ HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
     atomic_add(counts.inserts + row + minimum(size, INSERTS - 1), 1);
 }
 
-// The letters and the qualities of a read, in the order of the sequencer.
+// Count the bases and qualities of a read, in sequencing order.
 HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 unit) {
     i64 letters = record.letters(), known = 0, strong = 0, sum = 0;
     bool is_reversed = record.flag() & REVERSED;
@@ -85,7 +85,7 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
         for (i64 a = 0; a < ADAPTERS; ++a)
             if (window == adapter_letters(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
     }
-    // The share is as wide as a base: a point in it is drawn, since for some lengths a per cent would hold two numbers of bases.
+    // Spread each count of G and C over its width, 1 / known, by a random point: for some read lengths a percentage would otherwise receive two counts.
     u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
     if (known)
         block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
@@ -96,13 +96,13 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
             atomic_add(counts.adapters + (unit * ADAPTERS + a) * CYCLES + minimum(found[a], CYCLES - 1), 1);
 }
 
-// Of a mapped read with MD: where it differs. md: from its type on, a text. Of what contradicts the CIGAR nothing is counted
-// beyond the read.
+// Count the mismatches of a mapped read by cycle. md: the MD tag, from its type. If MD contradicts the CIGAR, positions
+// outside the read are not counted.
 HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts, i64 unit) {
     i64 letters = record.letters(), operations = record.operation_count();
     bool is_reversed = record.flag() & REVERSED;
     const u8* packed = record.packed();
-    i64 aligned = 0;  // bases of matches and mismatches in front of the one that is looked at
+    i64 aligned = 0;  // aligned bases before the current base
     i64 next = 0, begun = 0, left = 0,
         at = 0;  // of the operation that covers it: the next one, the bases in front of its
                  // own, those of it, and the letter at which it begins
@@ -136,7 +136,7 @@ HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts,
     }
 }
 
-// Of a mapped read: the cycles at which its bases begin and end that are not clipped.
+// Count the first and the end cycle of the unclipped bases of a mapped read.
 HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
     i64 first = 0, end = record.letters();
     bool is_after = false;
@@ -179,7 +179,7 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
     if (flag & PAIRED && !(flag & MATE_UNMAPPED)) count_insert(record, counts, unit);
 }
 
-// An item is a section of the records in the order of their units, which a block counts.
+// An item is a section of the records sorted by unit, counted by a thread block.
 KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
                           const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
     FOR_EACH(section, items) {
@@ -209,11 +209,11 @@ KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* 
     }
 }
 
-// Cycles that a block counts together, and the words of one: an odd number, so that threads with the same quality of other
-// cycles reach other banks.
+// Cycles counted together by a thread block, and words per cycle: an odd number, so that threads with the same quality
+// in different cycles access different banks of shared memory.
 const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
 
-// An item is a tile of cycles of a section of the records, which a block counts: qualities and bases of primary records.
+// An item is a tile of cycles of a section of the records: counts qualities and bases of primary records.
 KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
                          const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records,
                          i64 tiles) {

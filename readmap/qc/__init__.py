@@ -1,6 +1,6 @@
-"""Quality control: what a lab looks at before it trusts a run, counted while the records are written.
+"""Quality control: counts and coverage of the records while they are written.
 
-survey      counts and coverage of sorted records, piece by piece
-tally       what was counted of a lane, a library or a sample, and what follows from that
-reports     the same for programs, for MultiQC, and as a page
+survey      counts and coverage of sorted records
+tally       counts of a read group, library or sample, and the metrics derived from them
+page, json_report, multiqc, samtools    reports
 """

@@ -1,4 +1,4 @@
-"""Plots as SVG inside a page, whose style sheet gives them colours: lines, bands between lines, and bars."""
+"""SVG charts for the HTML report, whose style sheet has the colours: lines, bands and bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 WIDTH, HEIGHT = 640, 280
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 14, 46
 
-#: Between two ticks of an axis at least, in units of the plot.
+#: Minimum distance of two ticks of an axis, in units of the plot.
 TICK_WIDTH, TICK_HEIGHT = 70, 42
 
 Values = NDArray[np.float64]
@@ -21,9 +21,9 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points, which NaN interrupts; colour: its class in the style sheet.
+    """A line of a chart, interrupted at NaN; colour: its class in the style sheet.
 
-    low, high: the borders of a band around it.
+    low, high: borders of a band around the line.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis is of; form writes a number of it. low, high: what it shows at least."""
+    """The title and number format of an axis. low, high: values that are always visible."""
 
     name: str
     form: Callable[[float], str] = "{:,g}".format
@@ -45,7 +45,7 @@ class Axis:
 
 
 def line_chart(title: str, places: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-    """Lines over places, [points], which ascend; a legend where there are several."""
+    """Return a line chart; places: x values, ascending [points]. It has a legend if there are several lines."""
     plot = _Plot(places, lines, x, y)
     parts = [plot.axes(x, y)]
     for line in lines:
@@ -59,14 +59,14 @@ def line_chart(title: str, places: Values, lines: Sequence[Line], x: Axis, y: Ax
 
 
 def bar_chart(title: str, places: Values, counts: Values, x: Axis, y: Axis) -> str:
-    """Bars from zero, as wide as places are apart."""
+    """Return a bar chart; the bars are as wide as the distance of the x values."""
     bars = Line(y.name, counts, "c1")
     plot = _Plot(places, [bars], x, y, is_bars=True)
     return _figure(title, [plot.axes(x, y), plot.bars(counts), plot.hints([bars], x, y)], [])
 
 
 class _Plot:
-    """The scales of a plot, and shapes drawn to them."""
+    """The scales of a chart, and shapes drawn to scale."""
 
     def __init__(self, places: Values, lines: Sequence[Line], x: Axis, y: Axis, is_bars: bool = False) -> None:
         self._places = places
@@ -75,13 +75,13 @@ class _Plot:
         self._first, self._last = float(places[0]) - self._half, float(places[-1]) + self._half
         if self._last <= self._first:
             self._last = self._first + 1
-        seen = [
+        drawn = [
             values[~np.isnan(values)]
             for line in lines
             for values in (line.values, line.low, line.high)
             if values is not None
         ]
-        shown = np.concatenate([*seen, [one for one in (y.low, y.high) if one is not None], [0.0] if is_bars else []])
+        shown = np.concatenate([*drawn, [one for one in (y.low, y.high) if one is not None], [0.0] if is_bars else []])
         low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
         self._ticks = _ticks(low, high if high > low else low + 1, (HEIGHT - TOP - BOTTOM) // TICK_HEIGHT)
         self._low, self._high = min(low, self._ticks[0]), max(high, self._ticks[-1])
@@ -93,7 +93,7 @@ class _Plot:
         return HEIGHT - BOTTOM - (value - self._low) / (self._high - self._low) * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, x: Axis, y: Axis) -> str:
-        """Grid, ticks and names."""
+        """Return the grid, ticks and titles."""
         bottom, parts = HEIGHT - BOTTOM, []
         for tick in self._ticks:
             at = self.y(tick)
@@ -112,7 +112,7 @@ class _Plot:
         return "".join(parts)
 
     def path(self, values: Values) -> str:
-        """A line through all values that are known."""
+        """Return the path of a line through all values except NaN."""
         drawn, is_down = [], False
         for place, value in zip(self._places, values, strict=True):
             if math.isnan(value):
@@ -123,7 +123,7 @@ class _Plot:
         return "".join(drawn)
 
     def band(self, low: Values, high: Values) -> str:
-        """What lies between two lines, where both are known."""
+        """Return the path of the area between two lines where both have values."""
         known = ~(np.isnan(low) | np.isnan(high))
         places = self._places[known]
         forth = [f"{self.x(place):.1f} {self.y(value):.1f}" for place, value in zip(places, high[known], strict=True)]
@@ -131,7 +131,7 @@ class _Plot:
         return f"M{'L'.join([*forth, *reversed(back)])}Z" if forth else ""
 
     def bars(self, counts: Values) -> str:
-        """All bars as one shape."""
+        """Return all bars as one path."""
         zero, drawn = self.y(0), []
         for place, count in zip(self._places, counts, strict=True):
             if count > 0:
@@ -141,17 +141,17 @@ class _Plot:
         return f'<path class="bars c1" d="{"".join(drawn)}"/>'
 
     def hints(self, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-        """What a pointer is told over each place."""
+        """Return the tooltips of all x values."""
         edges = np.concatenate([[self._first], (self._places[1:] + self._places[:-1]) / 2, [self._last]])
         parts = []
         for number, place in enumerate(self._places):
-            told = [
+            rows = [
                 (f"{line.name}: " if len(lines) > 1 else "") + y.form(float(line.values[number]))
                 for line in lines
                 if not math.isnan(line.values[number])
             ]
             left, right = self.x(edges[number]), self.x(edges[number + 1])
-            text = escape("\n".join([f"{x.name} {x.form(float(place))}", *told]))
+            text = escape("\n".join([f"{x.name} {x.form(float(place))}", *rows]))
             parts.append(
                 f'<rect class="hint" x="{left:.1f}" y="{TOP}" width="{max(right - left, 0.1):.1f}" '
                 f'height="{HEIGHT - TOP - BOTTOM}"><title>{text}</title></rect>'
@@ -169,9 +169,9 @@ def _figure(title: str, parts: Sequence[str], legend: Sequence[Line]) -> str:
     return f"{picture}{''.join(parts)}</svg>" + (f'<ul class="legend">{keys}</ul>' if keys else "")
 
 
-def _ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers from below `low` to above `high`, about as many as there may be."""
-    rough = (high - low) / max(most, 1)
+def _ticks(low: float, high: float, max_ticks: int) -> list[float]:
+    """Return about `max_ticks` round numbers that enclose [low, high]."""
+    rough = (high - low) / max(max_ticks, 1)
     scale = 10.0 ** math.floor(math.log10(rough))
     step = scale * next(factor for factor in (1, 2, 5, 10) if factor * scale >= rough * 0.999)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)

@@ -1,4 +1,4 @@
-"""Records of BAM -> counts of each read group, on the device where the records lie."""
+"""BAM records -> counts of each read group, on the device of the records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECTION, _TILE = constant("qc/records.cu", "SECTION"), constant("qc/records.cu"
 
 @dataclass(frozen=True)
 class _Counts:
-    """struct Counts of kernels/qc/counts.cuh: uint64, flat; a unit is a read group's first or second mates."""
+    """struct Counts of kernels/qc/counts.cuh: uint64, flat; a unit is the first or the second mates of a read group."""
 
     records: Array
     empty: Array
@@ -40,7 +40,7 @@ class _Counts:
     groups: int
 
 
-#: Of the arrays: the elements of a read group.
+#: The shape of each array for one read group.
 _SHAPES = {
     "records": (MATES, UNIT_COUNTERS),
     "empty": (MATES, FLAGS),
@@ -53,10 +53,10 @@ _SHAPES = {
 
 
 class RecordCounts:
-    """What is counted of the records of each read group, and of those that have none of the header's, the last one."""
+    """Counts of the records of each read group; the last row is for records without a read group of the header."""
 
     def __init__(self, groups: Sequence[ReadGroupInfo], backend: Backend) -> None:
-        """groups: of the header. backend: on whose device the records are."""
+        """groups: of the header. backend: the device of the records."""
         self._backend, self._groups = backend, len(groups)
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         self._names = backend.to_device(names)
@@ -65,7 +65,7 @@ class RecordCounts:
         self._counts = _Counts(**arrays, units=MATES * total, groups=total)
 
     def measure(self, records: Array, ends: Array, origin: int) -> None:
-        """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
+        """Count records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
         backend, count = self._backend, len(ends)
         units, numbers = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
         longest = backend.full(1, 0, np.int32)
@@ -81,7 +81,7 @@ class RecordCounts:
         backend.launch(_CYCLES, sections * tiles, **given, tiles=tiles)
 
     def to_host(self) -> dict[str, NDArray[np.int64]]:
-        """All counts, int64 [groups + 1, ...] by the names of struct Counts, as _SHAPES has the rest."""
+        """Return all counts by the names of struct Counts, int64 [groups + 1, ...] with the shapes of _SHAPES."""
         total, host = self._counts.groups, self._backend.to_host
         return {
             name: host(getattr(self._counts, name)).astype(np.int64).reshape(total, *shape)

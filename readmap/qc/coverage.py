@@ -1,7 +1,7 @@
-"""Sorted records of BAM -> how deep each base is covered, by sample: by how many fragments, mates that overlap once.
+"""Sorted BAM records -> depth of coverage of each base, per sample; mates that overlap count once.
 
-events     +1  +1     -1  +1    -1 |  -1        of a piece's records, in the order of their places
-depth       1   2      1   2     1 |            as far as no later record begins; the rest waits for the next piece
+events     +1  +1     -1  +1    -1 |  -1        of a chunk of records, sorted by position
+depth       1   2      1   2     1 |            up to the frontier: later records start there or after
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACE_BITS, _END_OF_PLACES = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE,
 _SECTION = constant(_SOURCE, "SECTION")
 DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")
 
-#: Depths of which is told how many bases reach them; end the sum in a contig's row.
+#: Depths whose breadth (share of bases that reach them) is reported; their counters follow the sum in a contig's row.
 BREADTHS = (1, 10, 20, 30)
 
 
@@ -43,23 +43,22 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _Events:
-    """Events in order: places, uint64, with their samples, and changes, uint64, of a signed number."""
+    """Sorted events: places, uint64, position and sample; changes, uint64, of the depth, two's complement."""
 
     places: Array
     changes: Array
 
     def part(self, begin: int, end: int) -> _Events:
-        """Those from a number to another."""
         return _Events(self.places[begin:end], self.changes[begin:end])
 
 
 @dataclass(frozen=True)
 class CoverageEvents:
-    """What is known of some records that follow each other.
+    """The events of consecutive records.
 
     Attributes:
-        events: of all samples; bounds: how many of them are of each sample and those before.
-        frontier: the place in front of which no later record begins.
+        events: of all samples; bounds: for each sample the number of events of that and all previous samples.
+        frontier: the position before which no later record starts.
     """
 
     events: _Events
@@ -68,17 +67,17 @@ class CoverageEvents:
 
 
 class Coverage:
-    """Depths of all bases; sorted records are seen in any order, and added in theirs.
+    """Depths of all bases. Records are measured on several threads and accumulated in order.
 
     Attributes:
-        histogram: uint64 [samples * DEPTHS], bases by their depth; covered: uint64 [samples * contigs * COVERED]; missing_mc:
+        histogram: uint64 [samples * DEPTHS], bases by depth; covered: uint64 [samples * contigs * COVERED]; missing_mc:
             uint64 [samples], later mates of proper pairs without MC, whose overlaps count twice; on the device.
     """
 
     def __init__(
         self, groups: Sequence[ReadGroupInfo], samples: Sequence[int], lengths: Sequence[int], backend: Backend
     ) -> None:
-        """samples: numbers from 0, of each read group and of what has none. lengths: of the contigs."""
+        """samples: index of the sample of each read group, and of records without one. lengths: of the contigs."""
         self._backend = backend
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         contigs = np.cumsum([0, *(length + 1 for length in lengths)])
@@ -94,7 +93,7 @@ class Coverage:
         self._left: dict[int, _Events] = {}
 
     def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
-        """The events of some records: their bytes, uint8, and where each ends, int64, from `origin` on."""
+        """Return the events of records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
         backend, count = self._backend, len(ends)
         given = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
         events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
@@ -108,24 +107,26 @@ class Coverage:
         bounds = self._not_above(found, [(sample << _PLACE_BITS) + _END_OF_PLACES for sample in range(self._samples)])
         return CoverageEvents(found, bounds, int(backend.to_host(frontier)[0]))
 
-    def accumulate(self, stretch: CoverageEvents) -> None:
-        """Hear of the records that follow those before."""
-        for sample, (begin, end) in enumerate(zip([0, *stretch.bounds], stretch.bounds, strict=False)):
-            events = stretch.events.part(begin, end)
+    def accumulate(self, measured: CoverageEvents) -> None:
+        """Add the events of the next records in order."""
+        for sample, (begin, end) in enumerate(zip([0, *measured.bounds], measured.bounds, strict=False)):
+            events = measured.events.part(begin, end)
             if left := self._left.pop(sample, None):
                 events = self._merged(left, events)
             if len(events.places):
-                self._sweep(sample, events, stretch.frontier)
-        self._backend.synchronize()  # the events are another thread's, which takes their memory again
+                self._sweep(sample, events, measured.frontier)
+        self._backend.synchronize()  # the events' memory belongs to another thread, which reuses it
 
     def finish(self) -> None:
-        """No more records come."""
+        """Count the remaining events; no records follow."""
         for sample in [*self._left]:
             self._sweep(sample, self._left.pop(sample), _END_OF_PLACES)
         self._backend.synchronize()
 
     def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Bases by depth, int64 [samples, DEPTHS]; of contigs, [samples, contigs, COVERED]; and `missing_mc`, [samples]."""
+        """Return bases by depth, int64 [samples, DEPTHS]; `covered`, [samples, contigs, COVERED]; `missing_mc`,
+        [samples].
+        """
         host, samples = self._backend.to_host, self._samples
         histogram, covered, missing_mc = (
             host(one).astype(np.int64) for one in (self.histogram, self.covered, self.missing_mc)
@@ -133,7 +134,7 @@ class Coverage:
         return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), missing_mc
 
     def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
-        """Count the depths in front of the frontier; what is end it is left for the next records."""
+        """Count the depths before the frontier, and keep the later events for the next records."""
         backend, contigs = self._backend, self._layout.contig_count
         (size,) = self._not_above(events, [(sample << _PLACE_BITS) + frontier])
         first = sample * contigs * COVERED
@@ -166,7 +167,7 @@ class Coverage:
         return _Events(places, changes)
 
     def _not_above(self, events: _Events, bounds: list[int]) -> list[int]:
-        """How many of the events have places that are not above each of some."""
+        """Return for each bound the number of events at positions not greater than it."""
         backend, found = self._backend, self._backend.empty(len(bounds), np.int64)
         given = backend.to_device(np.array(bounds, np.uint64))
         backend.launch(_BOUNDS, len(bounds), places=events.places, bounds=given, found=found, size=len(events.places))

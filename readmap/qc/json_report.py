@@ -1,4 +1,4 @@
-"""What was counted, for programs: the report of --json."""
+"""Quality control in the JSON report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
 
-#: Digits of shares.
+#: Decimals of shares.
 DIGITS = 6
 
 ORIENTATION_NAMES = ("inward", "outward", "other")
@@ -18,12 +18,12 @@ BASE_NAMES = "ACGTN"
 
 
 def as_json(samples: Sequence[SampleTally]) -> dict[str, Any]:
-    """Each sample: totals, the same by library and lane, and what the plots show."""
+    """Return totals by sample, library and lane, and the data of the plots."""
     return {"quality": [_sample(sample) for sample in samples]}
 
 
 def totals(tally: Tally) -> dict[str, Any]:
-    """Counts and shares of some lanes."""
+    """Return counts and shares of one or several lanes."""
     mean, deviation = tally.insert_mean_and_deviation
     return {
         "reads": tally.reads,
@@ -96,7 +96,7 @@ def _rounded(part: float) -> float:
 
 
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
-    """JSON has no NaN."""
+    """Return rounded values with None for NaN, which JSON does not have."""
     return [None if np.isnan(value) else _rounded(float(value)) for value in values]
 
 
@@ -105,5 +105,5 @@ def _table(rows: NDArray[np.float64]) -> list[list[float | None]]:
 
 
 def _sparse(counts: NDArray[np.int64]) -> dict[str, int]:
-    """Those that are not 0, by their numbers."""
+    """Return the counts that are not 0, by index."""
     return {str(number): int(counts[number]) for number in np.flatnonzero(counts)}

@@ -1,7 +1,7 @@
-"""What was counted, in files that MultiQC shows without configuration: custom content, and those of samtools.
+"""Files that MultiQC shows without configuration: custom content, and the output of samtools flagstat and stats.
 
-MultiQC calls samples by the names of files, up to the first ending that it knows: each begins with that of its sample.
-A file of custom content holds one section, and sections of one id come together.
+MultiQC derives sample names from file names, up to the first suffix it knows, so each file name starts with the
+sample's name. A custom content file has one section, and MultiQC merges sections with the same id.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from readmap.qc.samtools import write_flagstat, write_stats
 from readmap.qc.tally import ADAPTER_NAMES, SampleTally, share
 from readmap.version import __version__
 
-#: Points of a line at most.
+#: Maximum number of points of a line.
 MAX_POINTS = 1_000
 
 Lines = dict[str, list[list[float]]]
 
 
 class Section(NamedTuple):
-    """A plot: its id, title and description, the names of its axes, and lines by their names."""
+    """A line plot: id, title, description, titles of the axes, and lines by name."""
 
     id: str
     title: str
-    about: str
+    description: str
     x: str
     y: str
     lines: Lines
 
 
 def file_name(sample: str) -> str:
-    """A sample's name as that of a file."""
+    """Return a sample's name with the characters that are safe in a file name."""
     return re.sub(r"[^A-Za-z0-9_.+-]+", "_", sample).lstrip("._-") or "sample"
 
 
 def multiqc_files(samples: Sequence[SampleTally]) -> dict[str, str]:
-    """Names of files and their texts."""
+    """Return the texts of the files by file name."""
     files: dict[str, str] = {}
     for sample in samples:
         name = file_name(sample.name)
@@ -60,17 +60,17 @@ def _text(content: dict[str, Any]) -> str:
 
 
 def _general(sample: SampleTally, name: str) -> dict[str, Any]:
-    """Columns of MultiQC's first table."""
+    """Return columns for MultiQC's General Statistics table."""
     tally, depths = sample.tally, sample.depths
     columns: dict[str, tuple[str, str, float, str]] = {
-        "q30": ("Q30", "Bases of quality 30 and more", 100 * share(tally.good_bases, tally.bases_with_quality), "%"),
+        "q30": ("Q30", "Bases with quality 30 or more", 100 * share(tally.good_bases, tally.bases_with_quality), "%"),
         "gc": ("GC", "G and C among the bases", 100 * tally.gc, "%"),
         "adapters": ("Adapters", "Reads with an adapter", 100 * share(tally.with_adapter, tally.reads), "%"),
     }
     if depths:
-        columns["mean_coverage"] = ("Coverage", "Mean depth, mates that overlap once", depths.mean, "X")
+        columns["mean_coverage"] = ("Coverage", "Mean depth; overlapping mates count once", depths.mean, "X")
         for depth, part in depths.breadths.items():
-            columns[f"breadth_{depth}"] = (f"≥ {depth}X", f"Bases covered by {depth} and more", 100 * part, "%")
+            columns[f"breadth_{depth}"] = (f"≥ {depth}X", f"Bases covered by {depth} or more", 100 * part, "%")
     return {
         "id": "readmap_general",
         "plot_type": "generalstats",
@@ -91,9 +91,9 @@ def _plot(section: Section) -> dict[str, Any]:
         "id": named,
         "parent_id": "readmap",
         "parent_name": "readmap",
-        "parent_description": "maps short reads; this was counted while it wrote their records.",
+        "parent_description": "maps short reads; these numbers were counted while the records were written.",
         "section_name": section.title,
-        "description": section.about,
+        "description": section.description,
         "plot_type": "linegraph",
         "pconfig": {"id": f"{named}_plot", "title": f"readmap: {section.title}", **axes},
         "data": section.lines,
@@ -101,14 +101,14 @@ def _plot(section: Section) -> dict[str, Any]:
 
 
 def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
-    """name: by which lines are called."""
+    """Yield the plots of a sample; name: used for the lines."""
     tally = sample.tally
     by_mate = {mate: f"{name} read {mate + 1}" if tally.bases[1].any() else name for mate in range(2)}
     mates = {mate: label for mate, label in by_mate.items() if tally.bases[mate].any()}
     yield Section(
         "quality",
         "Mean quality by cycle",
-        "Phred, of all reads.",
+        "Phred, mean of all reads.",
         "Cycle",
         "Phred",
         {label: _line(tally.mean_quality(mate), 1) for mate, label in mates.items()},
@@ -116,7 +116,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
     yield Section(
         "mismatches",
         "Mismatches by cycle",
-        "Per cent of the aligned bases, as MD tells them.",
+        "Percentage of the aligned bases, from the tag MD.",
         "Cycle",
         "%",
         {label: _line(100 * tally.mismatch_shares(mate), 1) for mate, label in mates.items()},
@@ -124,7 +124,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
     yield Section(
         "adapters",
         "Adapters by cycle",
-        "Per cent of the reads in which an adapter has begun.",
+        "Percentage of the reads in which an adapter has started.",
         "Cycle",
         "%",
         {
@@ -136,7 +136,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
     yield Section(
         "gc",
         "GC of reads",
-        "Reads by the per cent of G and C among their bases.",
+        "Reads by percentage of G and C.",
         "% GC",
         "Reads",
         {name: _line(tally.gc_of_reads.sum(0), 0)},
@@ -160,7 +160,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
         yield Section(
             "coverage",
             "Cumulative coverage",
-            "Per cent of the bases that reach a depth.",
+            "Percentage of the bases that reach a depth.",
             "Depth",
             "%",
             {name: _line(100 * reached[:end], 0)},
@@ -168,7 +168,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
 
 
 def _line(values: NDArray[Any], first: int) -> list[list[float]]:
-    """Points of a line, of long ones some."""
+    """Return the points of a line without NaN; long lines are thinned."""
     step = -(-len(values) // MAX_POINTS)
     return [
         [number + first, round(float(values[number]), 4)]

@@ -1,4 +1,4 @@
-"""What was counted, as a page that a lab looks at: one file of HTML, without scripts and without a network."""
+"""The HTML report: one file without scripts or network access."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from readmap.qc.plots import Plot, Row, sample_plots
 from readmap.qc.tally import Depths, SampleTally, Tally, share
 from readmap.version import __version__
 
-#: Rows of a table at most.
+#: Maximum number of rows of a table.
 MAX_ROWS = 5_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """What others tell of a run: a section of its own."""
+    """A further section of the report, such as the duplicates."""
 
     title: str
-    about: str
+    description: str
     columns: Row
     rows: Sequence[Row]
 
 
 def write_page(samples: Sequence[SampleTally], tables: Sequence[Table], output: str, command: str) -> str:
-    """The page. tables: behind the samples. output: what it is about; command: that made it."""
+    """Return the report. tables: shown after the samples. output: name of the output file; command: that wrote it."""
     names = [sample.name for sample in samples]
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
     links = "".join(f'<li><a href="#s{number}">{escape(name)}</a></li>' for number, name in enumerate(names))
@@ -62,7 +62,7 @@ def _section(sample: SampleTally, number: int, is_only: bool) -> str:
 
 
 def _facts(sample: SampleTally) -> str:
-    """The numbers that are looked at first."""
+    """Return the most important numbers."""
     tally, depths = sample.tally, sample.depths
     facts = [
         ("Reads", format_si(tally.reads), ""),
@@ -78,10 +78,10 @@ def _facts(sample: SampleTally) -> str:
     if depths:
         facts.append(("Coverage", f"{depths.mean:.2f}x", "mean"))
         facts += [(f"Covered {depth}x", format_percent(x), "of the bases") for depth, x in depths.breadths.items()]
-    told = "".join(
+    items = "".join(
         f"<div><dt>{name}</dt><dd>{value}</dd>{f'<small>{of}</small>' if of else ''}</div>" for name, value, of in facts
     )
-    return f'<dl class="facts">{told}</dl>'
+    return f'<dl class="facts">{items}</dl>'
 
 
 _LANE_COLUMNS = (
@@ -101,7 +101,7 @@ _LANE_COLUMNS = (
 
 
 def _lanes(sample: SampleTally) -> str:
-    """Lanes, then libraries of several ones, as a table."""
+    """Return the table of lanes, and of libraries if there are several lanes."""
     rows = [_lane_row(lane.name or "no read group", lane.library, lane.tally) for lane in sample.lanes]
     libraries = sample.libraries
     if len(sample.lanes) > 1:
@@ -128,33 +128,33 @@ def _lane_row(name: str, library: str, tally: Tally) -> Row:
 
 
 def _contigs(depths: Depths) -> str:
-    """Coverage by contig."""
+    """Return the table of coverage by contig."""
     rows = []
     for number, (name, length) in enumerate(depths.contigs[:MAX_ROWS]):
         mean, breadths = depths.of_contig(number)
         rows.append((name, f"{length:,}", f"{mean:.2f}", *(format_percent(breadths[depth]) for depth in BREADTHS)))
     columns = ("Contig", "Bases", "Mean depth", *(f"Covered {depth}x" for depth in BREADTHS))
     more = len(depths.contigs) - len(rows)
-    told = f"<p>{more:,} more contigs are in the report of --json.</p>" if more else ""
-    return f'<div class="table"><h3>Coverage by contig</h3>{_table(columns, rows, tall=True)}{told}</div>\n'
+    note = f"<p>{more:,} more contigs are in the report of --json.</p>" if more else ""
+    return f'<div class="table"><h3>Coverage by contig</h3>{_table(columns, rows, tall=True)}{note}</div>\n'
 
 
 def _further(table: Table) -> str:
     return (
         f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
-        f'<div class="table"><h3>{escape(table.about)}</h3>{_table(table.columns, table.rows)}</div></section>\n'
+        f'<div class="table"><h3>{escape(table.description)}</h3>{_table(table.columns, table.rows)}</div></section>\n'
     )
 
 
 def _figure(plot: Plot) -> str:
     return (
-        f"<figure><h3>{escape(plot.title)}</h3><p>{escape(plot.about)}</p>{plot.picture}"
+        f"<figure><h3>{escape(plot.title)}</h3><p>{escape(plot.description)}</p>{plot.picture}"
         f"<details><summary>Numbers</summary>{_table(plot.columns, plot.rows, tall=True)}</details></figure>\n"
     )
 
 
 def _table(columns: Row, rows: Sequence[Row], words: int = 1, tall: bool = False) -> str:
-    """words: columns from the left that hold words. tall: within its own height."""
+    """Return a table. words: number of leading columns with text. tall: scrolls within a fixed height."""
 
     def cell(tag: str, at: int, text: str) -> str:
         return f"<{tag}{' class=words' if 0 < at < words else ''}>{escape(text)}</{tag}>"

@@ -1,4 +1,4 @@
-"""What was counted of a sample, as plots, and as the numbers behind each."""
+"""The plots of a sample in the HTML report, each with its data as a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.qc.counts import INSERTS
 from readmap.qc.json_report import BASE_NAMES, ORIENTATION_NAMES
 from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
 
-#: Bars of a histogram at most; of one with a long tail, the part that is shown.
+#: Maximum number of bars of a histogram, and the share of the data shown of a histogram with a long tail.
 MAX_BARS, SHOWN = 120, 0.999
 
 MATES = ("read 1", "read 2")
@@ -27,28 +27,26 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot, and the same as numbers."""
+    """A plot and its data."""
 
     title: str
-    about: str
+    description: str
     picture: str
     columns: Row
     rows: Sequence[Row]
 
 
 def sample_plots(sample: SampleTally) -> Iterator[Plot]:
-    """The plots of a sample, in the order in which a lab asks: is the sequencing good, the library, the coverage."""
+    """Yield the plots of a sample in the order of a lab's questions: sequencing, library, coverage."""
     tally = sample.tally
     mates = [mate for mate in range(2) if tally.bases[mate].any()]
     if tally.cycles and mates:
         yield from _by_cycle(sample, mates)
-    yield _histogram(
-        "GC of reads", "Reads by the share of G and C among their bases.", tally.gc_of_reads.sum(0), "GC, %", "Reads"
-    )
+    yield _histogram("GC of reads", "Reads by share of G and C.", tally.gc_of_reads.sum(0), "GC, %", "Reads")
     if tally.quality_of_reads.any():
         yield _histogram(
             "Mean quality of reads",
-            "Reads by the mean of their base qualities.",
+            "Reads by mean base quality.",
             _shown(tally.quality_of_reads.sum(0)),
             "Phred",
             "Reads",
@@ -57,7 +55,7 @@ def sample_plots(sample: SampleTally) -> Iterator[Plot]:
         yield _inserts(tally)
     if tally.mapqs.any():
         yield _histogram(
-            "Mapping quality", "Mapped reads that neither fail nor are duplicates.", tally.mapqs[:61], "MAPQ", "Reads"
+            "Mapping quality", "Mapped reads without failed and duplicate reads.", tally.mapqs[:61], "MAPQ", "Reads"
         )
     if sample.depths and sample.depths.covered.any():
         yield from _depths(sample.depths)
@@ -69,7 +67,7 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     cycles = np.arange(1, shown + 1, dtype=np.float64)
     x = Axis("Cycle")
 
-    def plot(title: str, about: str, lines: Sequence[Line], y: Axis) -> Plot:
+    def plot(title: str, description: str, lines: Sequence[Line], y: Axis) -> Plot:
         kept = [
             Line(
                 line.name,
@@ -85,7 +83,7 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
             (f"{number:,.0f}", *(y.form(float(line.values[at])) for line in kept)) for at, number in enumerate(cycles)
         ]
         picture = line_chart(title, cycles, kept, x, y)
-        return Plot(title, about, picture, ("Cycle", *(line.name for line in kept)), rows)
+        return Plot(title, description, picture, ("Cycle", *(line.name for line in kept)), rows)
 
     names, colours = [MATES[mate] if len(mates) > 1 else "reads" for mate in mates], ("c1", "c2")
     qualities = [
@@ -101,7 +99,7 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     if tally.qualities.any():
         yield plot(
             "Quality by cycle",
-            "The mean, and the band that holds eight of ten bases.",
+            "Mean, and a band with eight of ten bases.",
             qualities,
             Axis("Phred", format_number, 0, 40),
         )
@@ -112,7 +110,7 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
             [
                 Line(
                     f"{lane.name or 'no read group'} {MATES[mate]}",
-                    _long(lane.tally.mean_quality(mate), tally.cycles),
+                    _pad(lane.tally.mean_quality(mate), tally.cycles),
                     f"c{number % LANE_COLOURS + 1}",
                     is_dashed=mate > 0,
                 )
@@ -132,13 +130,13 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     if tally.mismatches.any():
         yield plot(
             "Mismatches by cycle",
-            "Of the bases that are aligned, as the tag MD tells them.",
+            "Share of the aligned bases, from the tag MD.",
             [Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in zip(names, mates, strict=True)],
             Axis("Share", format_percent_3, 0),
         )
     yield plot(
         "Adapters by cycle",
-        "Reads in which twelve bases of an adapter have begun.",
+        "Share of reads in which twelve bases of an adapter have started.",
         [
             Line(name, row, f"c{number + 1}")
             for number, (name, row) in enumerate(zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True))
@@ -147,10 +145,10 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     )
 
 
-def _histogram(title: str, about: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
+def _histogram(title: str, description: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
     places, values = np.arange(len(counts), dtype=np.float64), counts.astype(np.float64)
     rows = [(f"{number:,}", f"{count:,}") for number, count in enumerate(counts) if count]
-    return Plot(title, about, bar_chart(title, places, values, Axis(x), Axis(y, format_si)), (x, y), rows)
+    return Plot(title, description, bar_chart(title, places, values, Axis(x), Axis(y, format_si)), (x, y), rows)
 
 
 def _inserts(tally: Tally) -> Plot:
@@ -160,8 +158,8 @@ def _inserts(tally: Tally) -> Plot:
     width = max(-(-end // MAX_BARS), 1)
     bins = -(-end // width)
     binned = np.zeros((3, bins * width))
-    stretch = min(bins * width, INSERTS - 1)
-    binned[:, :stretch] = counted[:, :stretch]
+    shown = min(bins * width, INSERTS - 1)
+    binned[:, :shown] = counted[:, :shown]
     binned = binned.reshape(3, bins, width).sum(2)
     places = np.arange(bins, dtype=np.float64) * width
     lines = [
@@ -169,13 +167,13 @@ def _inserts(tally: Tally) -> Plot:
         for name, row, colour in zip(ORIENTATION_NAMES, binned, ("c1", "c2", "c5"), strict=True)
         if row.any()
     ]
-    title, about = "Insert sizes", f"Pairs by orientation and size, {width} bases a point."
+    title, description = "Insert sizes", f"Pairs by orientation and size, {width} bases per point."
     far = int(counted[:, INSERTS - 1].sum())
     if far:
-        about += f" {far:,} pairs are of {INSERTS - 1:,} bases and more."
+        description += f" {far:,} pairs have {INSERTS - 1:,} bases or more."
     rows = [(f"{place:,.0f}", *(f"{line.values[at]:,.0f}" for line in lines)) for at, place in enumerate(places)]
     picture = line_chart(title, places, lines, Axis("Insert size, bases"), Axis("Pairs", format_si, 0))
-    return Plot(title, about, picture, ("Size", *(line.name for line in lines)), rows)
+    return Plot(title, description, picture, ("Size", *(line.name for line in lines)), rows)
 
 
 def _depths(depths: Depths) -> Iterator[Plot]:
@@ -185,16 +183,18 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     width = max(-(-end // MAX_BARS), 1)
     bins = -(-end // width)
     padded = np.zeros(bins * width)
-    stretch = min(len(padded), len(covered))
-    padded[:stretch] = covered[:stretch]
+    shown = min(len(padded), len(covered))
+    padded[:shown] = covered[:shown]
     places = np.arange(bins, dtype=np.float64) * width + 1
     binned = padded.reshape(bins, width).sum(1)
-    lost = f" {depths.missing_mc:,} reads have no MC: where their mates overlap, both count." if depths.missing_mc else ""
-    left_out = "Unmapped, secondary, failed and duplicate records are left out; mates that overlap count once."
+    lost = (
+        f" {depths.missing_mc:,} reads have no MC: overlaps with their mates count twice." if depths.missing_mc else ""
+    )
+    left_out = "Unmapped, secondary, failed and duplicate records are left out; overlapping mates count once."
     uncovered = format_percent(share(int(counts[0]), depths.length))
     yield Plot(
         "Depth",
-        f"Bases that are covered, by depth; {uncovered} are not. {left_out}{lost}",
+        f"Covered bases by depth; {uncovered} of the bases are not covered. {left_out}{lost}",
         bar_chart("Depth", places, binned, Axis("Depth"), Axis("Bases", format_si)),
         ("Depth", "Bases"),
         [(f"{place:,.0f}", f"{count:,.0f}") for place, count in zip(places, binned, strict=True)],
@@ -203,7 +203,7 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     at, share_axis = np.arange(1, end, dtype=np.float64), Axis("Share", format_percent_4, 0, 1)
     yield Plot(
         "Breadth",
-        "The share of the reference that reaches a depth.",
+        "Share of the reference that reaches a depth.",
         line_chart("Breadth", at, [Line("bases", reached[1:end], "c1")], Axis("Depth"), share_axis),
         ("Depth", "Share"),
         [(f"{number:,}", format_percent(float(reached[number]))) for number in range(1, end)],
@@ -214,13 +214,13 @@ def _cut(values: Values | None, end: int) -> Any:
     return None if values is None else values[:end]
 
 
-def _long(values: Values, size: int) -> Values:
-    """The values, and NaN behind them."""
+def _pad(values: Values, size: int) -> Values:
+    """Pad values with NaN."""
     return np.concatenate([values, np.full(size - len(values), np.nan)])
 
 
 def _shown(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts up to the last that is not 0."""
+    """Return the counts up to the last that is not 0."""
     return counts[: int(np.flatnonzero(counts)[-1]) + 1]
 
 

@@ -1,4 +1,4 @@
-"""What was counted of a sample, in the formats of samtools flagstat and samtools stats, which other programs read."""
+"""The counts of a sample in the formats of samtools flagstat and samtools stats."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from readmap.qc.tally import (
     share,
 )
 
-#: MultiQC knows a file of samtools stats by this sentence.
+#: MultiQC recognizes a samtools stats file by this sentence.
 _KNOWN_BY = "This file was produced by samtools stats"
 
-#: The highest quality that has a column of its own in any case.
+#: samtools writes columns up to at least this quality.
 MIN_QUALITY_COLUMNS = 40
 
 _PRIMARY = {"without": SECONDARY | SUPPLEMENTARY}
 
 
 def write_flagstat(tally: Tally) -> str:
-    """As samtools flagstat writes it: of each line, records that pass the sequencer's checks, and those that fail."""
+    """Return the output of samtools flagstat: counts of QC-passed and QC-failed records."""
     flags = tally.flags
     passed, failed = flag_mask(0, without=FAILED), flag_mask(FAILED)
 
@@ -78,7 +78,7 @@ def _shares(parts: tuple[int, int], wholes: tuple[int, int]) -> str:
 
 
 def write_stats(tally: Tally, version: str) -> str:
-    """As samtools stats writes it: SN, FFQ, LFQ, IS and MAPQ, whose numbers are equal to samtools's own."""
+    """Return the sections SN, FFQ, LFQ, IS and MAPQ of samtools stats, with the same numbers as samtools."""
     lines = [
         f'# Made by readmap {version}, in a format that is known by "{_KNOWN_BY}"',
         "# Summary Numbers. Use `grep ^SN | cut -f 2-` to extract this part.",
@@ -93,7 +93,7 @@ def write_stats(tally: Tally, version: str) -> str:
 
 
 def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
-    """The summary numbers of records with letters."""
+    """Yield the summary numbers (SN); records without bases are not counted."""
     flags = tally.flags - tally.empty.sum(0)
 
     def count(needed: int = 0, without: int = 0) -> int:
@@ -159,15 +159,15 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
 
 
 def _longest(tally: Tally, mates: tuple[int, ...]) -> int:
-    """The last cycle that reads of some mates have."""
+    """Return the number of cycles of the longest read of these mates."""
     reached = np.flatnonzero(tally.bases[list(mates)].sum((0, 2)))
     return int(reached[-1]) + 1 if len(reached) else 0
 
 
 def _qualities(tally: Tally) -> Iterator[str]:
-    seen = np.flatnonzero(tally.qualities.sum((0, 1)))
-    # As many as samtools writes.
-    columns = max(int(seen[-1]) if len(seen) else 0, MIN_QUALITY_COLUMNS) + 2
+    present = np.flatnonzero(tally.qualities.sum((0, 1)))
+    # samtools writes one more column than the highest quality.
+    columns = max(int(present[-1]) if len(present) else 0, MIN_QUALITY_COLUMNS) + 2
     padded = np.pad(tally.qualities, [(0, 0), (0, 0), (0, 2)])
     for mate, (name, what) in enumerate((("FFQ", "First"), ("LFQ", "Last"))):
         yield f"# {what} Fragment Qualities. Columns are qualities and rows are cycles; the first column is the cycle."

@@ -1,4 +1,4 @@
-"""What the records of an output are surveyed for on their way to it: counts by read group, and coverage."""
+"""Counts by read group and coverage, measured while records are written."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from readmap.qc.counts import RecordCounts
 from readmap.qc.coverage import Coverage, CoverageEvents
 from readmap.qc.tally import Depths, LaneTally, SampleTally, Tally
 
-#: Read groups that are surveyed: each takes two megabytes.
+#: Maximum number of read groups; each takes two megabytes.
 MAX_READ_GROUPS = 256
 
 
 class Survey:
-    """Sees all records that an output writes; `begin` comes first.
-
-    Records are seen by several threads and added in order.
+    """An observer of the records that an output writes: `begin`, then `measure` on several threads and `accumulate` in
+    order.
     """
 
     def __init__(self, backend: Backend, are_sorted: bool = True) -> None:
-        """backend: on which they are counted. are_sorted: by coordinate; else there is no coverage."""
-        # On the host each of the threads counts alone.
+        """backend: measures the records. are_sorted: by coordinate; otherwise coverage is not computed."""
+        # On the host, each measuring thread counts by itself.
         self._backend = CpuBackend(1) if backend.memory() is None else backend
         self._are_sorted = are_sorted
         self._threads = threading.local()
@@ -36,36 +35,38 @@ class Survey:
         self._lock = threading.Lock()
 
     def begin(self, groups: Sequence[ReadGroupInfo], contigs: Sequence[tuple[str, int]]) -> None:
-        """The read groups, and the names and lengths of the contigs, of the header. Raises UsageError where there are
-        too many read groups."""
+        """Set the read groups and contigs (name, length) of the header; raise UsageError if there are too many read
+        groups.
+        """
         if len(groups) > MAX_READ_GROUPS:
-            raise UsageError(f"--report: {len(groups):,} read groups, of which there may be {MAX_READ_GROUPS}")
+            raise UsageError(f"--report: {len(groups):,} read groups, the maximum is {MAX_READ_GROUPS}")
         self._groups, self._contigs = groups, contigs
 
     def measure(
         self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
     ) -> CoverageEvents | None:
-        """Count some records: their bytes, uint8, and where each ends, int64, from `origin` on; their coverage.
+        """Count records, and return their coverage events: bytes, uint8, and the end of each record, int64, relative to
+        `origin`.
 
-        backend: on which they lie; None for the host, which a device is faster than even if they are brought there.
+        backend: the device of the records; None for the host, from which they are copied to the survey's device.
         """
         counts, coverage = self._tables
         if backend is None:
             self._take_stream()
             records, ends = self._backend.upload([records]), self._backend.to_device(ends)
         counts.measure(records, ends, origin)
-        stretch = coverage.measure(records, ends, origin) if self._are_sorted else None
+        events = coverage.measure(records, ends, origin) if self._are_sorted else None
         if backend is None:
-            self._backend.synchronize()  # the bytes are the caller's again, and the stretch another thread's
-        return stretch
+            self._backend.synchronize()  # the caller reuses the bytes, and another thread reads the events
+        return events
 
-    def accumulate(self, seen: CoverageEvents | None) -> None:
-        """Hear of the next records."""
-        if self._coverage is not None and seen is not None:
-            self._coverage.accumulate(seen)
+    def accumulate(self, events: CoverageEvents | None) -> None:
+        """Add the coverage events of the next records."""
+        if self._coverage is not None and events is not None:
+            self._coverage.accumulate(events)
 
     def _take_stream(self) -> None:
-        """Have the calling thread's launches wait for each other alone, from its first call on."""
+        """Give the calling thread its own stream at its first call."""
         if not hasattr(self._threads, "has_stream"):
             self._backend.use_thread_stream()
             self._threads.has_stream = True
@@ -79,21 +80,21 @@ class Survey:
                 numbers = [self._sample_names.index(name) for name in self._samples_of_groups]
                 lengths = [length for _, length in self._contigs]
                 self._coverage = Coverage(self._groups, numbers, lengths, backend)
-                backend.synchronize()  # other threads have streams of their own
+                backend.synchronize()  # other threads use other streams
             return self._counts, self._coverage
 
     @property
     def _samples_of_groups(self) -> list[str | None]:
-        """The sample of each read group, and of what has none."""
+        """The sample of each read group, then of records without one."""
         return [*(group.sample for group in self._groups), None]
 
     @property
     def _sample_names(self) -> list[str | None]:
-        """The samples, in the order of the header."""
+        """The samples in the order of the header."""
         return [*dict.fromkeys(self._samples_of_groups)]
 
     def samples(self, unnamed: str) -> list[SampleTally]:
-        """What was counted, when all records have been added; unnamed: the name of a sample that has none."""
+        """Return the counts of each sample, after the last record; unnamed: name of a sample without SM."""
         counts, coverage = self._tables
         coverage.finish()
         tables, (histogram, covered, lost) = counts.to_host(), coverage.to_host()

@@ -1,6 +1,6 @@
-"""What was counted of a lane, of several, or of a sample, and what follows from it.
+"""Counts of a lane, several lanes or a sample, and the metrics derived from them.
 
-Counts of flags are those of samtools flagstat, the others those of samtools stats where it has them.
+Counts by flag are those of samtools flagstat; other counts are those of samtools stats, if it has them.
 """
 
 from __future__ import annotations
@@ -38,30 +38,31 @@ PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLI
 _FLAGS = np.arange(FLAGS)
 _PRIMARY = (_FLAGS & (SECONDARY | SUPPLEMENTARY)) == 0
 
-#: Names of the adapters that kernels/qc/records.cu looks for.
+#: The adapters that kernels/qc/records.cu searches.
 ADAPTER_NAMES = ("Illumina universal", "Nextera", "small RNA 3'")
 
-#: From this quality on a base counts as good.
+#: Minimum quality of a good base (Q30).
 GOOD = 30
 
-#: Of the insert sizes of which samtools stats takes the mean: so many are not above.
+#: Share of the pairs from which samtools stats computes the mean insert size: the largest sizes are left out.
 BULK = 0.99
 
 
 def flag_mask(flags: int, *, without: int = 0) -> NDArray[np.bool_]:
-    """Of all flags, those that have some and lack others."""
+    """Return which of all flag values, bool [FLAGS], have all bits of `flags` and none of `without`."""
     found: NDArray[np.bool_] = ((_FLAGS & flags) == flags) & ((_FLAGS & without) == 0)
     return found
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts, int64; a mate is 0, of first ones and single reads, or 1.
+    """Counts, int64; mate 0: first mates and single reads, mate 1: second mates.
 
     Attributes:
-        records: [mates, UNIT_COUNTERS], by enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records without
-            letters. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases: [mates,
-            CYCLES, BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], where they begin.
+        records: [mates, UNIT_COUNTERS], enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records
+            without bases. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases:
+            [mates, CYCLES, BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], reads by the cycle
+            at which the adapter starts.
     """
 
     records: Numbers
@@ -77,113 +78,115 @@ class Tally:
 
     @property
     def flags(self) -> Numbers:
-        """Records by their flags, [FLAGS]."""
+        """Number of records by flags, [FLAGS]."""
         return _over_mates(self._part("FLAG", FLAGS))
 
     @property
     def letters(self) -> Numbers:
-        """Letters of records by their flags, [FLAGS]."""
+        """Number of bases of records by flags, [FLAGS]."""
         return _over_mates(self._part("FLAG_LETTERS", FLAGS))
 
     @property
     def all_records(self) -> int:
-        """Secondary and supplementary ones too."""
+        """Number of records, including secondary and supplementary records."""
         return int(self.flags.sum())
 
-    def count(self, wanted: NDArray[np.bool_]) -> int:
-        """Records of wanted flags, [FLAGS]."""
-        return int(self.flags[wanted].sum())
+    def count(self, mask: NDArray[np.bool_]) -> int:
+        """Return the number of records whose flags are in the mask, bool [FLAGS]."""
+        return int(self.flags[mask].sum())
 
     @property
     def reads(self) -> int:
-        """Primary records."""
+        """Number of primary records."""
         return self.count(_PRIMARY)
 
     @property
     def bases_read(self) -> int:
-        """Letters of the reads."""
+        """Number of bases of primary records."""
         return int(self.letters[_PRIMARY].sum())
 
     @property
     def mapped(self) -> int:
-        """Reads with a place."""
+        """Number of mapped reads."""
         return self.count(_PRIMARY & flag_mask(0, without=UNMAPPED))
 
     @property
     def paired(self) -> int:
-        """Reads of pairs."""
+        """Number of reads of pairs."""
         return self.count(_PRIMARY & flag_mask(PAIRED))
 
     @property
     def proper(self) -> int:
-        """Mapped reads of proper pairs."""
+        """Number of mapped reads of proper pairs."""
         return self.count(_PRIMARY & flag_mask(PAIRED | PROPER, without=UNMAPPED))
 
     @property
     def duplicates(self) -> int:
-        """Reads that are marked."""
+        """Number of reads marked as duplicates."""
         return self.count(_PRIMARY & flag_mask(DUPLICATE))
 
     @property
     def good_bases(self) -> int:
-        """Of quality 30 and more."""
+        """Number of bases with quality 30 or more."""
         return int(self.qualities[:, :, GOOD:].sum())
 
     @property
     def bases_with_quality(self) -> int:
-        """Those of which the quality is known."""
+        """Number of bases with a known quality."""
         return int(self.qualities.sum())
 
     @property
     def gc(self) -> float:
-        """The share of G and C among the bases that are known."""
+        """Share of G and C among the known bases."""
         counted = self.bases.sum((0, 1))
         return share(int(counted[1] + counted[2]), int(counted[:4].sum()))
 
     @property
     def error_rate(self) -> float:
-        """Differences to the reference, of the aligned bases."""
+        """Differences from the reference per aligned base."""
         return share(self.scalar("DIFFERENCES"), self.scalar("ALIGNED_BASES"))
 
     @property
     def with_adapter(self) -> int:
-        """Reads in which an adapter begins; one with several counts for each."""
+        """Number of reads with an adapter; a read with several adapters counts for each."""
         return int(self.adapters.sum())
 
     def scalar(self, name: str) -> int:
-        """One of the last numbers of enum UnitCounter."""
+        """Return a single counter of enum UnitCounter."""
         return int(self.records[:, _at(name)].sum())
 
     @property
     def mapqs(self) -> Numbers:
-        """Mapped reads that neither fail nor are duplicates, by MAPQ, [256]."""
+        """Number of mapped reads by MAPQ, without failed and duplicate reads, [256]."""
         return _over_mates(self._part("MAPQ", 256))
 
     @property
     def gc_of_reads(self) -> Numbers:
-        """Reads of each mate by their per cent of G and C, [mates, 101]."""
+        """Number of reads of each mate by percentage of G and C, [mates, 101]."""
         return self._part("GC_SHARE", 101)
 
     @property
     def quality_of_reads(self) -> Numbers:
-        """Reads of each mate by their mean quality, [mates, QUALITIES]."""
+        """Number of reads of each mate by mean quality, [mates, QUALITIES]."""
         return self._part("MEAN_QUALITY", QUALITIES)
 
     @property
     def pairs_by_insert(self) -> Numbers:
-        """Pairs by orientation (inward, outward, other) and insert size, [3, INSERTS]: both records of a pair count."""
+        """Number of pairs by orientation (inward, outward, other) and insert size, [3, INSERTS]; both mates were
+        counted.
+        """
         return self.inserts // 2
 
     @property
     def median_insert(self) -> int:
-        """Of the pairs that point inward, below the largest size that is counted; 0 where there are none."""
+        """Median insert size of inward pairs, without the last bin; 0 without pairs."""
         counted = self.pairs_by_insert[0, : INSERTS - 1]
         total = int(counted.sum())
         return int(np.searchsorted(np.cumsum(counted), (total + 1) // 2)) if total else 0
 
     @property
     def insert_mean_and_deviation(self) -> tuple[float, float]:
-        """Of the sizes of all pairs but the largest ones, as samtools stats takes them."""
+        """Mean and standard deviation of the insert size as in samtools stats: the largest sizes are left out."""
         counted = self.pairs_by_insert.sum(0)
         total = int(counted.sum())
         if not total:
@@ -198,40 +201,42 @@ class Tally:
 
     @functools.cached_property
     def cycles(self) -> int:
-        """Cycles that any read has, of those that are counted each."""
+        """Number of cycles of the longest read, at most CYCLES."""
         reached = np.flatnonzero(self.bases.sum((0, 2)))
         return int(reached[-1]) + 1 if len(reached) else 0
 
     def quality_quantile(self, mate: int, quantile: float) -> Numbers:
-        """By cycle: the least quality that so many bases do not exceed, [cycles]; -1 where there are no bases."""
+        """Return the quantile of the qualities in each cycle, [cycles]; -1 without bases."""
         counted = np.cumsum(self.qualities[mate, : self.cycles], axis=1)
         wanted = np.ceil(counted[:, -1:] * quantile).clip(1)
         return np.where(counted[:, -1] > 0, (counted < wanted).sum(1), -1)
 
     def mean_quality(self, mate: int) -> NDArray[np.float64]:
-        """By cycle, [cycles]; NaN where there are no bases."""
+        """Return the mean quality of each cycle, [cycles]; NaN without bases."""
         counted = self.qualities[mate, : self.cycles]
         return _ratio(counted @ np.arange(QUALITIES), counted.sum(1))
 
     def base_shares(self, mate: int) -> NDArray[np.float64]:
-        """A, C, G, T and others by cycle, [cycles, 5]; NaN where there are no bases."""
+        """Return the shares of A, C, G, T and others in each cycle, [cycles, 5]; NaN without bases."""
         counted = self.bases[mate, : self.cycles]
         return _ratio(counted, counted.sum(1, keepdims=True))
 
     def mismatch_shares(self, mate: int) -> NDArray[np.float64]:
-        """By cycle, of the reads with MD that are not clipped there, [cycles]; NaN where there are none."""
+        """Return the share of mismatches in each cycle among reads with MD that are not clipped there, [cycles]; NaN
+        without reads.
+        """
         begun, ended = (self._part(name, CYCLES)[mate] for name in ("ALIGNED_START", "ALIGNED_END"))
         aligned = np.cumsum(begun - ended)[: self.cycles]
         return _ratio(self.mismatches[mate, : self.cycles], aligned)
 
     def adapter_shares(self) -> NDArray[np.float64]:
-        """Of each adapter and by cycle: the share of the reads in which it has begun, [adapters, cycles]."""
+        """Return for each adapter and cycle the share of reads in which the adapter has started, [adapters, cycles]."""
         begun = np.cumsum(self.adapters.sum(0)[:, : self.cycles], axis=1)
         return _ratio(begun, np.int64(max(self.reads, 1)))
 
     @property
     def is_last_cycle_more(self) -> bool:
-        """Whether the last cycle stands for others behind it."""
+        """Whether the last cycle stands for later cycles too."""
         return self.cycles == CYCLES
 
     def _part(self, name: str, size: int) -> Numbers:
@@ -239,12 +244,12 @@ class Tally:
 
 
 def _at(name: str) -> int:
-    """Where a part of a unit's numbers begins, as enum UnitCounter of kernels/qc/counts.cuh has it."""
+    """Return the index of a counter in enum UnitCounter."""
     return constant("qc/counts.cuh", name)
 
 
 def share(part: float, whole: float) -> float:
-    """A part of a whole; 0 of nothing."""
+    """Return part / whole, or 0 if `whole` is 0."""
     return part / whole if whole else 0.0
 
 
@@ -261,7 +266,7 @@ def _ratio(parts: NDArray[Any], wholes: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class LaneTally:
-    """A read group, "" where records have none, its library, "" where it names none, and what was counted."""
+    """The counts of a read group; name, library: "" if missing."""
 
     name: str
     library: str
@@ -270,12 +275,12 @@ class LaneTally:
 
 @dataclass(frozen=True)
 class Depths:
-    """By how many fragments bases are covered, without unmapped, secondary, failed and duplicate records.
+    """Depth of coverage by fragments, without unmapped, secondary, failed and duplicate records.
 
     Attributes:
-        contigs: names and lengths. histogram: [DEPTHS], bases that are covered, by their depth; the last one stands for
-            all above. covered: [contigs, COVERED]: the sum of depths, and bases of each of BREADTHS.
-        lost: reads whose mates may cover the same bases twice, since they have no MC.
+        contigs: names and lengths. histogram: [DEPTHS], covered bases by depth; the last bin stands for all greater
+            depths. covered: [contigs, COVERED]: sum of depths, then bases that reach each of BREADTHS.
+        missing_mc: reads without MC, whose overlap with the mate counts twice.
     """
 
     contigs: Sequence[tuple[str, int]]
@@ -285,37 +290,37 @@ class Depths:
 
     @property
     def length(self) -> int:
-        """Of all contigs."""
+        """Sum of the contig lengths."""
         return sum(length for _, length in self.contigs)
 
     @property
     def mean(self) -> float:
-        """The depth, over all bases."""
+        """Mean depth over all bases."""
         return share(int(self.covered[:, 0].sum()), self.length)
 
     @property
     def breadths(self) -> dict[int, float]:
-        """The share of all bases that reach a depth."""
+        """Share of all bases that reach each depth of BREADTHS."""
         return {
             depth: share(int(self.covered[:, number].sum()), self.length) for number, depth in enumerate(BREADTHS, 1)
         }
 
     @property
     def all_depths(self) -> Numbers:
-        """The histogram with the bases that are not covered."""
+        """The histogram including the bases that are not covered."""
         found = self.histogram.copy()
         found[0] = self.length - int(found.sum())
         return found
 
     def of_contig(self, number: int) -> tuple[float, dict[int, float]]:
-        """Its mean and its breadths."""
+        """Return the mean depth and the breadths of a contig."""
         length, row = self.contigs[number][1], self.covered[number]
         return share(int(row[0]), length), {depth: share(int(row[at]), length) for at, depth in enumerate(BREADTHS, 1)}
 
 
 @dataclass(frozen=True)
 class SampleTally:
-    """A sample: its lanes, one at least, and its coverage, None where records are not sorted by coordinate."""
+    """A sample: its lanes, at least one, and its coverage; None if records are not sorted by coordinate."""
 
     name: str
     lanes: Sequence[LaneTally]
@@ -323,12 +328,12 @@ class SampleTally:
 
     @functools.cached_property
     def tally(self) -> Tally:
-        """Of all lanes."""
+        """The sum of all lanes."""
         return _total([lane.tally for lane in self.lanes])
 
     @property
     def libraries(self) -> dict[str, Tally]:
-        """Of the lanes of each library."""
+        """The sum of the lanes of each library."""
         names = dict.fromkeys(lane.library for lane in self.lanes)
         return {name: _total([lane.tally for lane in self.lanes if lane.library == name]) for name in names}
 

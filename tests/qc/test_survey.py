@@ -283,7 +283,7 @@ def test_nothing(backends: str) -> None:
 
 
 def test_too_many_read_groups() -> None:
-    with pytest.raises(UsageError, match="--report: 257 read groups, of which there may be 256"):
+    with pytest.raises(UsageError, match="--report: 257 read groups, the maximum is 256"):
         Survey(open_backend("cpu", 1)).begin(
             [ReadGroupInfo(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS
         )
