@@ -48,7 +48,7 @@ HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
 // An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
 // one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
 KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
-                         Alignments alignments) {
+                             Alignments alignments) {
     i64 sizes = 0;
     for (i32 direction = 0; direction < DIRECTIONS; ++direction)
         sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
@@ -97,8 +97,8 @@ HOST_DEVICE void give_back(const RecordPlan& plan, u8* roles, i64 first, i64 las
 
 // An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
 // none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
-KERNEL void drop_invalid_entries(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
-                           Alignments alignments) {
+KERNEL void drop_invalid_entries(Items items, Queries queries, Reference reference, RecordPlan plan,
+                                 Extensions extensions, Alignments alignments) {
     u8* roles = alignments.roles;
     FOR_EACH(record, items) {
         i64 first = plan.offsets[record], last = plan.offsets[record + 1];
@@ -116,7 +116,7 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
                 if (holds && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT &&
                     reference.on_alternate(alignments.contigs[entry]) ==
                         reference.on_alternate(alignments.contigs[other]))
-                    holds = !span.rivals(aligned_span(extensions, other, alignments.reversed[other], length));
+                    holds = !span.overlaps(aligned_span(extensions, other, alignments.reversed[other], length));
             }
             for (i64 part = first; holds && is_part && part < last; ++part)  // by what is no bonus
                 holds = part == entry || roles[part] > SUPPLEMENTARY_ALIGNMENT || plan.owners[part] != entry ||
@@ -142,7 +142,7 @@ HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
 // better place is their duplicate; they are ordered by their windows' diagonals. settled: the roles then, apart from those
 // that neighbours see.
 KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
-                               Alignments alignments, u8* settled OF(items)) {
+                                       Alignments alignments, u8* settled OF(items)) {
     const u8* roles = alignments.roles;
     FOR_EACH(entry, items) {
         settled[entry] = roles[entry];

@@ -56,7 +56,7 @@ HOST_DEVICE TextSpan barcode_of(TextSpan name) {
     return name.take_until(':');
 }
 
-// As RX has it: two barcodes are repeat_mate by a minus, not by a plus.
+// As RX has it: two barcodes are joined by a minus, not by a plus.
 template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, TextSpan barcode) {
     put_tag_name(sink, form, 'R', 'X', 'Z');
     for (const u8* at = barcode.start; at < barcode.end; ++at) sink.put(*at == '+' ? '-' : *at);

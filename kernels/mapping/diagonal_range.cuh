@@ -1,26 +1,26 @@
-// Stretches: a read laid on diagonals that no seed has named, all of some part of the reference.
+// Ungapped alignment of a read on every diagonal of a range, without seeds.
 #pragma once
 #include "mapping/diagonals.cuh"
 #include "mapping/pairs.cuh"
 #include "mapping/windows.cuh"
 
-const i32 MIN_RUN = 8;  // equal bases from which a segment is extended: the longest that some mates have
+const i32 MIN_RUN = 8;  // minimum length of an exact match to extend; some divergent mates have no longer one
 
-// The diagonals of one read that lie in [low, high], on one strand.
+// A read and the contig on whose diagonals it is placed, in one orientation.
 struct DiagonalRange {
     const Reference& reference;
     const Queries& queries;
     i64 slot, contig_begin, contig_end;
     i32 orientation, length;
 
-    // The longest run of equal bases on this diagonal; false where none is long.
-    HOST_DEVICE bool longest_run(const UngappedAlignment& laid, i32& begin, i32& end) const {
-        begin = end = laid.begin;
-        for (i32 i = laid.begin; i + MIN_RUN <= laid.end; i += 32 - MIN_RUN) {
-            i32 bases = minimum(laid.end - i, 32);
-            u64 unclear, marks = laid.differing(i, unclear);
+    // Find the longest exact match on a diagonal; return false if it is shorter than MIN_RUN.
+    HOST_DEVICE bool longest_run(const UngappedAlignment& ungapped, i32& begin, i32& end) const {
+        begin = end = ungapped.begin;
+        for (i32 i = ungapped.begin; i + MIN_RUN <= ungapped.end; i += 32 - MIN_RUN) {
+            i32 bases = minimum(ungapped.end - i, 32);
+            u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks);
             u64 runs =
-                ~marks & LOW_BITS & leading_mask(bases);  // then, at their first bases, those of 2, 4 and MIN_RUN
+                ~marks & LOW_BITS & leading_mask(bases);  // at first bases of runs of at least 1, 2, 4, then MIN_RUN
             runs &= runs << 2;
             u64 four = runs & runs << 4;
             if (!(four & four << 2 * (MIN_RUN - 4))) continue;
@@ -32,37 +32,38 @@ struct DiagonalRange {
         }
         return end - begin >= MIN_RUN;
     }
-    // The read on a diagonal, around its longest run; false where none is long.
+    // Align the read on a diagonal around its longest exact match; return false if that is too short.
     HOST_DEVICE bool verify(i64 diagonal, Diagonal& found, const Scoring& scoring) const {
         i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1), begin, end;
-        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation, diagonal, anchor);
-        if (!longest_run(laid, begin, end)) return false;
-        Segment segment = extend_segment(laid, begin, end, length, scoring);
-        found = diagonal_of(reference, laid, segment, orientation, queries.hashes[slot]);
+        UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, anchor);
+        if (!longest_run(ungapped, begin, end)) return false;
+        Segment segment = extend_segment(ungapped, begin, end, length, scoring);
+        found = diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
         return true;
     }
+    // Offer the read's alignments on all diagonals in [low, high].
     HOST_DEVICE void search(i64 low, i64 high, BestDiagonals& diagonals, const Scoring& scoring) const {
         low = maximum(low, contig_begin - length + MIN_RUN);
         high = minimum(high, contig_end - MIN_RUN);
         for (i64 round = low; round <= high; round += WARP_WIDTH) {
             i64 diagonal = round + warp_lane();
-            Diagonal fresh = {};
-            bool real = diagonal <= high && verify(diagonal, fresh, scoring);
-            if (warp_any(real)) diagonals.offer(fresh, real);
+            Diagonal candidate = {};
+            bool is_valid = diagonal <= high && verify(diagonal, candidate, scoring);
+            if (warp_any(is_valid)) diagonals.offer(candidate, is_valid);
         }
     }
 };
 
-// A read looked for where the end of its mate expects it.
+// A read that is searched at the insert-size distance of its mate.
 struct MateSearch {
     const Reference& reference;
     const Queries& queries;
     const InsertSizeTable& inserts;
     i64 slot;
     i32 length;
-    bool flipped, mate_first;  // whether the mate is the first read
+    bool flipped, mate_first;  // mate_first: the mate is the first read of the pair
 
-    // All diagonals of each direction that the library has, beside the mate's window.
+    // Try all diagonals at which the read forms a proper pair with the mate's window, in each direction of the library.
     HOST_DEVICE void search(FragmentEnd mate, const Window& window, BestDiagonals& diagonals,
                             const Scoring& scoring) const {
         i64 contig = reference.contig_of(window.diagonal + window.begin);
@@ -71,7 +72,7 @@ struct MateSearch {
             if (low > high) continue;
             i64 sign = InsertSizeTable::sign(direction, mate, mate_first);
             bool reversed = mate.reversed != (direction == FR || direction == RF);
-            i64 shift = mate.place - (reversed ? length : 0);
+            i64 shift = mate.position - (reversed ? length : 0);
             DiagonalRange stretch = {reference,
                                      queries,
                                      slot,

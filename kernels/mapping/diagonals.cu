@@ -1,21 +1,22 @@
-// BestDiagonals: where the reference resembles a read without gaps.
+// Find diagonals: alignments of a read without gaps around its seeds.
 //
-// Around each seed lie the suffixes that share most with it: a run of ranks, of which the first and the last are found by
-// bisection. Each suffix names a diagonal, on which the read is verified around the seed. That is so cheap that it ranks
-// hundreds of copies of a repeat by what distinguishes them. The best are kept. The lanes of a group take a seed each to
-// find the runs, and then a suffix each of all runs together, as these are of very different lengths.
+// The suffixes that share most with a seed are a range of ranks around its insertion point, whose ends are found by
+// bisection. Each suffix names a diagonal, on which the read is aligned without gaps. That is cheap enough to rank
+// hundreds of copies of a repeat by the bases that distinguish them, and the best diagonals are kept. The lanes of a
+// warp first find the range of one seed each, and then share the suffixes of all ranges, because their lengths differ
+// widely.
 #include "mapping/diagonals.cuh"
 #include "mapping/seeds.cuh"
 #include "mapping/windows.cuh"
 
-// The suffixes around a seed that are looked at.
+// The suffixes around a seed that are examined.
 struct RankRange {
-    i64 first;  // its rank
+    i64 first;  // rank
     i32 count;
-    i32 unexamined;  // bases that the first suffix shares which is not looked at, 0 where all are
+    i32 unexamined;  // longest prefix that an unexamined suffix shares with the query, 0 if all suffixes were examined
 };
 
-// The seeds of one read: places on the grid of both orientations.
+// The seeds of one read, on a grid of both orientations.
 struct SeedGrid {
     const Reference& reference;
     const Queries& queries;
@@ -26,7 +27,7 @@ struct SeedGrid {
     i64 slot;
     u64 hash;
     i32 seeds, stride, min_seed_bases, max_suffixes;  // seeds of one orientation
-    Span part;                                        // of the read that seeds are taken from
+    Span part;                                        // part of the read that seeds are taken from
 
     HOST_DEVICE i32 orientation(i32 seed) const { return seed >= seeds; }
     HOST_DEVICE i32 position(i32 seed) const { return (seed - orientation(seed) * seeds) * stride; }
@@ -34,7 +35,7 @@ struct SeedGrid {
         i32 length = queries.lengths[slot];
         return orientation ? Span{length - part.end, length - part.begin} : part;
     }
-    HOST_DEVICE bool takes(i32 seed) const {
+    HOST_DEVICE bool uses(i32 seed) const {
         Span own = part_of(orientation(seed));
         return position(seed) >= own.begin && position(seed) + min_seed_bases <= own.end;
     }
@@ -43,69 +44,69 @@ struct SeedGrid {
         if (seed + 2 < 2 * seeds)
             PREFETCH(&reference.words[index.suffixes[minimum((i64)ranks[seed + 2], index.suffix_count - 1)] >> 5]);
     }
-    // Bases that the suffix of a rank shares with the query, 0 where there is none.
+    // Return the number of bases that the suffix at `rank` shares with the query, 0 if the rank is out of range.
     HOST_DEVICE i32 shared(const QuerySuffix<PackedWords>& query, i64 rank) const {
-        bool real = rank >= 0 && rank < index.suffix_count;
-        return real ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
+        bool is_valid = rank >= 0 && rank < index.suffix_count;
+        return is_valid ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
-    // How many suffixes from a rank on, up or down by `step`, share the shortest seed: the first one does. No more than
-    // `max_suffixes` are counted.
-    HOST_DEVICE i32 reach(const QuerySuffix<PackedWords>& shortest, i64 rank, i32 step) const {
-        i32 least = 1, most = max_suffixes;
+    // Count the suffixes that share at least the shortest seed, from `rank` in the direction of `step`; the first one
+    // does. The count stops at max_suffixes.
+    HOST_DEVICE i32 count_sharing(const QuerySuffix<PackedWords>& shortest, i64 rank, i32 step) const {
+        i32 low = 1, high = max_suffixes;
         bool is_bounded = false;
-        while (least < most) {
-            i32 probe = is_bounded ? (least + most) / 2 : minimum(2 * least - 1, most - 1);
-            if (shared(shortest, rank + step * probe) == min_seed_bases) least = probe + 1;
-            else most = probe, is_bounded = true;
+        while (low < high) {
+            i32 probe = is_bounded ? (low + high) / 2 : minimum(2 * low - 1, high - 1);
+            if (shared(shortest, rank + step * probe) == min_seed_bases) low = probe + 1;
+            else high = probe, is_bounded = true;
         }
-        return least;
+        return low;
     }
-    // The `max_suffixes` suffixes around a seed that share most with it; of two that share as much, that above it. What one
-    // shares falls with its distance on both sides.
-    HOST_DEVICE RankRange run(i32 seed) const {
+    // Return the max_suffixes suffixes that share most with the seed. The shared length falls with the distance on both
+    // sides; of two suffixes that share the same length the one at the higher rank is preferred.
+    HOST_DEVICE RankRange nearest_suffixes(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
         QuerySuffix<PackedWords> query = {queries.bases(slot, orientation(seed)), position(seed), min_seed_bases};
-        i32 up = shared_above < min_seed_bases ? 0 : reach(query, above, 1);
-        i32 down = shared_below < min_seed_bases ? 0 : reach(query, below, -1);
+        i32 up = shared_above < min_seed_bases ? 0 : count_sharing(query, above, 1);
+        i32 down = shared_below < min_seed_bases ? 0 : count_sharing(query, below, -1);
         if (up + down < max_suffixes) return RankRange{above - down, up + down, 0};
         query.length = maximum(shared_above, shared_below);
-        i32 least = max_suffixes - down, most = up;  // of those above it
-        while (least < most) {
-            i32 probe = (least + most + 1) / 2;
+        i32 low = max_suffixes - down, high = up;  // taken from above the insertion point
+        while (low < high) {
+            i32 probe = (low + high + 1) / 2;
             bool is_nearer = shared(query, above + probe - 1) >= shared(query, below - (max_suffixes - probe));
-            if (is_nearer) least = probe;
-            else most = probe - 1;
+            if (is_nearer) low = probe;
+            else high = probe - 1;
         }
-        down = max_suffixes - least;
-        i32 next = maximum(shared(query, above + least), shared(query, below - down));
+        down = max_suffixes - low;
+        i32 next = maximum(shared(query, above + low), shared(query, below - down));
         return RankRange{above - down, max_suffixes, next < min_seed_bases ? 0 : next};
     }
-    // Whether the seed before this one stands in the same run of equal bases, and so names the diagonal too.
-    HOST_DEVICE bool named_before(i32 seed, i64 place) const {
+    // Return true if the previous seed lies in the same exact match and so names the same diagonal.
+    HOST_DEVICE bool is_named_by_previous_seed(i32 seed, i64 suffix) const {
         i32 begin = position(seed) - stride;
-        if (begin < part_of(orientation(seed)).begin || place < stride) return false;
-        i64 start = place - stride;
+        if (begin < part_of(orientation(seed)).begin || suffix < stride) return false;
+        i64 start = suffix - stride;
         PackedWords bases = queries.bases(slot, orientation(seed));
         u64 x = mismatch_mask(bases.at(begin), reference.packed().at(start)) & leading_mask(stride);
         if (queries.flags[slot] & READ_AMBIGUOUS)
             x |= queries.mask(slot, orientation(seed)).at(begin) & leading_mask(stride);
         return !x && reference.reach(start, stride) == stride;
     }
-    // The diagonal that a suffix of a seed's run names, verified; false where the seed before this one names it.
+    // Align the read on the diagonal of a suffix; return false if the previous seed names the diagonal, too.
     HOST_DEVICE bool verify(i32 seed, i64 rank, const Scoring& scoring, Diagonal& found) const {
-        i64 place = (i64)index.suffixes[rank], diagonal = place - position(seed);
+        i64 suffix = (i64)index.suffixes[rank], diagonal = suffix - position(seed);
         if (rank + 4 < index.suffix_count) PREFETCH(&reference.words[index.suffixes[rank + 4] >> 5]);
-        if (named_before(seed, place)) return false;
+        if (is_named_by_previous_seed(seed, suffix)) return false;
         i32 begin = position(seed);
-        UngappedAlignment laid = place_ungapped(reference, queries, slot, orientation(seed), diagonal, begin);
-        Segment segment = extend_segment(laid, begin, begin + min_seed_bases, queries.lengths[slot], scoring);
-        found = diagonal_of(reference, laid, segment, orientation(seed), hash);
+        UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation(seed), diagonal, begin);
+        Segment segment = extend_segment(ungapped, begin, begin + min_seed_bases, queries.lengths[slot], scoring);
+        found = diagonal_of(reference, ungapped, segment, orientation(seed), hash);
         return true;
     }
 };
 
-// An item is a read, selected[item], whose seeds between uncovered_starts and uncovered_ends of its slot are taken.
+// One item per read, selected[item]. Only seeds between uncovered_starts and uncovered_ends of the slot are used.
 KERNEL void MIN_BLOCKS(8)
     find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                    Seeds seeds, const i32* selected OF(selected), const i32* uncovered_starts OF(reads),
@@ -127,26 +128,26 @@ KERNEL void MIN_BLOCKS(8)
                          max_suffixes,
                          Span{uncovered_starts[slot], uncovered_ends[slot]}};
         BestDiagonals diagonals;
-        i32 most_unexamined = 0;
+        i32 max_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {
             i32 seed = round + warp_lane();
-            RankRange run = {0, 0, 0};
-            if (seed < 2 * count && grid.takes(seed)) grid.prefetch(seed), run = grid.run(seed);
-            most_unexamined = maximum(most_unexamined, run.unexamined);
-            i32 end = warp_inclusive_sum(run.count), total = warp_shuffle(end, WARP_WIDTH - 1);
+            RankRange range = {0, 0, 0};
+            if (seed < 2 * count && grid.uses(seed)) grid.prefetch(seed), range = grid.nearest_suffixes(seed);
+            max_unexamined = maximum(max_unexamined, range.unexamined);
+            i32 end = warp_inclusive_sum(range.count), total = warp_shuffle(end, WARP_WIDTH - 1);
             for (i32 number = warp_lane(); warp_any(number < total); number += WARP_WIDTH) {
                 i32 owner = warp_upper_bound(end, number);
-                i64 rank = warp_shuffle(run.first - end + run.count, owner) + number;
-                Diagonal fresh = {};
-                bool real = number < total && grid.verify(round + owner, rank, scoring, fresh);
-                diagonals.offer(fresh, real);
+                i64 rank = warp_shuffle(range.first - end + range.count, owner) + number;
+                Diagonal candidate = {};
+                bool is_valid = number < total && grid.verify(round + owner, rank, scoring, candidate);
+                diagonals.offer(candidate, is_valid);
             }
         }
-        most_unexamined = warp_max(most_unexamined);
+        max_unexamined = warp_max(max_unexamined);
         diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (warp_lane() == 0) {
             found.counts[item] = diagonals.count;
-            found.unexamined_prefixes[item] = most_unexamined;
+            found.unexamined_prefixes[item] = max_unexamined;
         }
     }
 }

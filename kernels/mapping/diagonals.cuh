@@ -1,39 +1,43 @@
-// The best diagonals of a read. Whatever the order in which they are offered, the same MAX_DIAGONALS remain: the first by `better`,
-// of those with the same end the best. Where not all fit, no more than half of them are of ALT contigs, as long as others
-// are left: a gene may have hundreds of those. (A read with an insertion and a deletion of the same length leaves its
-// diagonal and comes back: two segments of one diagonal.) On the CPU they are an array; on the GPU each lane of the warp
-// that works for the read holds one of them, and an offer is compared with all at once.
+// The best diagonals of a read.
+//
+// The ends_alike MAX_DIAGONALS remain in any order in which diagonals are offered: the first ones by `is_better`, and the
+// best of those whose segments end alike. If not all fit, at most half of them are on ALT contigs as long as others are
+// left, because a gene may have hundreds of ALT versions. (A read with an insertion and a deletion of the ends_alike length
+// leaves its diagonal and returns: it has two segments on one diagonal.) On the CPU the diagonals are an array; on the
+// GPU each lane of the read's warp holds one, and a candidate is compared with all of them at once.
 #pragma once
 #include "mapping/ungapped.cuh"
 
-const i32 MAX_DIAGONALS = 32;  // the lanes of a warp; windows, and the max_suffixes that widen them
+const i32 MAX_DIAGONALS = 32;  // the lanes of a warp; enough for MAX_WINDOWS windows and the diagonals that widen them
 
 struct Diagonal {
     i64 diagonal;
-    u64 tie;  // tie_break read and diagonal
+    u64 tie;  // tie_break of read and diagonal
     Segment segment;
     i16 orientation;
-    i16 alternate;  // whether it is on an ALT contig
+    i16 alternate;  // on an ALT contig
 
-    HOST_DEVICE bool same(const Diagonal& other) const {
+    HOST_DEVICE bool ends_alike(const Diagonal& other) const {
         return diagonal == other.diagonal && orientation == other.orientation && segment.end == other.segment.end;
     }
 };
 
-HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& laid, const Segment& segment,
+HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& ungapped, const Segment& segment,
                                  i32 orientation, u64 read_hash) {
-    i16 alternate = reference.is_alternate(laid.diagonal + segment.begin);
-    return Diagonal{laid.diagonal, tie_break(read_hash, laid.diagonal), segment, (i16)orientation, alternate};
+    i16 alternate = reference.is_alternate(ungapped.diagonal + segment.begin);
+    return Diagonal{ungapped.diagonal, tie_break(read_hash, ungapped.diagonal), segment, (i16)orientation, alternate};
 }
 
 // The diagonals of some reads.
 struct DiagonalTable {
-    Diagonal* rows OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read
-    i32* counts OF(selected);                    // of a read's rows the first ones are diagonals, the best first
-    i32* unexamined_prefixes OF(selected);  // the most bases shared at a seed by a place that was not looked at; 0: none
+    Diagonal* rows
+    OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read, of which the first `counts` are valid, best first
+    i32* counts OF(selected);     // number of diagonals of each read
+    i32* unexamined_prefixes
+        OF(selected);  // longest prefix that an unexamined suffix shares with a seed; 0 if all were examined
 };
 
-HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
+HOST_DEVICE bool is_better(const Diagonal& a, const Diagonal& b) {
     if (a.segment.score != b.segment.score) return a.segment.score > b.segment.score;
     if (a.alternate != b.alternate) return a.alternate < b.alternate;
     if (a.tie != b.tie) return a.tie < b.tie;
@@ -47,86 +51,88 @@ HOST_DEVICE bool better(const Diagonal& a, const Diagonal& b) {
 static_assert(MAX_DIAGONALS == WARP_WIDTH, "each lane holds one diagonal");
 
 struct BestDiagonals {
-    Diagonal mine;  // of lane i the i-th best
+    Diagonal own;  // lane i holds the i-th best
     i32 count;
 
     HOST_DEVICE BestDiagonals() : count(0) {}
 
-    HOST_DEVICE void insert(const Diagonal& fresh) {
+    HOST_DEVICE void insert(const Diagonal& candidate) {
         i32 lane = warp_lane();
-        u32 duplicate = __ballot_sync(~0u, lane < count && mine.same(fresh));
-        u32 ahead = __ballot_sync(~0u, lane < count && !better(fresh, mine));
-        u32 on_alternates = __ballot_sync(~0u, lane < count && mine.alternate);
-        i32 place = __popc(ahead), freed = duplicate ? __ffs(duplicate) - 1 : minimum(count, MAX_DIAGONALS - 1);
-        if (!duplicate && count == MAX_DIAGONALS && __popc(on_alternates) + fresh.alternate > MAX_DIAGONALS / 2) {
-            freed = 31 - __clz(on_alternates);
-            if (place > freed && !fresh.alternate) return push_out(fresh, freed, place);
+        u32 duplicate = __ballot_sync(~0u, lane < count && own.ends_alike(candidate));
+        u32 ahead = __ballot_sync(~0u, lane < count && !is_better(candidate, own));
+        u32 alternate_lanes = __ballot_sync(~0u, lane < count && own.alternate);
+        i32 rank = __popc(ahead), victim = duplicate ? __ffs(duplicate) - 1 : minimum(count, MAX_DIAGONALS - 1);
+        if (!duplicate && count == MAX_DIAGONALS && __popc(alternate_lanes) + candidate.alternate > MAX_DIAGONALS / 2) {
+            victim = 31 - __clz(alternate_lanes);
+            if (rank > victim && !candidate.alternate) return replace_better(candidate, victim, rank);
         }
-        if (place > freed || place == MAX_DIAGONALS) return;
+        if (rank > victim || rank == MAX_DIAGONALS) return;
         if (duplicate && ahead & duplicate) return;
-        Diagonal before = warp_shuffle(mine, lane ? lane - 1 : 0);
-        if (lane > place && lane <= freed) mine = before;
-        if (lane == place) mine = fresh;
+        Diagonal before = warp_shuffle(own, lane ? lane - 1 : 0);
+        if (lane > rank && lane <= victim) own = before;
+        if (lane == rank) own = candidate;
         if (!duplicate && count < MAX_DIAGONALS) ++count;
     }
-    // In the place of a better one, which is on an ALT contig.
-    HOST_DEVICE void push_out(const Diagonal& fresh, i32 freed, i32 place) {
+    // Insert in the place of a better diagonal, which is on an ALT contig.
+    HOST_DEVICE void replace_better(const Diagonal& candidate, i32 victim, i32 rank) {
         i32 lane = warp_lane();
-        Diagonal behind = warp_shuffle(mine, minimum(lane + 1, MAX_DIAGONALS - 1));
-        if (lane >= freed && lane + 1 < place) mine = behind;
-        if (lane + 1 == place) mine = fresh;
+        Diagonal next = warp_shuffle(own, minimum(lane + 1, MAX_DIAGONALS - 1));
+        if (lane >= victim && lane + 1 < rank) own = next;
+        if (lane + 1 == rank) own = candidate;
     }
-    HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
-        i32 worst = count < MAX_DIAGONALS ? 0 : __shfl_sync(~0u, mine.segment.score, MAX_DIAGONALS - 1);
-        bool has_room = alternates() > MAX_DIAGONALS / 2;  // for one on no ALT contig; asked by all lanes together
-        bool taken = real && (fresh.segment.score >= worst || (has_room && !fresh.alternate));
+    HOST_DEVICE void offer(const Diagonal& candidate, bool is_valid) {
+        i32 worst = count < MAX_DIAGONALS ? 0 : __shfl_sync(~0u, own.segment.score, MAX_DIAGONALS - 1);
+        bool has_room = count_alternates() > MAX_DIAGONALS / 2;  // for a diagonal on no ALT contig; a warp-wide call
+        bool taken = is_valid && (candidate.segment.score >= worst || (has_room && !candidate.alternate));
         for (u32 pending = __ballot_sync(~0u, taken); pending; pending &= pending - 1)
-            insert(warp_shuffle(fresh, __ffs(pending) - 1));
+            insert(warp_shuffle(candidate, __ffs(pending) - 1));
     }
-    HOST_DEVICE i32 alternates() const { return __popc(__ballot_sync(~0u, warp_lane() < count && mine.alternate)); }
+    HOST_DEVICE i32 count_alternates() const {
+        return __popc(__ballot_sync(~0u, warp_lane() < count && own.alternate));
+    }
     HOST_DEVICE void write(Diagonal* found) const {
-        if (warp_lane() < count) found[warp_lane()] = mine;
+        if (warp_lane() < count) found[warp_lane()] = own;
     }
 };
 
 #else
 
 struct BestDiagonals {
-    Diagonal kept[MAX_DIAGONALS];
-    i32 count, on_alternates;
+    Diagonal best[MAX_DIAGONALS];
+    i32 count, alternate_count;
 
-    HOST_DEVICE BestDiagonals() : count(0), on_alternates(0) {}
+    HOST_DEVICE BestDiagonals() : count(0), alternate_count(0) {}
 
-    // The one that goes for a fresh one where all fit but one.
-    HOST_DEVICE i32 least_wanted(const Diagonal& fresh) const {
+    // Return the diagonal that the candidate replaces if all places are taken.
+    HOST_DEVICE i32 victim_of(const Diagonal& candidate) const {
         i32 last = MAX_DIAGONALS - 1;
-        if (on_alternates + fresh.alternate > MAX_DIAGONALS / 2)
-            while (!kept[last].alternate) --last;
+        if (alternate_count + candidate.alternate > MAX_DIAGONALS / 2)
+            while (!best[last].alternate) --last;
         return last;
     }
-    HOST_DEVICE bool has_room(const Diagonal& fresh) const {
-        return count < MAX_DIAGONALS || better(fresh, kept[MAX_DIAGONALS - 1]) ||
-               (!fresh.alternate && on_alternates > MAX_DIAGONALS / 2);
+    HOST_DEVICE bool has_room(const Diagonal& candidate) const {
+        return count < MAX_DIAGONALS || is_better(candidate, best[MAX_DIAGONALS - 1]) ||
+               (!candidate.alternate && alternate_count > MAX_DIAGONALS / 2);
     }
-    HOST_DEVICE void offer(const Diagonal& fresh, bool real) {
-        if (!real || !has_room(fresh)) return;
-        i32 freed = 0;
-        while (freed < count && !kept[freed].same(fresh)) ++freed;
-        if (freed < count) {
-            if (!better(fresh, kept[freed])) return;
+    HOST_DEVICE void offer(const Diagonal& candidate, bool is_valid) {
+        if (!is_valid || !has_room(candidate)) return;
+        i32 victim = 0;
+        while (victim < count && !best[victim].ends_alike(candidate)) ++victim;
+        if (victim < count) {
+            if (!is_better(candidate, best[victim])) return;
         } else if (count < MAX_DIAGONALS) {
-            ++count, on_alternates += fresh.alternate;
+            ++count, alternate_count += candidate.alternate;
         } else {
-            freed = least_wanted(fresh);
-            if (fresh.alternate && !better(fresh, kept[freed])) return;
-            on_alternates += fresh.alternate - kept[freed].alternate;
+            victim = victim_of(candidate);
+            if (candidate.alternate && !is_better(candidate, best[victim])) return;
+            alternate_count += candidate.alternate - best[victim].alternate;
         }
-        for (; freed > 0 && better(fresh, kept[freed - 1]); --freed) kept[freed] = kept[freed - 1];
-        for (; freed + 1 < count && better(kept[freed + 1], fresh); ++freed) kept[freed] = kept[freed + 1];
-        kept[freed] = fresh;
+        for (; victim > 0 && is_better(candidate, best[victim - 1]); --victim) best[victim] = best[victim - 1];
+        for (; victim + 1 < count && is_better(best[victim + 1], candidate); ++victim) best[victim] = best[victim + 1];
+        best[victim] = candidate;
     }
     HOST_DEVICE void write(Diagonal* found) const {
-        for (i32 i = 0; i < count; ++i) found[i] = kept[i];
+        for (i32 i = 0; i < count; ++i) found[i] = best[i];
     }
 };
 

@@ -1,27 +1,27 @@
-// Divergence: how far the sample is from the reference, as reads show it that belong nowhere else.
+// Measure the divergence of the sample from the reference on reads that belong nowhere else.
 #include "mapping/placement.cuh"
 
-const i32 CERTAIN_MAPQ = 60;  // MAPQ of a read that has no other place
+const i32 CERTAIN_MAPQ = 60;  // MAPQ of a read without another placement
 
-// Of reliable bases their number, how many of them differ, and how many errors their qualities promise, in units of 2^-24.
-struct Tally {
+// Reliable bases, differences among them, and the errors expected from their qualities, in units of 2^-24.
+struct DivergenceTally {
     i64 bases, differences, errors;
 };
 
-// An item is a record. tallies[record]: zeros where the read's place is not certain or has gaps, or the read no qualities.
+// One item per record. The tally is zero if the placement is not certain or has gaps, or if the read has no qualities.
 KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Reference reference, WindowTable windows,
-                               PlacementTable placements, Tally* tallies OF(items)) {
+                               PlacementTable placements, DivergenceTally* tallies OF(items)) {
     FOR_EACH(record, items) {
-        tallies[record] = Tally{0, 0, 0};
+        tallies[record] = DivergenceTally{0, 0, 0};
         i64 slot = queries.slot_of[record];
         if (texts.quality_starts[record] < 0 || placements.chosen[slot] < 0 || placements.mapqs[slot] < CERTAIN_MAPQ)
             continue;
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         if (window.gapped()) continue;
         Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
-        UngappedAlignment laid =
+        UngappedAlignment ungapped =
             place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
-        Tally tally = {0, reliable_differences(laid, window, qualities), 0};
+        DivergenceTally tally = {0, reliable_differences(ungapped, window, qualities), 0};
         for (i32 i = window.begin; i < window.end; ++i) {
             i32 phred = qualities.at(i);
             if (phred < RELIABLE) continue;

@@ -1,7 +1,7 @@
-// Matches of the seeds of reads, and lists of the diagonals that they name.
+// Seed matches of reads, and lists of the diagonals they name.
 #include "mapping/matches.cuh"
 
-// A query's seeds, every stride-th of so many.
+// The `count` seeds of a query, at every stride-th position.
 struct QuerySeeds {
     PackedWords bases, mask;
     i64 count;
@@ -14,8 +14,8 @@ struct QuerySeeds {
     }
 };
 
-// The first suffix of each seed, and how many begin with it. Several passes, so that the loads of all of them are under way
-// together.
+// Find the first suffix of each seed, and the number of suffixes that start with it. The loop is split into passes so
+// that the memory loads of all seeds overlap.
 HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index,
                              suffix_t* ranks, i64* counts) {
     for (i64 i = 0; i < seeds.count; ++i) PREFETCH(&index.prefix_table[prefix_code(seeds.of(i), index.table_bases)]);
@@ -38,7 +38,7 @@ HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference
     }
 }
 
-// An item is a read, selected[item], whose seeds are seed_offsets[item] on, those of orientation 0 first.
+// One item per read, selected[item], with the seeds from seed_offsets[item] on, orientation 0 first.
 KERNEL void find_matches(Items items, Queries queries, Reference reference, SuffixArray index,
                          const i32* selected OF(items), const i64* seed_offsets OF(items + 1),
                          suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
@@ -58,27 +58,28 @@ KERNEL void find_matches(Items items, Queries queries, Reference reference, Suff
     }
 }
 
-// An item is a read, beside whose mate it is: where one of both has more than `most` matches, both get none.
-KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(any), i64 most) {
+// One item per read; items 2i and 2i + 1 are mates. If either has more than max_matches matches, clear the matches of
+// both.
+KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(any), i64 max_matches) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 first = seed_offsets[item], middle = seed_offsets[item + 1], last = seed_offsets[item + 2];
         i64 of_first = 0, of_second = 0;
         for (i64 seed = first; seed < middle; ++seed) of_first += counts[seed];
         for (i64 seed = middle; seed < last; ++seed) of_second += counts[seed];
-        if (maximum(of_first, of_second) <= most) continue;
+        if (maximum(of_first, of_second) <= max_matches) continue;
         for (i64 seed = first; seed < last; ++seed) counts[seed] = 0;
     }
 }
 
-// An item is a slot: 1 where its read has a place, else 0.
+// One item per slot: 1 if its read has a placement, else 0.
 KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(items)) {
     FOR_EACH(slot, items) marks[slot] = chosen[slot] >= 0;
 }
 
-// An item is a match, counted from first_match on: 1 where it names a diagonal, else 0.
-KERNEL void mark_naming(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                        SeedMatches matches, u8* marks OF(items), i64 first_match) {
+// One item per match from first_match on: 1 if it names a diagonal, else 0.
+KERNEL void mark_naming_matches(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
+                                SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
@@ -87,8 +88,7 @@ KERNEL void mark_naming(Items items, Queries queries, Reference reference, Suffi
     }
 }
 
-// An item is one of the matches that name a diagonal, counted from first_match on. places: the diagonals, counted from that
-// on which `shift` bases in front of the reference begin.
+// One item per match that names a diagonal, as an offset from first_match. places: diagonal + `shift`, never negative.
 KERNEL void list_diagonals(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                            SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
                            i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
@@ -105,7 +105,7 @@ KERNEL void list_diagonals(Items items, Queries queries, Reference reference, Su
     }
 }
 
-// An item is a diagonal of an order.
+// Gather the diagonals in the given order, one item each.
 KERNEL void order_diagonals(Items items, const u32* order OF(items), const Diagonal* diagonals OF(items),
                             const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
     FOR_EACH(item, items) {

@@ -1,16 +1,15 @@
-// Pairs: the places of two mates chosen together.
+// Choose the placements of two mates together.
 //
-// The cheapest_choice choice is taken of those where both mates may be alignments, and the sum of the others, each by its
-// likelihood, is the error that mapping quality stands for: a mate that is in a repeat is as sure as the place of its
-// partner. Where both are in one repeat of more copies than they have windows for, a copy that is in neither's windows is
-// one choice more.
+// The cheapest choice is taken among those in which both mates may be alignments. The likelihoods of all other choices
+// sum up to the error that the mapping quality states, so a mate in a repeat is as certain as its partner's placement.
+// If both mates lie in one repeat with more copies than windows, a copy in neither's windows counts as one more choice.
 #include "mapping/mates.cuh"
 
-const i32 MIN_REPEAT_COPIES = 3;  // other fragments among the windows from which on both mates are in one repeat
-const i32 MIN_INSERT_MAPQ = 20;   // MAPQ from which on a pair shows an insert size
+const i32 MIN_REPEAT_COPIES = 3;  // number of other fragments from which on both mates count as lying in one repeat
+const i32 MIN_INSERT_MAPQ = 20;   // minimum MAPQ of both mates to measure an insert size
 
-// An item is a pair, of which both mates are placed for sure: directions[pair] and sizes[pair] are its fragment's;
-// else the direction is a NoDirection.
+// One item per pair. directions[pair] and sizes[pair] describe its fragment if both mates are placed confidently;
+// otherwise the direction is a NoDirection and the size 0.
 KERNEL void measure_inserts(Items items, Queries queries, Reference reference, WindowTable windows,
                             PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, items) {
@@ -31,7 +30,7 @@ KERNEL void measure_inserts(Items items, Queries queries, Reference reference, W
     }
 }
 
-// How sure one mate's window is: every other choice for the pair that has this read elsewhere is a rival.
+// The certainty of one mate's window: every other choice for the pair that places this read elsewhere is a rival.
 struct PairMapq {
     const Mate& mate;
     i32 chosen, cost;
@@ -43,8 +42,9 @@ struct PairMapq {
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// An item is a pair: chosen, seconds and mapqs of both mates, by slot, are replaced by those of the cheapest_choice choice; joint
-// becomes 1 where that is a fragment. rests: phred of all fragments that no windows show, -1 where these were not looked at.
+// One item per pair. Replace chosen, suboptimal_scores and mapqs of both mates by those of the cheapest choice;
+// properly_paired becomes 1 if that is a fragment. rests: phred of all fragments that no windows show, -1 if they were
+// not listed.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
     FOR_EACH(item, items) {
@@ -64,23 +64,23 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_phred);
             i32 top = mate.windows[mate.chosen].score;
-            unexamined_deficits[side] =
-                unexamined_deficit(windows.unexamined_prefixes[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
+            unexamined_deficits[side] = unexamined_deficit(windows.unexamined_prefixes[mate.slot], top,
+                                                           placements.variant_phreds[mate.slot], scoring);
         }
-        i32 untested = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
+        i32 dropped = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {
             if (!mates[0].is_eligible(i)) continue;
-            bool first_elsewhere = pair_mapqs[0].elsewhere(i);
+            bool first_differs = pair_mapqs[0].elsewhere(i);
             for (i32 j = 0; j < mates[1].count; ++j) {
                 if (!mates[1].is_eligible(j)) continue;
-                if (pair.least_cost(i, j) > best.cost.total + NEGLIGIBLE && untested >= NO_DEFICIT) continue;
-                bool second_elsewhere = pair_mapqs[1].elsewhere(j);
-                if (!first_elsewhere && !second_elsewhere) continue;
+                if (pair.min_cost(i, j) > best.cost.total + NEGLIGIBLE && dropped >= NO_DEFICIT) continue;
+                bool second_differs = pair_mapqs[1].elsewhere(j);
+                if (!first_differs && !second_differs) continue;
                 i32 cost = pair.cost(i, j).total;
                 if (cost == IMPROPER) continue;
                 ++others;
-                if (first_elsewhere) pair_mapqs[0].add(cost);
-                if (second_elsewhere) pair_mapqs[1].add(cost);
+                if (first_differs) pair_mapqs[0].add(cost);
+                if (second_differs) pair_mapqs[1].add(cost);
             }
         }
         for (i32 side = 0; side < 2; ++side) {
@@ -88,15 +88,15 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             PairMapq& pair_mapq = pair_mapqs[side];
             pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_phred));
             if (rests[item] >= 0) pair_mapq.add(rests[item]);
-            else if (others >= MIN_REPEAT_COPIES) pair_mapq.add(untested);
+            else if (others >= MIN_REPEAT_COPIES) pair_mapq.add(dropped);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapq.elsewhere(i)) second = maximum(second, mate.windows[i].score);
             placements.chosen[mate.slot] = pair_mapq.chosen;
             placements.suboptimal_scores[mate.slot] = second;
-            // A mate that stands alone is no surer than alone.
-            i32 most = placements.properly_paired[mate.slot] ? 60 : placements.mapqs[mate.slot];
-            placements.mapqs[mate.slot] = (u8)minimum(pair_mapq.rivals.mapping_quality(), most);
+            // Without a proper pair a mate is no more certain than alone.
+            i32 max_mapq = placements.properly_paired[mate.slot] ? 60 : placements.mapqs[mate.slot];
+            placements.mapqs[mate.slot] = (u8)minimum(pair_mapq.rivals.mapping_quality(), max_mapq);
         }
     }
 }

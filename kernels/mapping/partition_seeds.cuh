@@ -1,184 +1,195 @@
-// The pieces of a read, and where they occur.
+// The partition seeds of a read, and where they occur.
+//
+// By the pigeonhole principle, a placement that no occurrence of a seed names has a difference, a gap or a clipped end
+// in every seed.
 #pragma once
 #include "index/suffix_array.cuh"
 #include "mapping/placement.cuh"
 #include "mapping/window_builder.cuh"
 
 const i32 MAX_PARTITION_SEEDS = 8;
-const i32 LOOKUPS_PER_READ = 2 * MAX_PARTITION_SEEDS;  // of a read: on both strands
+const i32 LOOKUPS_PER_READ = 2 * MAX_PARTITION_SEEDS;  // both strands
 const i32 MIN_PARTITION_SEEDS = 3;
-const i32 MAX_OCCURRENCES = 16;  // of a piece whose places are looked at
-const i32 TILE = 32;             // reads whose pieces lie together, by piece
+const i32 MAX_OCCURRENCES = 16;  // seeds that occur more often are not examined
+const i32 TILE = 32;             // reads whose lookups are stored together, seed by seed
 
-// `count` of so many bases each, all but few of the read's.
+// `count` disjoint seeds of seed_bases each, which cover all but few bases of the read.
 struct Partition {
-    i32 length, count, bases;
+    i32 length, count, seed_bases;
 
-    // A piece has the same bases in both orientations.
-    HOST_DEVICE i32 begin(i32 piece, i32 orientation) const {
-        i32 first = piece * bases;
-        return orientation ? length - first - bases : first;
+    // Return where a seed starts; it has the same bases in both orientations.
+    HOST_DEVICE i32 begin(i32 seed, i32 orientation) const {
+        i32 first = seed * seed_bases;
+        return orientation ? length - first - seed_bases : first;
     }
 };
 
-// Of at least so many bases each; none of a read that is too short, or absent.
+// Return the partition of a read into seeds of at least min_bases; it is empty if the read is too short or absent.
 HOST_DEVICE Partition partition_of(const Queries& queries, i64 slot, i32 min_bases) {
     i32 length = queries.lengths[slot], count = minimum(length / min_bases, MAX_PARTITION_SEEDS);
-    bool whole = count >= MIN_PARTITION_SEEDS && !(queries.flags[slot] & READ_ABSENT);
-    return whole ? Partition{length, count, length / count} : Partition{length, 0, 0};
+    bool is_long_enough = count >= MIN_PARTITION_SEEDS && !(queries.flags[slot] & READ_ABSENT);
+    return is_long_enough ? Partition{length, count, length / count} : Partition{length, 0, 0};
 }
 
-// A look-up: a piece of a read on a strand.
-struct LookUp {
+// The lookup of a seed of a read on a strand.
+struct Lookup {
     i64 slot;
-    i32 orientation, piece;
+    i32 orientation, seed;
 };
 
-// What was looked up. The look-ups of TILE reads lie together, one piece of all behind the other.
+// The results of the lookups. Lookups of TILE reads are stored together, seed by seed.
 struct PartitionSeedTable {
-    suffix_t* places
-        OF(lookups);         // where it occurs if once; if more often, the rank of the first suffix that begins with it
-    u8* counts OF(lookups);  // how often; more than MAX_OCCURRENCES are not counted
+    suffix_t* locations
+        OF(lookups);         // position if the seed occurs once; else rank of the first suffix that starts with it
+    u8* counts OF(lookups);  // number of occurrences, at most MAX_OCCURRENCES + 1
     i32 min_bases;
 
-    HOST_DEVICE static LookUp look_up(i64 item) {
+    HOST_DEVICE static Lookup lookup(i64 item) {
         i32 row = (i32)(item / TILE % LOOKUPS_PER_READ);
-        return LookUp{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS,
+        return Lookup{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS,
                       row % MAX_PARTITION_SEEDS};
     }
-    HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 piece) {
-        return (slot / TILE * LOOKUPS_PER_READ + orientation * MAX_PARTITION_SEEDS + piece) * TILE + slot % TILE;
+    HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 seed) {
+        return (slot / TILE * LOOKUPS_PER_READ + orientation * MAX_PARTITION_SEEDS + seed) * TILE + slot % TILE;
     }
 };
 
-// A diagonal, and the equal bases of the oriented read that name it.
+// A diagonal, and the exact match of the oriented read that names it.
 struct SeedAnchor {
     i64 diagonal;
     i32 orientation, begin, end;
 
-    HOST_DEVICE bool same(const SeedAnchor& other) const {
+    HOST_DEVICE bool is_same_as(const SeedAnchor& other) const {
         return diagonal == other.diagonal && orientation == other.orientation;
     }
 };
 
-// What a window costs its read: phred of a difference of the sample, as the window shows it, phred of all that it does not
-// explain, and points that it loses.
+// The cost of a read's window. variant_phred: phred of a difference between sample and reference, as the window shows
+// it; phred: of everything the window does not explain; lost_points: perfect score minus the window's.
 struct AlignmentCost {
-    i32 variant, cost, lost;
+    i32 variant_phred, phred, lost_points;
 };
 
 HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
                                          const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
-    i32 length = queries.lengths[slot], lost = scoring.perfect(length) - window.score;
+    i32 length = queries.lengths[slot], lost_points = scoring.perfect(length) - window.score;
     if (window.gapped()) {
-        i32 variant = variant_phred_of_loss(length, lost, bases_per_difference, scoring);
-        return AlignmentCost{variant, points_to_phred(lost, variant, scoring), lost};
+        i32 variant_phred = variant_phred_of_loss(length, lost_points, bases_per_difference, scoring);
+        return AlignmentCost{variant_phred, points_to_phred(lost_points, variant_phred, scoring), lost_points};
     }
-    UngappedAlignment laid =
+    UngappedAlignment ungapped =
         place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
-    i32 variant = phred_of_variant(real_differences(laid, window, qualities, scoring), length, bases_per_difference);
-    return AlignmentCost{variant, ungapped_penalty(laid, window, qualities, variant, scoring), lost};
+    i32 variant_phred =
+        phred_of_variant(real_differences(ungapped, window, qualities, scoring), length, bases_per_difference);
+    return AlignmentCost{variant_phred, ungapped_penalty(ungapped, window, qualities, variant_phred, scoring),
+                         lost_points};
 }
 
-// Points that a place loses at least for each piece that it does not hold whole: by a mismatch or a gap there, or by a
-// clipped end, which may take several. What the reference leaves open counts as a difference.
-HOST_DEVICE i32 min_seed_loss(const Partition& pieces, const Scoring& scoring) {
-    i32 clipped = minimum(pieces.bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
+// Return the minimum number of points that a placement loses in each seed that it does not contain exactly: by a
+// mismatch, a gap, or a clipped end, which may affect several seeds. An ambiguous reference base counts as a
+// difference.
+HOST_DEVICE i32 min_seed_loss(const Partition& partition, const Scoring& scoring) {
+    i32 clipped =
+        minimum(partition.seed_bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
     return minimum(minimum(scoring.match + scoring.mismatch, scoring.least_gap(1)), clipped);
 }
 
-// By how much a place is less likely, at least, that holds none of some pieces whole. Without gaps it is compared in phred,
-// with gaps in points.
+// A lower bound of how much less likely a placement is that contains none of some seeds exactly: in phred if it has no
+// gaps, in points if it has.
 struct AlternativeBound {
-    Partition pieces;
+    Partition partition;
     Qualities qualities;  // of orientation 0
     const Scoring& scoring;
-    i32 variant, phred, points;
+    i32 variant_phred, phred, points;
 
-    HOST_DEVICE void add(i32 piece) {
-        i32 lost = min_seed_loss(pieces, scoring);
-        i32 begin = pieces.begin(piece, 0), least = qualities.at(begin);
-        for (i32 i = 1; i < pieces.bases; ++i) least = minimum(least, qualities.at(begin + i));
-        points += lost;
-        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant), 1),
-                         points_to_phred(lost, variant, scoring));
+    HOST_DEVICE void add(i32 seed) {
+        i32 lost_points = min_seed_loss(partition, scoring);
+        i32 begin = partition.begin(seed, 0), least = qualities.at(begin);
+        for (i32 i = 1; i < partition.seed_bases; ++i) least = minimum(least, qualities.at(begin + i));
+        points += lost_points;
+        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant_phred), 1),
+                         points_to_phred(lost_points, variant_phred, scoring));
     }
-    // By how much it is less likely, at least, than a place of such an expense.
-    HOST_DEVICE i32 beyond(const AlignmentCost& expense) const {
-        return minimum(phred - expense.cost, points_to_phred(points - expense.lost, variant, scoring));
+    // Return by how much such a placement is less likely, at least, than one of this cost.
+    HOST_DEVICE i32 margin_over(const AlignmentCost& cost) const {
+        return minimum(phred - cost.phred, points_to_phred(points - cost.lost_points, variant_phred, scoring));
     }
 };
 
-// Where the pieces of one read lie.
+// The occurrences of the partition seeds of one read.
 struct SeedHits {
     const PartitionSeedTable& table;
     i64 slot;
-    Partition pieces;
+    Partition partition;
 
-    HOST_DEVICE i32 count(i32 orientation, i32 piece) const {
-        return table.counts[PartitionSeedTable::item(slot, orientation, piece)];
+    HOST_DEVICE i32 count(i32 orientation, i32 seed) const {
+        return table.counts[PartitionSeedTable::item(slot, orientation, seed)];
     }
-    // Of a piece that occurs: where if once, else the first rank.
-    HOST_DEVICE i64 place(i32 orientation, i32 piece) const {
-        return (i64)table.places[PartitionSeedTable::item(slot, orientation, piece)];
+    // Return the position of a seed that occurs once, or the first rank of one that occurs more often.
+    HOST_DEVICE i64 location(i32 orientation, i32 seed) const {
+        return (i64)table.locations[PartitionSeedTable::item(slot, orientation, seed)];
     }
-    HOST_DEVICE SeedAnchor named(i64 place, i32 orientation, i32 piece) const {
-        i32 begin = pieces.begin(piece, orientation);
-        return SeedAnchor{place - begin, orientation, begin, begin + pieces.bases};
+    HOST_DEVICE SeedAnchor anchor_at(i64 location, i32 orientation, i32 seed) const {
+        i32 begin = partition.begin(seed, orientation);
+        return SeedAnchor{location - begin, orientation, begin, begin + partition.seed_bases};
     }
-    // Whether a piece occurs nowhere but on the anchor's diagonal.
-    HOST_DEVICE bool is_clean(i32 piece, const SeedAnchor& anchor) const {
+    // Return true if a seed occurs nowhere but on the anchor's diagonal.
+    HOST_DEVICE bool is_unique_to(i32 seed, const SeedAnchor& anchor) const {
         for (i32 orientation = 0; orientation < 2; ++orientation) {
-            i32 places = count(orientation, piece);
-            if (places > 1) return false;
-            if (places && !anchor.same(named(place(orientation, piece), orientation, piece))) return false;
+            i32 occurrences = count(orientation, seed);
+            if (occurrences > 1) return false;
+            if (occurrences && !anchor.is_same_as(anchor_at(location(orientation, seed), orientation, seed)))
+                return false;
         }
         return true;
     }
-    // The pieces that occur nowhere.
-    HOST_DEVICE i32 absent() const {
+    // Return the number of seeds that occur nowhere.
+    HOST_DEVICE i32 count_missing() const {
         i32 nowhere = 0;
-        for (i32 piece = 0; piece < pieces.count; ++piece) nowhere += !count(0, piece) && !count(1, piece);
+        for (i32 seed = 0; seed < partition.count; ++seed) nowhere += !count(0, seed) && !count(1, seed);
         return nowhere;
     }
-    // What all places off a window's diagonal lose at least; a difference of the sample is of so many phred.
-    HOST_DEVICE AlternativeBound elsewhere(const Window& window, const ReadTexts& texts, const Queries& queries,
-                                           const Scoring& scoring, i32 variant) const {
+    // Return a bound for all placements off a window's diagonal.
+    HOST_DEVICE AlternativeBound bound_off_diagonal(const Window& window, const ReadTexts& texts,
+                                                    const Queries& queries, const Scoring& scoring,
+                                                    i32 variant_phred) const {
         SeedAnchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
-        AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
-        for (i32 piece = 0; piece < pieces.count; ++piece)
-            if (is_clean(piece, anchor)) others.add(piece);
-        return others;
+        AlternativeBound bound = {partition, qualities_of(texts, queries, slot, false), scoring, variant_phred, 0, 0};
+        for (i32 seed = 0; seed < partition.count; ++seed)
+            if (is_unique_to(seed, anchor)) bound.add(seed);
+        return bound;
     }
-    // Whether all its places can be looked at.
-    HOST_DEVICE bool is_listed(i32 piece) const { return maximum(count(0, piece), count(1, piece)) <= MAX_OCCURRENCES; }
-    // What all places lose at least that no such piece names.
-    HOST_DEVICE AlternativeBound unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
-                                          i32 variant) const {
-        AlternativeBound others = {pieces, qualities_of(texts, queries, slot, false), scoring, variant, 0, 0};
-        for (i32 piece = 0; piece < pieces.count; ++piece)
-            if (is_listed(piece)) others.add(piece);
-        return others;
+    // Return true if the seed is rare enough to examine all its occurrences.
+    HOST_DEVICE bool is_listed(i32 seed) const { return maximum(count(0, seed), count(1, seed)) <= MAX_OCCURRENCES; }
+    // Return a bound for all placements that no listed seed names.
+    HOST_DEVICE AlternativeBound bound_unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
+                                                i32 variant_phred) const {
+        AlternativeBound bound = {partition, qualities_of(texts, queries, slot, false), scoring, variant_phred, 0, 0};
+        for (i32 seed = 0; seed < partition.count; ++seed)
+            if (is_listed(seed)) bound.add(seed);
+        return bound;
     }
-    // The diagonal that most of the pieces with one place name, if more than half of these do; without bases if none has.
-    HOST_DEVICE SeedAnchor anchor() const {
+    // Return the diagonal that more than half of the uniquely occurring seeds name (Boyer-Moore majority vote); if
+    // there is no majority, the result may be any of their diagonals, and it is empty if no seed occurs once.
+    HOST_DEVICE SeedAnchor majority_anchor() const {
         SeedAnchor kept = {0, 0, 0, 0};
         i32 votes = 0;
         for (i32 orientation = 0; orientation < 2; ++orientation)
-            for (i32 piece = 0; piece < pieces.count; ++piece) {
-                if (count(orientation, piece) != 1) continue;
-                SeedAnchor one = named(place(orientation, piece), orientation, piece);
-                if (!votes) kept = one;
-                votes += kept.same(one) ? 1 : -1;
+            for (i32 seed = 0; seed < partition.count; ++seed) {
+                if (count(orientation, seed) != 1) continue;
+                SeedAnchor next = anchor_at(location(orientation, seed), orientation, seed);
+                if (!votes) kept = next;
+                votes += kept.is_same_as(next) ? 1 : -1;
             }
         return kept;
     }
-    // Whether a piece lies beside the anchor's diagonal, as behind a gap.
-    HOST_DEVICE bool has_gap(const SeedAnchor& anchor) const {
-        for (i32 piece = 0; piece < pieces.count; ++piece) {
-            if (count(anchor.orientation, piece) != 1) continue;
-            i64 offset = named(place(anchor.orientation, piece), anchor.orientation, piece).diagonal - anchor.diagonal;
+    // Return true if a seed occurs near the anchor's diagonal, as after a gap.
+    HOST_DEVICE bool has_gapped_seed(const SeedAnchor& anchor) const {
+        for (i32 seed = 0; seed < partition.count; ++seed) {
+            if (count(anchor.orientation, seed) != 1) continue;
+            i64 offset =
+                anchor_at(location(anchor.orientation, seed), anchor.orientation, seed).diagonal - anchor.diagonal;
             if (offset && offset >= -LONG_SPREAD && offset <= LONG_SPREAD) return true;
         }
         return false;

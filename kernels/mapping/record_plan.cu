@@ -49,7 +49,7 @@ struct Selection {
     HOST_DEVICE bool is_reported(const Window& window) const {
         for (i32 i = 0; i < entry_count; ++i) {
             const Window& reported = windows[entries[i].rank];
-            if (beside(window, reported) || same_alignment(window, reported)) return true;
+            if (is_near(window, reported) || is_same_alignment(window, reported)) return true;
         }
         return false;
     }
@@ -61,7 +61,7 @@ struct Selection {
         const Window& window = windows[rank];
         Span span = span_of(window, length);
         i32 owner = 0;
-        while (owner < entry_count && !(is_part(owner) && span.rivals(span_of(windows[entries[owner].rank], length))))
+        while (owner < entry_count && !(is_part(owner) && span.overlaps(span_of(windows[entries[owner].rank], length))))
             ++owner;
         if (owner == entry_count) return supplementary(rank, scoring);
         Entry entry = {rank, NOT_REPORTED, owner, 0, 0};
@@ -75,7 +75,7 @@ struct Selection {
         i32 owner = entry_count;
         for (i32 i = 0; i < entry_count; ++i) {
             const Window& part = windows[entries[i].rank];
-            if (!is_part(i) || !span.rivals(span_of(part, length))) continue;
+            if (!is_part(i) || !span.overlaps(span_of(part, length))) continue;
             if (part.alternate) return i;
             if (part.score >= window.score && owner == entry_count) owner = i;
         }
@@ -89,7 +89,7 @@ struct Selection {
         for (i32 part = 0; part < winner; ++part) {
             const Window& own = windows[entries[part].rank];
             if (!is_part(part) || own.alternate || entries[part].owner != part) continue;
-            if (own.score >= better.score || !span.rivals(span_of(own, length))) continue;
+            if (own.score >= better.score || !span.overlaps(span_of(own, length))) continue;
             for (i32 i = 0; i < winner; ++i) {
                 if (entries[i].owner != part) continue;
                 entries[i].owner = winner;
@@ -161,7 +161,7 @@ struct Selection {
             if (i == primary || windows[i].score < scoring.min_score) continue;
             if (windows[i].alternate != windows[primary].alternate) continue;
             bool is_close = windows[i].score * 100 >= windows[primary].score * reporting.xa_share;
-            if (is_close || !span_of(windows[i], length).rivals(span)) found |= 1u << i;
+            if (is_close || !span_of(windows[i], length).overlaps(span)) found |= 1u << i;
         }
         return found;
     }
@@ -197,7 +197,8 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     selection.length = queries.lengths[slot], selection.flipped = queries.flags[slot] & READ_FLIPPED;
     selection.hash = queries.hashes[slot];
     selection.bases_per_difference = bases_per_difference;
-    Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot], placements.suboptimal_scores[slot]};
+    Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot],
+                     placements.suboptimal_scores[slot]};
     selection.select(primary, reporting, scoring);
     return selection;
 }
@@ -245,7 +246,8 @@ KERNEL void skip_single_entries(Items items, Queries queries, RecordPlan plan) {
 // An item is one of the places that are reported: what decides where among these it is. places: the diagonals, counted from
 // that on which `shift` bases in front of the reference begin.
 KERNEL void key_secondaries(Items items, Queries queries, const SecondaryPlacement* places OF(any),
-                         const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
+                            const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items),
+                            i32 shift) {
     FOR_EACH(item, items) {
         const SecondaryPlacement& place = places[reported[item]];
         strands[item] = (u64)((i64)queries.order[place.slot] << 1 | place.orientation);

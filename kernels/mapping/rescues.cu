@@ -1,19 +1,19 @@
-// Rescues: mates looked for where their partners expect them.
+// Rescue mates: search them at the insert-size distance of their partners' windows.
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 MAX_ANCHORS = 8;   // windows of a mate around which its partner is looked for
+const i32 MAX_ANCHORS = 8;   // windows of a mate around which its partner is searched
 const i32 DOUBT_PHRED = 30;  // phred within which another choice makes the best one doubtful
-const i32 MIN_GAIN = 10;     // phred that the mates' places have to gain for another choice to be looked for
+const i32 MIN_GAIN = 10;     // phred that the placements of the mates must gain to justify a search
 
-// Whether a mate is to be looked for beside window i of its partner: it would make a better choice than the pair has, or,
-// where the mate has more places than windows, one that is not much worse.
+// Return true if a mate should be searched near window i of its partner: it would make a better choice than the present
+// one, or, if some of its windows were dropped, a choice that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
     return partner.deficits[i] + MIN_GAIN < loss ||
            (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
 }
 
-// An item is a pair; wanted, by slot: 1 where the read shall be looked for beside its mate.
+// One item per pair. wanted, by slot: 1 if the read should be searched near its mate.
 KERNEL void list_rescues(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                          WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
                          i32* choice_deficits OF(items)) {
@@ -30,8 +30,8 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
     }
 }
 
-// An item is a read, selected[item]; found: the diagonals near its mate's windows at which it is found;
-// window_counts: the windows that it has without these.
+// One item per read, selected[item]. found: diagonals near its mate's windows; window_counts: the number of windows it
+// had before.
 KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
                          Scoring scoring, WindowTable windows, PlacementTable placements,
                          const i32* selected OF(selected), const i32* choice_deficits OF(reads / 2),
@@ -42,20 +42,20 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
         const Mate& partner = anchor_first ? pair.first : pair.second;
         const Mate& own = anchor_first ? pair.second : pair.first;
-        MateSearch beside = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
+        MateSearch mate_search = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
         BestDiagonals diagonals;
         i32 anchors = 0;
         for (i32 i = 0; i < partner.count && anchors < MAX_ANCHORS; ++i) {
             if (!is_anchor(partner, i, choice_deficits[record >> 1], own)) continue;
             ++anchors;
-            beside.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
+            mate_search.search(partner.end(partner.windows[i]), partner.windows[i], diagonals, scoring);
         }
         diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (warp_lane() == 0) found.counts[item] = diagonals.count, window_counts[item] = own.count;
     }
 }
 
-// An item is a read, selected[item], that was looked for; rescued[item]: whether it makes a fragment with its mate at a
+// One item per read that was searched, selected[item]. rescued[item]: 1 if it makes a fragment with its mate at a
 // window that it did not have before.
 KERNEL void mark_rescued(Items items, PlacementTable placements, const i32* selected OF(items),
                          const i32* window_counts OF(items), u8* rescued OF(items)) {

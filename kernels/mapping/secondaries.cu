@@ -36,8 +36,8 @@ struct Candidates {
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = item + step; within(item, other, SPREAD); other += step) {
                 if (heads[other] != OPEN && heads[other] != other) continue;
-                if (!better(diagonals[other], diagonals[head])) continue;
-                if (!builder(other).takes(diagonals[item], reference, scoring)) continue;
+                if (!is_better(diagonals[other], diagonals[head])) continue;
+                if (!builder(other).accepts(diagonals[item], reference, scoring)) continue;
                 if (heads[other] == OPEN) return OPEN;
                 head = other;
             }
@@ -47,7 +47,7 @@ struct Candidates {
     HOST_DEVICE bool is_shaded(i64 item) const {
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = item + step; within(item, other, LONG_SPREAD); other += step)
-                if (better(found.rows[other], found.rows[item])) return true;
+                if (is_better(found.rows[other], found.rows[item])) return true;
         return false;
     }
     // The head with the diagonals to which a gap pays, the best first. They may be heads too: where the alignment does not
@@ -60,10 +60,10 @@ struct Candidates {
             next = -1;
             for (i64 step = -1; step <= 1; step += 2)
                 for (i64 other = head + step; within(head, other, LONG_SPREAD); other += step)
-                    if (better(diagonals[last], diagonals[other]) &&
-                        (next < 0 || better(diagonals[other], diagonals[next])))
+                    if (is_better(diagonals[last], diagonals[other]) &&
+                        (next < 0 || is_better(diagonals[other], diagonals[next])))
                         next = other;
-            if (next >= 0 && result.takes(diagonals[next], reference, scoring)) result.add(diagonals[next], scoring);
+            if (next >= 0 && result.accepts(diagonals[next], reference, scoring)) result.add(diagonals[next], scoring);
         }
         return result;
     }
@@ -92,14 +92,14 @@ struct Parts {
     }
     HOST_DEVICE bool hold(const Window& window) const {
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
-            if (is_part(entry) && beside(window, windows[plan.windows[entry]])) return true;
+            if (is_part(entry) && is_near(window, windows[plan.windows[entry]])) return true;
         return false;
     }
     // The first part of which the window is another place; else the primary one.
     HOST_DEVICE i64 owner(const Window& window, i32 length) const {
         Span span = span_of(window, length);
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
-            if (is_part(entry) && span.rivals(span_of(windows[plan.windows[entry]], length))) return entry;
+            if (is_part(entry) && span.overlaps(span_of(windows[plan.windows[entry]], length))) return entry;
         return plan.offsets[record];
     }
 };
@@ -164,7 +164,7 @@ struct WindowList {
             if (before) low = middle + 1;
             else high = middle;
         }
-        for (; low < found_count && found_slots[low] == slot && beside(rows[kept_rows + low], kept); ++low)
+        for (; low < found_count && found_slots[low] == slot && is_near(rows[kept_rows + low], kept); ++low)
             if (rows[kept_rows + low].score >= kept.score) return true;
         return false;
     }
@@ -173,7 +173,7 @@ struct WindowList {
 // An item is the row of a window: 1 where it is another place of a part, else 0. Kept windows are reported where no search
 // found them again, with a score that is sure to be their best alignment's.
 KERNEL void count_placements(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
-                         i64* counts OF(items)) {
+                             i64* counts OF(items)) {
     FOR_EACH(row, items) {
         const Window& window = windows.rows[row];
         counts[row] = 0;
@@ -202,8 +202,8 @@ KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowLis
 
 // An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
 // number, the strand.
-KERNEL void key_placements(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items), u64* ties OF(items),
-                       u64* strands OF(items)) {
+KERNEL void key_placements(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items),
+                           u64* ties OF(items), u64* strands OF(items)) {
     FOR_EACH(item, items) {
         const SecondaryPlacement& place = places[item];
         losses[item] = (u64)place.owner << 32 | (u32)~place.score;

@@ -1,12 +1,12 @@
-// Seeds: for query positions on a grid, the insertion point in the suffix array and the prefixes shared there.
+// Look up seeds: for query positions on a grid, the insertion point in the suffix array and the common prefixes there.
 //
-// The neighbours of that point are the suffixes that share the longest prefix with the query from the position on, and
-// their common prefixes fall monotonically on both sides: windows.cu walks them.
+// The suffixes next to the insertion point share the longest prefix with the query; the shared prefixes get shorter
+// with the distance on both sides. diagonals.cu walks the suffixes outwards.
 #include "common/binary_search.cuh"
 #include "mapping/seeds.cuh"
 
-// counts[item + 1]: the seeds of the read selected[item], so that their prefix sums are where each read's seeds begin. A read
-// that is shorter than a seed has none.
+// One item per read, selected[item]. Store its number of seeds in counts[item + 1], so that the prefix sums are the
+// offsets of the reads' seeds. A read shorter than a seed has none.
 KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(selected), i64* counts OF(selected + 1),
                         i32 seed_bases, i32 stride) {
     FOR_EACH(item, items) {
@@ -17,13 +17,13 @@ KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(sel
 
 // A seed: the bases of an oriented read from a position on.
 struct Seed {
-    QuerySuffix<PackedWords> query;  // with fewer bases than a seed has where an ambiguous one leaves no more
-    i64 low;                         // the first rank that its first bases may have
+    QuerySuffix<PackedWords> query;  // shorter than a seed if an ambiguous base ends it early
+    i64 low;                         // first rank for its leading bases, from the prefix table
 };
 
-// An item is a seed: of the read that seeds.offsets tells, those of orientation 0 first, at position index * seeds.stride.
-// Where an ambiguous base leaves less than a seed nothing is shared. Several passes, so that the loads of the seeds of a
-// bunch are under way together.
+// One item per seed, in the order of seeds.offsets; orientation 0 comes first, positions are seeds.stride apart.
+// Nothing is shared if an ambiguous base cuts the seed short. The loop over a bunch is split into passes so that the
+// memory loads of its seeds overlap.
 KERNEL void find_seeds(Items items, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
                        const i32* selected OF(selected), i32 min_seed_bases, i64 selected_count) {
     FOR_EACH_BUNCH(first, size, items) {

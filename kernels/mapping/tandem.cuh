@@ -1,18 +1,18 @@
-// Gaps in tandem repeats. A repeat gains or loses units far more often than several of its bases change, so where one such
-// gap costs as much as the differences that it does away with, it is what the alignment shows.
+// Gaps in tandem repeats. A repeat gains or loses units far more often than several of its bases change; if one such
+// gap costs as much as the differences that it removes, the alignment shows the gap.
 #pragma once
 #include "mapping/ungapped.cuh"
 #include "mapping/windows.cuh"
 
 const i32 MAX_TANDEM_DIFFERENCES = 8;
 
-// A gap in a segment, as far left as it can stand: in front of query base `at`.
+// A gap in a segment, as far left as it can stand: before query base `at`.
 struct TandemGap {
     i32 at, deleted, inserted;
-    i64 shift;  // the diagonal in front of the gap less the segment's
+    i64 shift;  // diagonal before the gap minus the segment's
 };
 
-// A segment of a window, and where the read differs there.
+// A segment of a window, and its differences.
 struct TandemSearch {
     const Reference& reference;
     const Queries& queries;
@@ -20,44 +20,44 @@ struct TandemSearch {
     i64 slot;
     i32 differences[MAX_TANDEM_DIFFERENCES], count;
 
-    // The read moved to a diagonal beside; false where a barrier is near.
-    HOST_DEVICE bool move(i64 offset, UngappedAlignment& laid) const {
-        laid = place_ungapped(reference, queries, slot, window.orientation, window.diagonal + offset, window.begin);
-        return !laid.ambiguous;
+    // Place the read on a nearby diagonal; return false if a contig end or an ambiguous base is near.
+    HOST_DEVICE bool move(i64 offset, UngappedAlignment& ungapped) const {
+        ungapped = place_ungapped(reference, queries, slot, window.orientation, window.diagonal + offset, window.begin);
+        return !ungapped.ambiguous;
     }
-    // False where they are too many, or an ambiguous base is near.
+    // Return false if there are too many differences, or an ambiguous base is near.
     HOST_DEVICE bool find_differences() {
-        UngappedAlignment laid;
+        UngappedAlignment ungapped;
         count = 0;
-        if (!move(0, laid)) return false;
+        if (!move(0, ungapped)) return false;
         for (i32 i = window.begin; i < window.end; i += 32) {
-            u64 unclear, marks = laid.differing(i, unclear) & leading_mask(window.end - i);
+            u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks) & leading_mask(window.end - i);
             if (count + popcount(marks) > MAX_TANDEM_DIFFERENCES) return false;
             for (; marks; marks ^= 1ull << (62 - 2 * (differences[count++] - i)))
                 differences[count] = i + first_set_base(marks);
         }
         return true;
     }
-    // The bases in front of the segment's end that are equal there begin here.
-    HOST_DEVICE i32 equal_from(const UngappedAlignment& laid) const {
+    // Return where the exact match that ends at the segment's end starts.
+    HOST_DEVICE i32 equal_from(const UngappedAlignment& ungapped) const {
         for (i32 end = window.end; end > window.begin;) {
             i32 start = maximum(end - 32, window.begin);
-            u64 unclear, marks = laid.differing(start, unclear) & leading_mask(end - start);
+            u64 ambiguous_marks, marks = ungapped.mismatches(start, ambiguous_marks) & leading_mask(end - start);
             if (marks) return start + first_set_base(marks & -marks) + 1;
             end = start;
         }
         return window.begin;
     }
-    // Those behind its beginning end here.
-    HOST_DEVICE i32 equal_to(const UngappedAlignment& laid) const {
+    // Return where the exact match that starts at the segment's start ends.
+    HOST_DEVICE i32 equal_to(const UngappedAlignment& ungapped) const {
         for (i32 i = window.begin; i < window.end; i += 32) {
-            u64 unclear, marks = laid.differing(i, unclear) & leading_mask(window.end - i);
+            u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks) & leading_mask(window.end - i);
             if (marks) return i + first_set_base(marks);
         }
         return window.end;
     }
-    // A gap of so many bases that does away with the last or the first `removed` differences. It can be moved by its own
-    // length, which makes it one of a tandem repeat.
+    // Find a gap of `bases` bases that removes the last or the first `removed` differences. The gap must be movable by
+    // its own length, as in a tandem repeat.
     HOST_DEVICE bool find_gap(i32 bases, bool inserted, i32 removed, TandemGap& gap) const {
         i32 in_read = inserted ? bases : 0, offset = inserted ? -bases : bases;
         gap = TandemGap{0, bases - in_read, in_read, 0};
@@ -72,7 +72,7 @@ struct TandemSearch {
         gap.at = maximum(differences[removed - 1] + 1 - in_read, window.begin + 1);
         return equal_to(moved) - gap.at >= bases && gap.at + in_read < window.end;
     }
-    // Gaps that cost as much as what they do away with, the shortest first, deletions before insertions.
+    // Find a gap that costs as much as the differences it removes: the shortest first, deletions before insertions.
     HOST_DEVICE bool find(const Scoring& scoring, TandemGap& gap) {
         i32 difference = scoring.match + scoring.mismatch;
         if (!find_differences()) return false;

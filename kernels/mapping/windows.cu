@@ -164,8 +164,8 @@ struct TaskCapacities {
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
 
 // One item per kind. needed: its tasks; told: warp items of `lanes` tasks each, 0 if there is no room for all.
-KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items), i64* needed OF(items),
-                       TaskCapacities capacities, i64 count, i32 lanes) {
+KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items),
+                              i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;

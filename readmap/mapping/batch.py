@@ -45,7 +45,7 @@ class PlacementTable(Table, struct="mapping/placement.cuh:PlacementTable"):
 class Batch:
     """Reads with the windows and placements that stages fill in place.
 
-    pieces: the look-ups, until the device has told what it counted: by then nothing asks for them any more.
+    partition_seeds: the look-ups, until the device has told what it counted: by then nothing asks for them any more.
     ledger: what is counted on the device, which `settle` adds to the work and to the counters.
     It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
     """
@@ -57,7 +57,7 @@ class Batch:
     counters: Counters
     work: Work
     device_counters: DeviceCounters
-    pieces: PartitionSeedTable | None = None
+    partition_seeds: PartitionSeedTable | None = None
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
         """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.
@@ -97,7 +97,7 @@ class Batch:
         Raises CapacityExceeded where a stage had no room for all that it found.
         """
         counted, tallies, totals = self.device_counters.read_back(*sums)
-        self.pieces = None
+        self.partition_seeds = None
         if any(tallies):
             self.counters.take(tallies)
         self.counters.replaced += counted["replaced"]

@@ -37,7 +37,7 @@ def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.
 
 
 def estimate_bases_per_difference(tallies: NDArray[Any]) -> int:
-    """Return the estimated bases per difference: observed differences minus expected sequencing errors, with a prior."""
+    """Return the estimated bases per difference, from observed differences minus expected errors, and a prior."""
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)
     believed = (bases + WEIGHT * DEFAULT_BASES_PER_DIFFERENCE) / (real + WEIGHT)

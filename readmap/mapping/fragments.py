@@ -1,8 +1,7 @@
 """Join the placements of two mates that both lie in repeats into fragments (Windows -> more Windows).
 
 A mate in a repeat has more placements than windows, so the pair that fits the library best may be in neither list. Here
-all
-placements of both mates are listed and combined, and the best fragments become windows.
+all placements of both mates are listed and combined, and the best fragments become windows.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.device_counts import DeviceList, count_on_host, capacity_of
+from readmap.backend.device_counts import DeviceList, capacity_of, count_on_host
 from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
@@ -22,13 +21,13 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
-from readmap.mapping.matches import SeedMatches, by_read, find_matches
+from readmap.mapping.matches import SeedMatches, find_matches, matches_per_read
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import add_windows
 
-_DOUBTFUL, _MATES = Kernel("mapping/fragments", "find_doubtful"), Kernel("mapping/fragments", "list_mates")
-_JOIN = Kernel("mapping/fragments", "join_places")
-_COUNT, _LIST = Kernel("mapping/fragments", "count_places"), Kernel("mapping/fragments", "list_places")
+_MARK, _MATES = Kernel("mapping/fragments", "mark_repeat_pairs"), Kernel("mapping/fragments", "mates_to_slots")
+_JOIN = Kernel("mapping/fragments", "join_fragments")
+_COUNT, _LIST = Kernel("mapping/fragments", "count_placements"), Kernel("mapping/fragments", "list_placements")
 
 _END_BITS = constant("mapping/fragments.cu", "END_BITS")
 
@@ -42,26 +41,26 @@ MAX_MATCHES = 1 << 14
 MATCH_BYTES = 40
 
 #: Phred of the remaining fragments of a pair whose placements are not joined.
-APART = -1
+NOT_JOINED = -1
 
 #: Key that sorts after the keys of all reads.
 NO_KEY = 2**64 - 1
 
 
-class Places(Table, struct="mapping/fragments.cu:Places"):
+class RepeatPlacements(Table, struct="mapping/fragments.cu:RepeatPlacements"):
     """Placements of reads, sorted by key; unused rows have the key NO_KEY."""
 
 
 def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Array:
     """Add windows of the best fragments to mates that both have more placements than windows.
 
-    Returns int32 [pairs]: phred of all fragments that got no windows, APART if the placements of the pair were not
+    Returns int32 [pairs]: phred of all fragments that got no windows, NOT_JOINED if the placements of the pair were not
     joined.
     """
     backend, count = context.backend, batch.reads.count // 2
-    rests, doubtful = backend.full(count, APART, np.int32), backend.empty(2 * count, np.uint8)
-    batch.launch(_DOUBTFUL, count, context, inserts=inserts, doubtful=doubtful)
-    mates = batch.device_counters.select_flagged("joined", doubtful, 1)
+    rests, marks = backend.full(count, NOT_JOINED, np.int32), backend.empty(2 * count, np.uint8)
+    batch.launch(_MARK, count, context, inserts=inserts, marks=marks)
+    mates = batch.device_counters.select_flagged("joined", marks, 1)
     if capacity_of(mates.count):
         for part, matches in _parts(mates, batch, context):
             _join(part, matches, rests, inserts, batch, context)
@@ -80,7 +79,7 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
         yield mates, matches
         return
     numbers, first = mates.numbers[: count_on_host(mates.count, backend)], 0
-    ends = np.cumsum(by_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
+    ends = np.cumsum(matches_per_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + most, "right"))
@@ -106,25 +105,31 @@ def _join(
 ) -> None:
     """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
     slots, found = replace(mates, numbers=matches.selected), new_diagonals(matches.read_count, context.backend)
-    places = _list_places(matches, slots, batch, context)
-    given = {"inserts": inserts, "places": places, "mates": mates.numbers, "found": found, "rests": rests}
+    placements = _list_placements(matches, slots, batch, context)
+    given = {
+        "inserts": inserts,
+        "repeat_placements": placements,
+        "mates": mates.numbers,
+        "found": found,
+        "rests": rests,
+    }
     batch.launch(_JOIN, mates.count, context, **given)
     add_windows(slots, found, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)
 
 
-def _list_places(matches: SeedMatches, slots: DeviceList, batch: Batch, context: Context) -> Places:
+def _list_placements(matches: SeedMatches, slots: DeviceList, batch: Batch, context: Context) -> RepeatPlacements:
     """Return the placements of the slots that explain their read not much worse than the best one, sorted by key."""
     backend, most = context.backend, capacity_of(matches.total)
     counts = backend.full(most, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
     listed = DeviceList(counts, matches.total, f"{slots.key} matches")
-    ends, count = batch.device_counters.scan("places", counts, listed, most)
+    ends, count = batch.device_counters.scan("placements", counts, listed, most)
     total = capacity_of(count)
     keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))
     batch.launch(_LIST, matches.total, context, matches=matches, ends=ends, keys=keys, losses=losses)
     bits = _END_BITS + 1 + matches.read_count.bit_length()
     keys, losses = sort_pairs(keys, losses, other_keys, other_losses, bits, backend)
-    return Places(keys=keys, losses=losses, place_count=total)
+    return RepeatPlacements(keys=keys, losses=losses, placement_count=total)

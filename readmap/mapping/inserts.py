@@ -1,4 +1,4 @@
-"""Estimate the insert sizes of a library: one distribution for each relative direction of the mates (FR, RF, FF, RR)."""
+"""Estimate the insert sizes of a library, one distribution for each direction of the mates (FR, RF, FF, RR)."""
 
 from __future__ import annotations
 
@@ -122,8 +122,7 @@ def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[I
     """Return the distributions of the directions with enough pairs.
 
     directions: uint8 [pairs], index into DIRECTIONS or a value of enum NoDirection; sizes: int32 [pairs], in bases,
-    valid for
-    pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
+    valid for pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
     least = max(MIN_PAIRS, MIN_SHARE * int(np.count_nonzero(directions != UNCERTAIN)))

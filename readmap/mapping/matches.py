@@ -21,7 +21,7 @@ from readmap.mapping.seeds import seed_offsets
 from readmap.reads.queries import Queries
 
 _FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/matches", "limit_matches")
-_PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming")
+_PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming_matches")
 _LIST, _ORDER = Kernel("mapping/matches", "list_diagonals"), Kernel("mapping/matches", "order_diagonals")
 
 #: Bases between seeds when all placements are reported: any match of more than seed_bases + 1 bases is found.
@@ -62,13 +62,13 @@ def placed_reads(batch: Batch, context: Context) -> DeviceList:
 
 
 def find_matches(
-    slots: DeviceList, stride: int, batch: Batch, context: Context, fitting: int, most: int | None = None
+    slots: DeviceList, stride: int, batch: Batch, context: Context, fitting: int, max_matches: int | None = None
 ) -> SeedMatches:
     """Return the seed matches of the reads in `slots`; a read shorter than a seed has none.
 
     stride: bases between seeds. fitting: number of matches that fit into memory; if there may be more, the host reads
-    the count
-    back. most: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than this gets none.
+    the count back. max_matches: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than
+    this gets none.
     """
     backend, index, numbers = context.backend, context.index, slots.numbers
     seed_bases = dense_seed_bases(index.suffix_count)
@@ -77,8 +77,8 @@ def find_matches(
     ranks, counts = backend.empty(found, index.suffixes.dtype), backend.full(found, 0, np.int64)
     shared = {"seed_offsets": offsets, "counts": counts, "ranks": ranks, "seed_bases": seed_bases, "stride": stride}
     batch.launch(_FIND, slots.count, context, selected=numbers, **shared)
-    if most is not None:
-        batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, most=most)
+    if max_matches is not None:
+        batch.launch(_LIMIT, slots.count, context, seed_offsets=offsets, counts=counts, max_matches=max_matches)
     ends, total = batch.device_counters.scan("matches", counts, slots, fitting, may_be_more=True)
     arrays = {"selected": numbers, "offsets": offsets, "ranks": ranks, "ends": ends}
     return SeedMatches(**arrays, total=total, read_count=len(numbers), seed_bases=seed_bases, stride=stride)
@@ -86,31 +86,31 @@ def find_matches(
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
     """Yield the batch and its matches, split into parts whose matches fit into memory; a pair is never split."""
-    most = context.backend.scratch_bytes // MATCH_BYTES
-    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, most)
-    if capacity_of(matches.total) <= most:
+    capacity = context.backend.scratch_bytes // MATCH_BYTES
+    matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, capacity)
+    if capacity_of(matches.total) <= capacity:
         yield batch, matches
         return
     together = 2 if batch.reads.paired else 1
-    ends = np.cumsum(_by_record(matches, batch.queries, context).reshape(-1, together).sum(axis=1))
+    ends = np.cumsum(_matches_per_record(matches, batch.queries, context).reshape(-1, together).sum(axis=1))
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
-        last = max(int(np.searchsorted(ends, before + most, "right")), first + 1)
+        last = max(int(np.searchsorted(ends, before + capacity, "right")), first + 1)
         part = batch.part(first * together, last * together, context)
-        yield part, find_matches(placed_reads(part, context), STRIDE, part, context, most)
+        yield part, find_matches(placed_reads(part, context), STRIDE, part, context, capacity)
         first = last
 
 
-def _by_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
+def _matches_per_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
     """Return the number of matches of each record, int64 [reads] on the host."""
     to_host = context.backend.to_host
     by_slot = np.zeros(queries.length_runs.count, np.int64)
-    by_slot[to_host(matches.selected)] = by_read(matches, context)
+    by_slot[to_host(matches.selected)] = matches_per_read(matches, context)
     return by_slot[to_host(queries.slot_of)]
 
 
-def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
+def matches_per_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
     """Return the number of matches of each selected read, int64 [selected] on the host."""
     ends, offsets = (context.backend.to_host(array) for array in (matches.ends, matches.offsets))
     counts: NDArray[np.int64] = np.diff(np.append(0, ends)[offsets])
@@ -119,9 +119,10 @@ def by_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
     """Return the diagonals that the matches name."""
-    backend, most = context.backend, context.backend.scratch_bytes // MATCH_BYTES
+    backend, chunk_size = context.backend, context.backend.scratch_bytes // MATCH_BYTES
     naming = [
-        (first, _naming(matches, first, most, batch, context)) for first in range(0, capacity_of(matches.total), most)
+        (first, _naming(matches, first, chunk_size, batch, context))
+        for first in range(0, capacity_of(matches.total), chunk_size)
     ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.max_length
     rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
@@ -149,8 +150,8 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     return found
 
 
-def _naming(matches: SeedMatches, first: int, most: int, batch: Batch, context: Context) -> Array:
-    """Return the matches that name a diagonal, as int32 offsets from `first`, among at most `most` matches."""
-    marks = context.backend.empty(min(most, capacity_of(matches.total) - first), np.uint8)
+def _naming(matches: SeedMatches, first: int, chunk_size: int, batch: Batch, context: Context) -> Array:
+    """Return the matches that name a diagonal, as int32 offsets from `first`, among at most `chunk_size` matches."""
+    marks = context.backend.empty(min(chunk_size, capacity_of(matches.total) - first), np.uint8)
     batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
     return select_flagged(marks, ANY_FLAG, context.backend)

@@ -1,10 +1,8 @@
 """Search unresolved reads in the insert-size window of their resolved mates (SeedHits, Windows -> Windows).
 
 A read that its partition seeds could not place, for example inside a repeat, is aligned along every diagonal at which
-it would
-form a proper pair with its mate. It is resolved here if every alternative placement of the pair is at least 60 phred
-less
-likely; otherwise the seed search handles it.
+it would form a proper pair with its mate. It is resolved here if every alternative placement of the pair is at least 60
+phred less likely; otherwise the seed search handles it.
 """
 
 from __future__ import annotations
@@ -14,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from readmap.backend import Kernel
-from readmap.backend.compilation.declarations import constant
 from readmap.backend.compaction import ANY_FLAG, add_flagged_count
+from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import new_diagonals
@@ -38,29 +36,29 @@ def can_search_near_mates(batch: Batch, context: Context) -> bool:
     sizes, pairing = context.sample.insert_sizes, context.pairing
     tried = sum(size.high - size.low + 1 for size in sizes)
     is_known = batch.reads.paired and 0 < tried <= MAX_MATE_DIAGONALS
-    return is_known and batch.pieces is not None and pairing.joint and pairing.rescue
+    return is_known and batch.partition_seeds is not None and pairing.joint and pairing.rescue
 
 
-def resolve_near_mates(batch: Batch, context: Context, *, searched: bool) -> None:
+def resolve_near_mates(batch: Batch, context: Context, *, seeded: bool) -> None:
     """Place the reads that fit a proper pair with their resolved mate; leave the others to the seed search.
 
-    searched: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
+    seeded: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
     """
-    backend, table, sizes = context.backend, batch.pieces, context.sample.insert_sizes
+    backend, table, sizes = context.backend, batch.partition_seeds, context.sample.insert_sizes
     context = replace(context, sample=Sample(MIN_BASES_PER_DIFFERENCE))  # the result must not depend on the sample
     inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
-    batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, searched=int(searched))
-    sought = batch.device_counters.select_flagged("near_mates", roles, _TARGET)
-    guides = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, beside=sought)
-    if not sought.count:
+    batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, seeded=int(seeded))
+    targets = batch.device_counters.select_flagged("near_mates", roles, _TARGET)
+    anchors = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, beside=targets)
+    if not targets.count:
         return
-    choose_windows(guides, batch, context)
-    diagonals = new_diagonals(len(sought.numbers), backend)
-    selected = {"inserts": inserts, "selected": sought.numbers}
-    batch.launch(_LOOK, sought.count, context, **selected, found=diagonals)
-    replace_windows(sought, diagonals, batch, context)
-    score_windows(sought, batch, context)
-    choose_windows(sought, batch, context)
-    settled = backend.full(len(sought.numbers), 0, np.uint8)
-    batch.launch(_CONFIRM, sought.count, context, **selected, table=table, settled=settled)
-    add_flagged_count(settled, ANY_FLAG, batch.device_counters.total("resolved_near_mates"), backend)
+    choose_windows(anchors, batch, context)
+    diagonals = new_diagonals(len(targets.numbers), backend)
+    selected = {"inserts": inserts, "selected": targets.numbers}
+    batch.launch(_LOOK, targets.count, context, **selected, found=diagonals)
+    replace_windows(targets, diagonals, batch, context)
+    score_windows(targets, batch, context)
+    choose_windows(targets, batch, context)
+    resolved = backend.full(len(targets.numbers), 0, np.uint8)
+    batch.launch(_CONFIRM, targets.count, context, **selected, table=table, resolved=resolved)
+    add_flagged_count(resolved, ANY_FLAG, batch.device_counters.total("resolved_near_mates"), backend)

@@ -16,8 +16,8 @@ _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pa
 def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Return the direction (uint8 [pairs]) and insert size (int32 [pairs]) of each pair, in input order.
 
-    The direction is UNCERTAIN if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is 0
-    then.
+    The direction is UNCERTAIN if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is
+    then 0.
     """
     backend, pairs = context.backend, batch.reads.count // 2
     directions, sizes = backend.empty(pairs, np.uint8), backend.empty(pairs, np.int32)

@@ -35,7 +35,9 @@ def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
         stride = search_pass.stride_of(length)
         end = steps.first_slot_of_length(_next_length(length, stride, search_pass, steps.max_length))
         unresolved = batch.placements.unresolved[begin:end]
-        slots = batch.device_counters.select_flagged(PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}")
+        slots = batch.device_counters.select_flagged(
+            PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}"
+        )
         if slots.count:
             yield Selection(slots, stride, search_pass)
         begin = end

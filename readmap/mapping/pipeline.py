@@ -1,4 +1,4 @@
-"""Map a batch of reads, stage by stage (Reads -> Batch -> Alignments). This module is the table of contents of mapping."""
+"""Map a batch of reads, stage by stage (Reads -> Batch -> Alignments): the table of contents of mapping."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import replace
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.alignments import Alignments, measure_alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
 from readmap.mapping.fragments import join_mates
 from readmap.mapping.inserts import InsertSizeTable, to_device
 from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_matches
+from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.pairs import pair_mates
-from readmap.mapping.parameters import DIVERGENT, SPLIT, MAX_SPLIT_WINDOWS, search_passes
-from readmap.mapping.passes import select
+from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, search_passes
 from readmap.mapping.partition_seeds import resolve_reads
+from readmap.mapping.passes import select
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, skip_single_entries
 from readmap.mapping.rescues import count_rescued, rescue_mates
@@ -38,7 +38,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
     if not context.reporting.everywhere:
         resolve_reads(batch, unknowing)
         if can_search_near_mates(batch, context):
-            resolve_near_mates(batch, context, searched=False)
+            resolve_near_mates(batch, context, seeded=False)
     _search_by_seeds(batch, unknowing)
     return batch
 
@@ -49,7 +49,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
     The result equals that of `search_reads` with known insert sizes.
     """
     if can_search_near_mates(batch, context):
-        resolve_near_mates(batch, context, searched=True)
+        resolve_near_mates(batch, context, seeded=True)
         _search_by_seeds(batch, replace(context, sample=Sample()))
     return batch
 
@@ -99,8 +99,7 @@ def _align_all(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, con
     """Return the alignments with all secondary ones.
 
     The secondary alignments of a read depend on which of its split segments turn out to be alignments, so a read with
-    several
-    segments is traced first.
+    several segments is traced first.
     """
     plan = plan_records(batch, context)
     skip_single_entries(plan, batch, context)

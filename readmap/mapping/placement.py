@@ -12,6 +12,6 @@ _CHOOSE = Kernel("mapping/placement", "choose_windows")
 
 
 def choose_windows(slots: DeviceList, batch: Batch, context: Context, differences: int = DIVERGENT_DIFFERENCES) -> None:
-    """Choose among the windows of the slots; a read with more than `differences` mismatches is searched more densely."""
+    """Choose among the windows of the slots; more than `differences` mismatches make a read DIVERGENT."""
     divergent_deficit = differences * (context.scoring.match + context.scoring.mismatch)
     batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, divergent_deficit=divergent_deficit)

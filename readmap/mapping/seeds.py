@@ -18,7 +18,9 @@ class Seeds(Table, struct="mapping/seeds.cuh:Seeds"):
     """Seeds of the selected reads, every `stride` bases, orientation 0 first."""
 
 
-def seed_offsets(slots: DeviceList, seed_bases: int, stride: int, batch: Batch, context: Context) -> tuple[Array, Count]:
+def seed_offsets(
+    slots: DeviceList, seed_bases: int, stride: int, batch: Batch, context: Context
+) -> tuple[Array, Count]:
     """Return the index of each read's first seed, int64 [slots + 1], and the total number of seeds.
 
     Seeds start every `stride` bases on both strands; a read shorter than a seed has none.

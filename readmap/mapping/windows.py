@@ -19,9 +19,9 @@ def replace_windows(slots: DeviceList, diagonals: Diagonals, batch: Batch, conte
     batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
 
 
-def add_windows(slots: DeviceList, diagonals: Diagonals, most: int, batch: Batch, context: Context) -> None:
-    """Append the windows of further diagonals to the windows of the slots, up to `most` windows a read."""
-    batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, most=most)
+def add_windows(slots: DeviceList, diagonals: Diagonals, max_windows: int, batch: Batch, context: Context) -> None:
+    """Append the windows of further diagonals to the windows of the slots, up to `max_windows` a read."""
+    batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, max_windows=max_windows)
 
 
 def count_windows(batch: Batch, context: Context) -> None:

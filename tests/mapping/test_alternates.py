@@ -36,10 +36,10 @@ from readmap.backend.device_counts import DeviceList
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import WINDOW, MAX_WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
-from readmap.mapping.parameters import DIVERGENT, SearchPass, Reporting, Scoring
+from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
 from readmap.mapping.passes import Selection
 from readmap.mapping.records import Style
 from readmap.mapping.seeds import find_seeds

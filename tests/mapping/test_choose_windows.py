@@ -8,14 +8,14 @@ import random
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, chance, doubt, phred, rivals_for
+from oracles.places import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, chance, doubt, phred, rivals_for
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Sample
-from readmap.mapping.parameters import REPETITIVE, DIVERGENT, DIVERGENT_DIFFERENCES, SPLIT, Scoring
+from readmap.mapping.parameters import DIVERGENT, DIVERGENT_DIFFERENCES, REPETITIVE, SPLIT, Scoring
 from readmap.mapping.placement import choose_windows
 
 NO_QUALITY, RELIABLE = (constant("mapping/mapping_quality.cuh", name) for name in ("NO_QUALITY", "RELIABLE"))
@@ -209,7 +209,15 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     backend, placements = bench.backend, world.batch.placements
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_difference))
     choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, context)
-    names = ("chosen", "suboptimal_scores", "mapqs", "variant_phreds", "unresolved", "uncovered_starts", "uncovered_ends")
+    names = (
+        "chosen",
+        "suboptimal_scores",
+        "mapqs",
+        "variant_phreds",
+        "unresolved",
+        "uncovered_starts",
+        "uncovered_ends",
+    )
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
     by_slot = backend.to_host(placements.deficits).reshape(-1, MAX_WINDOWS)
     deficits = by_slot[backend.to_host(world.batch.queries.slot_of)].tolist()

@@ -15,7 +15,13 @@ from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import Batch
-from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE, ONE_ERROR, estimate_bases_per_difference, measure_divergence
+from readmap.mapping.divergence import (
+    MAX_BASES_PER_DIFFERENCE,
+    MIN_BASES_PER_DIFFERENCE,
+    ONE_ERROR,
+    estimate_bases_per_difference,
+    measure_divergence,
+)
 from readmap.mapping.inserts import given_insert_size
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 from readmap.mapping.pipeline import search_reads

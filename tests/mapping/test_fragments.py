@@ -19,9 +19,9 @@ from window_bench import Bench, World, window_at
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping import fragments
-from readmap.mapping.batch import WINDOW, MAX_WINDOWS
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
-from readmap.mapping.fragments import APART, STRIDE, Places, join_mates
+from readmap.mapping.fragments import NOT_JOINED, STRIDE, RepeatPlacements, join_mates
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.mapping.matches import find_matches
 from readmap.mapping.pairs import pair_mates
@@ -64,7 +64,7 @@ def test_when_places_are_joined(
     world, given = bench.world(reads, windows, [0, 0]), list[Any]()
     monkeypatch.setattr(fragments, "_parts", lambda *arguments: given.append(arguments) or [])
     rests = join_mates(to_device(FR, bench.backend), world.batch, bench.context)
-    assert bench.backend.to_host(rests).tolist() == [APART]
+    assert bench.backend.to_host(rests).tolist() == [NOT_JOINED]
     assert len(given) == (min(counts) >= MAX_SEED_WINDOWS and sum(losses) < NEGLIGIBLE)
 
 
@@ -85,7 +85,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     host, slots = bench.backend.to_host, world.batch.queries.slot_of
     held = DeviceList.of(slots)
     matches = find_matches(held, STRIDE, world.batch, bench.context, FITTING)
-    places = fragments._list_places(matches, held, world.batch, bench.context)
+    places = fragments._list_placements(matches, held, world.batch, bench.context)
     keys, losses = host(places.keys), host(places.losses)
     assert places.place_count == len(keys) > 15
     assert (np.diff(keys.astype(np.int64)) >= 0).all()
@@ -116,13 +116,13 @@ def joined(
     keys, losses = (np.array(column, np.int64) for column in zip(*sorted(places), strict=True))
     on_device, given = bench.backend.to_device, list[Any]()
     arrays = {"keys": on_device(keys.astype(np.uint64)), "losses": on_device(losses.astype(np.uint32))}
-    held = Places(**arrays, place_count=len(keys))
-    patch.setattr(fragments, "_list_places", lambda *_: held)
+    held = RepeatPlacements(**arrays, placement_count=len(keys))
+    patch.setattr(fragments, "_list_placements", lambda *_: held)
     patch.setattr(fragments, "add_windows", lambda *arguments: given.append(arguments))
     patch.setattr(fragments, "score_windows", lambda *_: None)
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
-    rests = bench.backend.full(count, APART, np.int32)
+    rests = bench.backend.full(count, NOT_JOINED, np.int32)
     slots, mates = world.batch.queries.slot_of, DeviceList.of(on_device(np.arange(2 * count, dtype=np.int32)))
     inserts = to_device(library, bench.backend)
     matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
@@ -171,7 +171,7 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
                 costs.append((cost, (one[1], starts[0]), (other[1], starts[1])))
         costs.sort()
         if not costs:
-            assert rest == APART
+            assert rest == NOT_JOINED
             assert not named[2 * pair] | named[2 * pair + 1]
             continue
         seen += len(costs) > KEPT_FRAGMENTS
@@ -185,7 +185,7 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
     assert seen > 3
 
 
-@pytest.mark.parametrize(("copies", "rest"), [(63, 0), (66, APART)])
+@pytest.mark.parametrize(("copies", "rest"), [(63, 0), (66, NOT_JOINED)])
 def test_mates_in_a_satellite_are_left_alone(
     backends: str, monkeypatch: pytest.MonkeyPatch, copies: int, rest: int
 ) -> None:

@@ -17,7 +17,7 @@ from oracles.places import SPREAD
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping import secondaries
-from readmap.mapping.batch import WINDOW_WORDS, MAX_WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW_WORDS, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL
 from readmap.mapping.matches import (

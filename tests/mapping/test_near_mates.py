@@ -13,10 +13,10 @@ from oracles.alignment import reverse_complement
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
-from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.pipeline import search_again, search_reads
 
@@ -98,7 +98,7 @@ def test_what_is_not_looked_for(backends: str) -> None:
     assert searched([mates[1], mates[1]], context).work.near_mates == 0
     assert searched([mates[0], mates[0]], context).work.near_mates == 0
     alone = search_reads(reads_of(fastq(mates), context.backend), context)
-    alone.settle()
+    alone.read_back()
     assert alone.work.near_mates == 0
     wide = Sample(insert_sizes=given_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
     for other in (
@@ -147,7 +147,13 @@ def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
     later = search_again(later, known)
     for batch in (at_once, later):
         batch.read_back()
-    assert later.work.near_mates == at_once.work.near_mates > later.work.resolved_near_mates == at_once.work.resolved_near_mates > 20
+    assert (
+        later.work.near_mates
+        == at_once.work.near_mates
+        > later.work.resolved_near_mates
+        == at_once.work.resolved_near_mates
+        > 20
+    )
     host = backend.to_host
     for table in ("windows", "placements"):
         for name in ("counts", "unexamined_prefixes", "dropped_scores", "chosen", "unresolved_before_search"):

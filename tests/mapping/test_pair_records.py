@@ -18,7 +18,7 @@ from oracles.places import fragment
 from oracles.sam import by_read, check_read, check_same_records, fields_of, write_bgzf
 
 from readmap.backend import Backend, open_backend
-from readmap.formats.sam import SamEncoding, ReadGroup, header
+from readmap.formats.sam import ReadGroup, SamEncoding, header
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import NO_LIMIT, Pairing, Reporting, Scoring, search_passes
@@ -55,7 +55,9 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def search(world: World, out: Path, style: Style | None = None, **options: object) -> Found:
-    summary = map_files(world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options)  # type: ignore[arg-type]
+    summary = map_files(
+        world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options
+    )  # type: ignore[arg-type]
     text = style is None or style.form is SamEncoding.TEXT
     return Found(out.read_text().splitlines(keepends=True) if text else [], summary)
 
@@ -223,7 +225,9 @@ def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
     ]
     data = "".join(f">{read.name}\n{read.bases}\n" for pair in pairs for read in pair)
     (tmp_path / "r.fa").write_text(data)
-    summary = map_files([tmp_path / "r.fa"], world.index, world.backend, tmp_path / "out", layout=PairLayout.INTERLEAVED)
+    summary = map_files(
+        [tmp_path / "r.fa"], world.index, world.backend, tmp_path / "out", layout=PairLayout.INTERLEAVED
+    )
     found = Found((tmp_path / "out").read_text().splitlines(keepends=True), summary)
     check(found, pairs=pairs)
 

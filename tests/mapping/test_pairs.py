@@ -19,15 +19,20 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping import pipeline, rescues
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
-from readmap.mapping.fragments import APART
+from readmap.mapping.fragments import NOT_JOINED
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
 from readmap.mapping.pairs import measure_inserts, pair_mates
 from readmap.mapping.parameters import Scoring, search_passes
 from readmap.mapping.placement import choose_windows
 
 MAX_INSERT_SIZE, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("MAX_INSERT_SIZE", "FAR_APART"))
-MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (constant("mapping/rescues.cu", name) for name in ("MAX_ANCHORS", "DOUBT_PHRED", "MIN_GAIN"))
-MIN_INSERT_MAPQ, MIN_RUN = constant("mapping/pairs.cu", "MIN_INSERT_MAPQ"), constant("mapping/diagonal_range.cuh", "MIN_RUN")
+MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (
+    constant("mapping/rescues.cu", name) for name in ("MAX_ANCHORS", "DOUBT_PHRED", "MIN_GAIN")
+)
+MIN_INSERT_MAPQ, MIN_RUN = (
+    constant("mapping/pairs.cu", "MIN_INSERT_MAPQ"),
+    constant("mapping/diagonal_range.cuh", "MIN_RUN"),
+)
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_phred, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
@@ -129,7 +134,7 @@ def test_far_pairs_are_not_measured(backends: str) -> None:
 def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: Scoring) -> list[tuple[int, ...]]:
     """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
     context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
-    apart = bench.backend.full(len(world.mates) // 2, APART, np.int32)
+    apart = bench.backend.full(len(world.mates) // 2, NOT_JOINED, np.int32)
     pair_mates(to_device(library, bench.backend), apart, world.batch, context)
     arrays = (placements.chosen, placements.mapqs, placements.suboptimal_scores, placements.properly_paired)
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
@@ -421,7 +426,9 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
 
 
 @pytest.mark.parametrize("own_windows", [0, 1, MAX_SEED_WINDOWS - 1, MAX_SEED_WINDOWS])
-@pytest.mark.parametrize("loss", [0, DOUBT_PHRED - 1, DOUBT_PHRED, UNPAIRED - MIN_GAIN - 1, UNPAIRED - MIN_GAIN, UNPAIRED + DOUBT_PHRED - 1])
+@pytest.mark.parametrize(
+    "loss", [0, DOUBT_PHRED - 1, DOUBT_PHRED, UNPAIRED - MIN_GAIN - 1, UNPAIRED - MIN_GAIN, UNPAIRED + DOUBT_PHRED - 1]
+)
 def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
     """Where that gains what is worth the search or, if the mate may have more places than windows, may be as likely."""
     reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
@@ -434,7 +441,9 @@ def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch
         mates = [window_at(bench, 2, 30 * i, 50, flipped[1], True) for i in range(own_windows)]
         mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
         world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
-        wanted = loss < UNPAIRED - MIN_GAIN or (own_windows == MAX_SEED_WINDOWS and last < DOUBT_PHRED and loss < UNPAIRED + DOUBT_PHRED)
+        wanted = loss < UNPAIRED - MIN_GAIN or (
+            own_windows == MAX_SEED_WINDOWS and last < DOUBT_PHRED and loss < UNPAIRED + DOUBT_PHRED
+        )
         assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
@@ -447,7 +456,9 @@ def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
     flipped = [canonical(read) != clean(read) for read in reads]
     partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
     mates = [window_at(bench, 0, 600 + 40 * i, 50, flipped[1], True) for i in range(3)]
-    scores = [(50, 0), (45, DOUBT_PHRED), (40, DOUBT_PHRED - 1)] if crowded == 40 else [(50, 0), (45, DOUBT_PHRED), (30, 0)]
+    scores = (
+        [(50, 0), (45, DOUBT_PHRED), (40, DOUBT_PHRED - 1)] if crowded == 40 else [(50, 0), (45, DOUBT_PHRED), (30, 0)]
+    )
     mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
     world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
     assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
@@ -471,7 +482,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
     rescues.rescue_mates(inserts, batch, bench.context)
-    pair_mates(inserts, backend.full(len(reads) // 2, APART, np.int32), batch, bench.context)
+    pair_mates(inserts, backend.full(len(reads) // 2, NOT_JOINED, np.int32), batch, bench.context)
     assert host(batch.placements.chosen).min() >= 0
     assert host(batch.placements.mapqs).min() >= 30
     assert host(batch.placements.properly_paired).all()

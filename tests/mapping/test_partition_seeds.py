@@ -29,12 +29,12 @@ from examples import (
 )
 from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
-from oracles.places import NEGLIGIBLE, SPREAD, PHRED_ONE_OF_THREE, chance, phred
+from oracles.places import NEGLIGIBLE, PHRED_ONE_OF_THREE, SPREAD, chance, phred
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import WINDOW, MAX_WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.parameters import DIVERGENT, MAX_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
@@ -44,7 +44,9 @@ from readmap.reads.chunks import PairLayout
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
 MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
-MAX_PARTITION_SEEDS, MIN_PARTITION_SEEDS = (constant("mapping/partition_seeds.cuh", f"{name}_PIECES") for name in ("MOST", "FEWEST"))
+MAX_PARTITION_SEEDS, MIN_PARTITION_SEEDS = (
+    constant("mapping/partition_seeds.cuh", f"{name}_PARTITION_SEEDS") for name in ("MAX", "MIN")
+)
 LENGTH = 160
 NEXT_BASE = str.maketrans("ACGT", "CGTA")
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from examples import Read, below, context_of, fasta_reads, fastq, random_bases, reads_of
 from oracles.alignment import canonical, clean
-from oracles.places import NO_DEFICIT, SPREAD, PHRED_ONE_OF_THREE, End, rivals_for
+from oracles.places import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, End, rivals_for
 
 from readmap.backend import Array
-from readmap.mapping.batch import WINDOW, WINDOW_WORDS, MAX_WINDOWS, Batch
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, Batch
 from readmap.mapping.parameters import Scoring
 
 
