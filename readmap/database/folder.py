@@ -35,16 +35,16 @@ def verify_shapes(stored: StoredArrays) -> None:
     lengths, starts, order = arrays["lengths"], arrays["starts"], arrays["order"]
     letters = len(arrays["codes"]) - PADDING
     if letters < 0 or (arrays["codes"][letters:] != PAD).any():
-        raise stored.wrong("codes", f"does not end with {PADDING} codes of no letter")
+        raise stored.invalid_array("codes", f"does not end with {PADDING} codes of no letter")
     ends = np.append(starts[1:], letters)
     if (count == 0 and letters) or (starts[:1] != 0).any() or (starts > ends).any():
-        raise stored.wrong("starts", f"does not divide the {letters:,} letters")
+        raise stored.invalid_array("starts", f"does not divide the {letters:,} letters")
     if (lengths != ends - starts).any():
-        raise stored.wrong("lengths", "contradicts starts")
+        raise stored.invalid_array("lengths", "contradicts starts")
     if (lengths[1:] > lengths[:-1]).any():
-        raise stored.wrong("lengths", "rises: the longest sequence comes first")
+        raise stored.invalid_array("lengths", "rises: the longest sequence comes first")
     if ((order < 0) | (order >= count)).any() or (np.bincount(order, minlength=count) != 1).any():
-        raise stored.wrong("order", "does not have every sequence's number once")
+        raise stored.invalid_array("order", "does not have every sequence's number once")
     _expect_titles(stored)
 
 
@@ -52,9 +52,9 @@ def _expect_titles(stored: StoredArrays) -> None:
     """Raise where a title is outside the text, or has no name."""
     titles, offsets = stored.arrays["titles"], stored.arrays["title_offsets"]
     if (offsets[0], offsets[-1]) != (0, len(titles)) or (offsets[1:] <= offsets[:-1]).any():
-        raise stored.wrong("title_offsets", f"does not divide the {len(titles):,} letters of the titles")
+        raise stored.invalid_array("title_offsets", f"does not divide the {len(titles):,} letters of the titles")
     if (titles[offsets[:-1]] <= ord(" ")).any():
-        raise stored.wrong("titles", "has a title that does not begin with a name")
+        raise stored.invalid_array("titles", "has a title that does not begin with a name")
 
 
 def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
@@ -67,7 +67,7 @@ def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
     codes = stored.arrays["codes"][:-PADDING]
     for begin in range(0, len(codes), _PART):
         if int(codes[begin : begin + _PART].max()) >= len(LETTERS):
-            raise stored.wrong("codes", f"holds what is no letter's code in the {_PART:,} from {begin:,} on")
+            raise stored.invalid_array("codes", f"holds what is no letter's code in the {_PART:,} from {begin:,} on")
 
 
 KIND = FolderKind("database", "readmap index --database", 3, DatabaseFolderError, block_checksum, BLOCK_BYTES)

@@ -28,7 +28,7 @@ RESERVED_BYTES = 64 << 20
 _RESERVES_NOTHING = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 
 
-class Rows(Protocol):
+class ArraySource(Protocol):
     """An array that may be elsewhere, of whose bytes some are here at a time.
 
     bytes: a context in which those from one to before another one are here, uint8; any thread may enter it.
@@ -40,7 +40,7 @@ class Rows(Protocol):
     def bytes(self, begin: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]: ...
 
 
-class _RowsHere:
+class _HostArray:
     """An array that is in the host's memory."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
@@ -161,14 +161,14 @@ class ArraySink:
             return np.empty(self._shape, self._dtype)
         return np.memmap(self._path, self._dtype, "r", self._begin, self._shape)
 
-    def write(self, start: int, rows: np.ndarray[Any, Any] | Rows) -> Callable[[], None]:
+    def write(self, start: int, rows: np.ndarray[Any, Any] | ArraySource) -> Callable[[], None]:
         """Begin to write rows [start, start + len(rows)). Returns what waits until these may be changed, or raises.
 
         rows: of the sink's dtype and of its shape but for the first extent; any number of them, from any row on. A
         block that several writings share is copied. One thread at a time may call this.
         """
         if isinstance(rows, np.ndarray):
-            rows = _RowsHere(np.atleast_1d(rows))
+            rows = _HostArray(np.atleast_1d(rows))
         if rows.dtype != self._dtype or [*rows.shape[1:]] != self._row or start + rows.shape[0] > self._rows:
             raise ValueError(f"{rows.dtype} {rows.shape} from {start} on, for {self._dtype} {self._shape}")
         place, size = start * self._row_bytes, rows.shape[0] * self._row_bytes
@@ -226,7 +226,7 @@ class ArraySink:
             return None
         return held
 
-    def _write_rows(self, block: int, rows: Rows, begin: int, end: int) -> None:
+    def _write_rows(self, block: int, rows: ArraySource, begin: int, end: int) -> None:
         with rows.bytes(begin, end) as data:
             self._write_block(block, data)
 

@@ -43,23 +43,23 @@ class StoredArrays:
     record: Record
     arrays: Arrays
 
-    def wrong(self, name: str, found: str) -> ReadmapError:
+    def invalid_array(self, name: str, found: str) -> ReadmapError:
         """To be raised where an array is not as it must be; found: what is wrong, behind its file's name."""
-        return self.kind.error(f"{self.path}: {name}.npy {found}; {self.kind.build_again}")
+        return self.kind.error(f"{self.path}: {name}.npy {found}; {self.kind.rebuild_hint}")
 
     def expect_array(self, name: str, dtypes: Sequence[type[np.generic]], *shape: int) -> None:
         """Raise where an array has another shape, or none of the dtypes."""
         array = self.arrays[name]
         if array.dtype not in dtypes or array.shape != shape or not array.flags.c_contiguous:
             expected = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-            raise self.wrong(name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}")
+            raise self.invalid_array(name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}")
 
     def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
         """Raise where a block of an array does not have the checksum with which it was written."""
         expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found.tolist())
         if sums != expected:
             altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
-            raise self.wrong(name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on")
+            raise self.invalid_array(name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class FolderKind:
 
     def damaged(self, path: Path, error: Exception) -> ReadmapError:
         """To be raised where the manifest lacks something."""
-        return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.build_again}")
+        return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.rebuild_hint}")
 
     def _manifest(self, path: Path) -> Record:
         """The contents of manifest.json, as they were written."""
@@ -167,7 +167,7 @@ class FolderKind:
             version = f"format version {record.get('version')}, expected {self.version}"
             raise self.error(f"{path} has {version}; {self._renew(path, record)}")
         if text != _sealed(_unsealed(text)):
-            raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.build_again}")
+            raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.rebuild_hint}")
         return record
 
     def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
@@ -176,10 +176,10 @@ class FolderKind:
         if not isinstance(entry["checksums"], list):
             raise TypeError(f"{name} has no list of checksums")
         if not file.is_file():
-            raise self.error(f"{path}: {name}.npy is missing; {self.build_again}")
+            raise self.error(f"{path}: {name}.npy is missing; {self.rebuild_hint}")
         size = file.stat().st_size
         if size != entry["bytes"]:
-            raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.build_again}")
+            raise self.error(f"{path}: {name}.npy has {size} bytes, expected {entry['bytes']}; {self.rebuild_hint}")
         try:
             with file_name_context(str(file)):
                 array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
@@ -192,7 +192,7 @@ class FolderKind:
         return array
 
     @property
-    def build_again(self) -> str:
+    def rebuild_hint(self) -> str:
         """The way out, in words, where a folder cannot be used."""
         return f"build the {self.noun} again"
 
@@ -200,7 +200,7 @@ class FolderKind:
         """The same where what it was made from is known, and has a name."""
         source = record.get("source")
         if not isinstance(source, str) or source == "-" or not source.isprintable():
-            return self.build_again
+            return self.rebuild_hint
         return f"`{self.command} {shlex.quote(source)} -o {shlex.quote(str(path))} --force` renews it"
 
     def _other_kind(self, path: Path) -> str:

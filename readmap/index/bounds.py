@@ -32,9 +32,9 @@ def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases
     stored.expect_array("contig_starts", [np.int64], len(contigs) + 1)
     starts = arrays["contig_starts"]
     if starts[0] != 0 or (starts[1:] <= starts[:-1]).any():
-        raise stored.wrong("contig_starts", "does not increase from 0")
+        raise stored.invalid_array("contig_starts", "does not increase from 0")
     if (np.diff(starts) - 1).tolist() != [contig.length for contig in contigs]:
-        raise stored.wrong("contig_starts", "contradicts the contigs' lengths")
+        raise stored.invalid_array("contig_starts", "contradicts the contigs' lengths")
     length = int(starts[-1])
     stored.expect_array("words", [np.uint64], packed_words(length))
     stored.expect_array("barrier_blocks", [np.uint64], barrier_words(length))
@@ -55,17 +55,17 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
         stored.expect_array(name, [dtype], count)
     starts, ends, letters = (arrays[f"barrier_{what}"] for what in ("starts", "ends", "letters"))
     if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
-        raise stored.wrong("barrier_starts", "has intervals that are empty or overlap")
+        raise stored.invalid_array("barrier_starts", "has intervals that are empty or overlap")
     if (starts[-1], ends[-1]) != (length, LAST_BARRIER_END):
-        raise stored.wrong("barrier_ends", f"does not end with a barrier after the reference's {length:,} positions")
+        raise stored.invalid_array("barrier_ends", f"does not end with a barrier after the reference's {length:,} positions")
     between, last = letters == 0, arrays["contig_starts"][1:] - 1
     if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(
         ends[between], [*(last + 1), LAST_BARRIER_END]
     ):
-        raise stored.wrong("barrier_letters", "has 0 at other positions than those between contigs")
+        raise stored.invalid_array("barrier_letters", "has 0 at other positions than those between contigs")
     known = np.frombuffer(Alphabet.NUCLEOTIDES.table, np.uint8)[letters] == letters
     if not (between | (known & ~np.isin(letters, _BASES))).all():
-        raise stored.wrong("barrier_letters", "has a letter other than an ambiguous base")
+        raise stored.invalid_array("barrier_letters", "has a letter other than an ambiguous base")
     return int((ends - starts)[:-1].sum())
 
 
@@ -84,7 +84,7 @@ def verify_arrays(
         first_invalid = backend.full(1, -1, np.int64).view(np.uint64)
         backend.launch(kernel, items, first_invalid=first_invalid, **arguments)
         if (first := int(backend.to_host(first_invalid)[0])) != NO_ERROR:
-            raise stored.wrong(name, f"has an invalid element {first:,}")
+            raise stored.invalid_array(name, f"has an invalid element {first:,}")
 
     expect("barrier_blocks", _BLOCKS, len(reference.barrier_blocks), reference=reference)
     order, size = arrays["suffix_array"], {"suffix_count": suffixes}
