@@ -37,7 +37,7 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
     The SPLIT pass uses only seeds in the part of the read that its placement leaves uncovered.
     """
     backend, queries, placements = context.backend, batch.queries, batch.placements
-    if selection.search_pass.takes == SPLIT:
+    if selection.search_pass.reason == SPLIT:
         begins, ends = placements.uncovered_starts, placements.uncovered_ends
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths

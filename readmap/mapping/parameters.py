@@ -196,14 +196,14 @@ class SearchPass:
     """How densely a read is searched.
 
     Attributes:
-        takes: the reads that are searched so, by why they are unresolved.
+        reason: the bit of enum Unresolved whose reads the pass searches.
         stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
         min_stride: and never more densely than this.
         min_seed_bases: a common prefix shorter than this is no seed.
         max_suffixes: suffixes looked at from each position.
     """
 
-    takes: int
+    reason: int
     stride: int
     min_stride: int
     min_seed_bases: int

@@ -26,7 +26,7 @@ class Selection:
     search_pass: SearchPass
 
 
-def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
+def select_reads(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
     """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
     steps = batch.queries.length_runs
     begin = steps.first_slot_of_length(search_pass.min_seed_bases)
@@ -36,7 +36,7 @@ def select(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
         end = steps.first_slot_of_length(_next_length(length, stride, search_pass, steps.max_length))
         unresolved = batch.placements.unresolved[begin:end]
         slots = batch.device_counters.select_flagged(
-            PASS_COUNTERS[search_pass.takes], unresolved, search_pass.takes, begin, apart=f" every {stride}"
+            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, begin, apart=f" every {stride}"
         )
         if slots.count:
             yield Selection(slots, stride, search_pass)

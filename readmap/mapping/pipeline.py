@@ -18,7 +18,7 @@ from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, search_passes
 from readmap.mapping.partition_seeds import resolve_reads
-from readmap.mapping.passes import select
+from readmap.mapping.passes import select_reads
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, skip_single_entries
 from readmap.mapping.rescues import count_rescued, rescue_mates
@@ -57,14 +57,14 @@ def search_again(batch: Batch, context: Context) -> Batch:
 def _search_by_seeds(batch: Batch, context: Context) -> None:
     """Search the unresolved reads by seeds, in passes of increasing search_pass."""
     for search_pass in search_passes(context.index.suffix_count, context.index.host.has_alternates):
-        for selection in select(search_pass, batch):
+        for selection in select_reads(search_pass, batch):
             seeds = find_seeds(selection, batch, context)
             diagonals = find_diagonals(selection, seeds, batch, context)
-            if search_pass.takes == SPLIT:
+            if search_pass.reason == SPLIT:
                 add_windows(selection.slots, diagonals, MAX_SPLIT_WINDOWS, batch, context)
             else:
                 replace_windows(selection.slots, diagonals, batch, context)
-            score_windows(selection.slots, batch, context, long_gaps=search_pass.takes in (DIVERGENT, SPLIT))
+            score_windows(selection.slots, batch, context, long_gaps=search_pass.reason in (DIVERGENT, SPLIT))
             choose_windows(selection.slots, batch, context)
 
 
