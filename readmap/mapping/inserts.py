@@ -99,7 +99,7 @@ def _penalty(bases: int, size: InsertSize) -> int:
     return min(round(-10 * math.log10(chance)), MAX_SIZE_PENALTY) if chance else MAX_SIZE_PENALTY
 
 
-def given_insert_size(
+def fixed_insert_size(
     mean: float, deviation: float | None = None, most: float | None = None, least: float | None = None
 ) -> tuple[InsertSize, ...]:
     """Return the insert sizes of FR pairs that a user set, as bwa mem's -I; raise UsageError if they are invalid.

@@ -172,7 +172,7 @@ class Pairing:
     Attributes:
         joint: their places are chosen together (bwa's -P switches it off).
         rescue: a mate is looked for where its partner expects it (bwa's -S switches it off).
-        insert_size: of FR pairs, as given_insert_size takes it; None to estimate it from the first pairs.
+        insert_size: of FR pairs, as fixed_insert_size takes it; None to estimate it from the first pairs.
     """
 
     joint: bool = True

@@ -18,7 +18,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
-from readmap.mapping.inserts import InsertSize, estimate, given_insert_size
+from readmap.mapping.inserts import InsertSize, estimate, fixed_insert_size
 from readmap.mapping.pairs import measure_inserts
 from readmap.mapping.placement import choose_windows
 from readmap.reads.parsing import Reads, absent_mask
@@ -87,7 +87,7 @@ def estimate_sample(observations: Sequence[Observation], insert_size: tuple[floa
     """
     sizes: tuple[InsertSize, ...] = ()
     if have_pairs(observations):
-        sizes = given_insert_size(*insert_size) if insert_size else _estimate_sizes(observations)
+        sizes = fixed_insert_size(*insert_size) if insert_size else _estimate_sizes(observations)
     return Sample(estimate_bases_per_difference(np.concatenate([o.tallies for o in observations])[:READS]), sizes)
 
 

@@ -17,7 +17,7 @@ from oracles.alignment import reverse_complement
 from readmap.cli import main
 from readmap.cli.search.options import PairOptions, RecordOptions
 from readmap.errors import UsageError
-from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.parameters import Pairing, Reporting
 
 LENGTH, INSERT, DEVIATION = 100, 300, 20
@@ -198,9 +198,9 @@ def test_what_is_no_insert_size(size: str) -> None:
 
 def test_insert_sizes_as_bwa_has_them() -> None:
     """A tenth of the mean, and four deviations beside it, where they are not given."""
-    (size,) = given_insert_size(300)
+    (size,) = fixed_insert_size(300)
     assert (size.deviation, size.low, size.high) == (30.0, 180, 420)
-    (size,) = given_insert_size(300, 50, 900, 20)
+    (size,) = fixed_insert_size(300, 50, 900, 20)
     assert (size.mean, size.deviation, size.low, size.high) == (300, 50, 20, 900)
 
 

@@ -22,7 +22,7 @@ from readmap.mapping.divergence import (
     estimate_bases_per_difference,
     measure_divergence,
 )
-from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 from readmap.mapping.pipeline import search_reads
 from readmap.run import sample as sample_of_reads
@@ -195,4 +195,4 @@ def test_insert_sizes_are_those_of_the_first_pairs(monkeypatch: pytest.MonkeyPat
             observed.append(Observed(end - begin, tallies, directions, own.astype(np.int32), own - begin))
         assert have_pairs(observed)
         assert learn(observed, None).insert_sizes == (7, 9, 12, 13)
-        assert learn(observed, (300.0, 20.0)).insert_sizes == given_insert_size(300.0, 20.0)
+        assert learn(observed, (300.0, 20.0)).insert_sizes == fixed_insert_size(300.0, 20.0)

@@ -19,7 +19,7 @@ from readmap.mapping.inserts import (
     UNCERTAIN,
     InsertSize,
     estimate,
-    given_insert_size,
+    fixed_insert_size,
     to_device,
 )
 
@@ -116,9 +116,9 @@ def test_one_size_only() -> None:
 
 
 def test_given_sizes() -> None:
-    (size,) = given_insert_size(300, 20.5)
+    (size,) = fixed_insert_size(300, 20.5)
     assert size == InsertSize("FR", 300, 20.5, 218, 382)
-    (size,) = given_insert_size(50, 100)
+    (size,) = fixed_insert_size(50, 100)
     assert (size.low, size.high) == (1, 450)
 
 
@@ -127,7 +127,7 @@ def test_given_sizes() -> None:
 )
 def test_given_sizes_that_are_none(mean: float, deviation: float) -> None:
     with pytest.raises(UsageError, match="insert size"):
-        given_insert_size(mean, deviation)
+        fixed_insert_size(mean, deviation)
 
 
 def test_what_kernels_get(backends: str) -> None:

@@ -15,7 +15,7 @@ from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.pipeline import search_again, search_reads
@@ -23,7 +23,7 @@ from readmap.mapping.pipeline import search_again, search_reads
 MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
 COPIES, LENGTH, INSERT = MAX_OCCURRENCES + 3, 150, 400
 OTHER_BASE = str.maketrans("ACGT", "CATG")  # of which the other one is the first
-LIBRARY = Sample(insert_sizes=given_insert_size(INSERT, 20))
+LIBRARY = Sample(insert_sizes=fixed_insert_size(INSERT, 20))
 
 
 def changed(bases: str, places: Sequence[int]) -> str:
@@ -100,7 +100,7 @@ def test_what_is_not_looked_for(backends: str) -> None:
     alone = search_reads(reads_of(fastq(mates), context.backend), context)
     alone.read_back()
     assert alone.work.near_mates == 0
-    wide = Sample(insert_sizes=given_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
+    wide = Sample(insert_sizes=fixed_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
     for other in (
         replace(context, sample=Sample()),
         replace(context, sample=wide),

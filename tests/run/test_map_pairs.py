@@ -225,7 +225,7 @@ def test_turned_mates_go_to_the_same_places(world: World, tmp_path: Path, monkey
     ]
     found = []
     for pairs, size in ((whole, InsertSize("FR", 300, 15, 240, 360)), (turned, InsertSize("RF", 80, 15, 20, 140))):
-        monkeypatch.setattr(sample_of_reads, "given_insert_size", lambda *_, size=size: (size,))
+        monkeypatch.setattr(sample_of_reads, "fixed_insert_size", lambda *_, size=size: (size,))
         records, _ = search_pairs(world, [(a, b) for a, b in pairs], tmp_path, pairing=Pairing(insert_size=(1, 1)))
         found.append(primary(records))
     mapped = 0

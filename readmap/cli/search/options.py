@@ -30,7 +30,7 @@ from readmap.errors import UsageError
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
 from readmap.formats.sam_header import parse_header_lines
 from readmap.index.device import IndexStructure
-from readmap.mapping.inserts import given_insert_size
+from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.parameters import NO_LIMIT, MAX_ALTERNATE_HITS, MAX_XA_HITS, XA_SHARE, Pairing, Reporting
 from readmap.run.exact import Format
 from readmap.run.output_format import Kind, kind_by_ending
@@ -92,7 +92,7 @@ class PairOptions:
             return None
         try:
             sizes = tuple(map(float, self.insert_size.split(",")))
-            given_insert_size(*sizes)
+            fixed_insert_size(*sizes)
         except (ValueError, TypeError):
             expected = "a mean, a standard deviation, the largest and the smallest one, as 400,60"
             raise UsageError(f"-I {self.insert_size}: expected {expected}") from None
