@@ -63,13 +63,13 @@ def split(context: typer.Context, options: Options) -> None:
         _expect_mates(found, files, lanes)
         table = SplitTable(options.path, found).to_bytes()
         output.write(table)
-        told = [{"name": printable(each.name), "records": each.records, "text_bytes": each.text} for each in found]
+        told = [{"name": printable(each.name), "records": each.records, "text_bytes": each.text_bytes} for each in found]
         record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": told}
         report.finish(record, [output])
         for warning in warnings:
             report.say(f"warning: {warning}")
         for each in found:
-            size = format_bytes(each.text)
+            size = format_bytes(each.text_bytes)
             report.say(f"{printable(each.name)}: {pluralize(each.records, 'record')}, {size} of text")
         report.say(f"the table has {format_bytes(len(table))}; {report.cost()}")
 

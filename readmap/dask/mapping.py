@@ -28,7 +28,7 @@ from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.mapping.context import Context
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import PairLayout
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.chunk_plan import plan_chunks
@@ -105,8 +105,8 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
     index, backend = hold_index(job.index, job.resources, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
-    first = _fragments_before([part.first for part in parts], job.layouts)
-    last = _fragments_before([part.last for part in parts], job.layouts)
+    first = _fragments_before([part.first_record for part in parts], job.layouts)
+    last = _fragments_before([part.end_record for part in parts], job.layouts)
     context = Context(index, backend, job.scoring, job.pairing, job.reporting)
     with backend.thread_stream(), contextlib.ExitStack() as opened:
         kept = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.shards import SplitLanes, Shard
-from readmap.reads.file_splitter import MARKED_RECORDS
+from readmap.reads.file_splitter import RECORDS_PER_MARK
 
 #: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
 LEAST_MARKS = 16
@@ -27,13 +27,13 @@ def equal_parts(known: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
         if are_all:
             break
         yield None
-    total = sum(text.file.records for text in reads.texts)
-    multiple = MARKED_RECORDS if total // count >= LEAST_MARKS * MARKED_RECORDS else 1
+    total = sum(each.file.records for each in reads.locators)
+    multiple = RECORDS_PER_MARK if total // count >= LEAST_MARKS * RECORDS_PER_MARK else 1
     cuts = reads.cuts(0)
     for number in range(1, count + 1):
         _, bound = Shard(number, count).bounds(fragments)
         following = reads.cuts(bound, multiple)
-        yield reads.parts(cuts, following)
+        yield reads.ranges(cuts, following)
         cuts = following
 
 
@@ -47,17 +47,17 @@ def sized_parts(known: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
         reads = known()
         fragments, are_all = reads.fragments()
         whole = max(size // max(layout.files * layout.records_per_fragment for layout in reads.layouts), 1)
-        cuts = cuts or [0] * len(reads.texts)
+        cuts = cuts or [0] * len(reads.locators)
         while step := _step(number, fragments - begin, whole, are_all):
             number, begin = number + 1, begin + step
-            following = reads.cuts(begin, MARKED_RECORDS)
-            yield reads.parts(cuts, following)
+            following = reads.cuts(begin, RECORDS_PER_MARK)
+            yield reads.ranges(cuts, following)
             cuts = following
         if are_all:
             break
         yield None
     if not number:
-        yield reads.parts(cuts, cuts)
+        yield reads.ranges(cuts, cuts)
 
 
 def _step(number: int, left: int, whole: int, are_all: bool) -> int:

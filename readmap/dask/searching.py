@@ -147,7 +147,7 @@ class _Run:
             def known() -> SplitLanes:
                 splitting.wait(0)
                 reads = self._reads(splitting.files)
-                records, read, size = splitting.counts
+                records, read, size = splitting.progress
                 self._split = read / max(size, 1)
                 if not self._summary.reads:
                     self._show(f"finding where reads begin: {records:,} reads", self._split)

@@ -12,7 +12,7 @@ from readmap.formats.gzip_data import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam import ALL_TAGS
 from readmap.reads.chunks import PairLayout
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.shards import Shard, SplitLanes
 from readmap.reads.split_table import read_table

@@ -16,7 +16,7 @@ from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import Scoring
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.shards import Shard
 from readmap.run.batch_processor import RunSummary
 from readmap.run.exact import ALL, ExactSummary, LineFormat, Parameters
@@ -103,7 +103,7 @@ def reads_per_second(counts: RunSummary) -> float:
 
 
 def _records(parts: Sequence[RecordRange]) -> tuple[int, int]:
-    return sum(part.last - part.first for part in parts), sum(part.records for part in parts)
+    return sum(part.end_record - part.first_record for part in parts), sum(part.file_records for part in parts)
 
 
 @dataclass(frozen=True)

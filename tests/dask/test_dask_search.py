@@ -170,7 +170,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(worker, "TASK_READS", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 9_000)
     for module in (parts, splitting):
-        monkeypatch.setattr(module, "MARKED_RECORDS", 10)
+        monkeypatch.setattr(module, "RECORDS_PER_MARK", 10)
     if words == ["--table"]:
         assert main(["split", *lanes(), "-o", "reads.split", "-q"]) == 0
         words = ["--split", "reads.split"]

@@ -19,7 +19,7 @@ from readmap.dask.parts import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
 from readmap.reads import parallel_gzip, record_starts, file_splitter
 from readmap.reads.chunks import PairLayout
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile
@@ -38,7 +38,7 @@ def many_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "SPACING", 9_000)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 4_000)
     for module in (splitting, parts):
-        monkeypatch.setattr(module, "MARKED_RECORDS", MARKED)
+        monkeypatch.setattr(module, "RECORDS_PER_MARK", MARKED)
 
 
 def fastq(count: int, together: int = 1) -> bytes:
@@ -87,7 +87,7 @@ def gradually(texts: Sequence[RecordLocator], layouts: Sequence[PairLayout], at_
 def text_of(part: RecordRange) -> bytes:
     found, target = b"", bytearray(999)
     with part.open(2, HOST_INFLATERS) as source:
-        assert source.first_record == part.first
+        assert source.first_record == part.first_record
         while count := source.readinto(memoryview(target)):
             found += target[:count]
     return found
@@ -101,9 +101,9 @@ def expect_all(found: list[list[RecordRange]], texts: Sequence[bytes]) -> None:
     """All shards one behind the other are all texts, and each has whole records."""
     for number, text in enumerate(texts):
         of_file = [one[number] for one in found]
-        assert [part.first for part in of_file] == [0, *(part.last for part in of_file[:-1])]
+        assert [part.first_record for part in of_file] == [0, *(part.end_record for part in of_file[:-1])]
         assert b"".join(map(text_of, of_file)) == text
-        assert of_file[-1].last == text.count(b"\n") // 4
+        assert of_file[-1].end_record == text.count(b"\n") // 4
 
 
 def expect_sizes(reads: list[int], size: int) -> None:
@@ -141,11 +141,11 @@ def test_what_is_known_at_once_and_gradually_is_the_same(
         found = told(sized_parts(lambda: whole, size))
         expect_all(found, texts)
         if len(layouts) == 1:
-            expect_sizes([sum(part.last - part.first for part in one) for one in found], size)
+            expect_sizes([sum(part.end_record - part.first_record for part in one) for one in found], size)
         for at_once in (1, 9):
             again = told(sized_parts(gradually(files, layouts, at_once), size))
-            assert [[(p.first, p.last, p.begin, p.end, p.is_last) for p in one] for one in again] == [
-                [(p.first, p.last, p.begin, p.end, p.is_last) for p in one] for one in found
+            assert [[(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in again] == [
+                [(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in found
             ]
             expect_all(again, texts)
 
@@ -157,7 +157,7 @@ def test_a_shard_is_told_before_all_reads_are_known(tmp_path: Path) -> None:
     found = sized_parts(lambda: reads, 400)
     shards = [one or [] for one in itertools.islice(found, 4)]
     # Of 300 pairs that are known there may be but a few more: less than a shard and a half are left.
-    assert [[part.last for part in shard] for shard in shards] == [[20, 20], [70, 70], [170, 170], []]
+    assert [[part.end_record for part in shard] for shard in shards] == [[20, 20], [70, 70], [170, 170], []]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
@@ -190,7 +190,7 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
 
         found = told(sized_parts(known, 100))
         assert splitting.wait()
-        assert splitting.counts[0] == 6000
+        assert splitting.progress[0] == 6000
     assert len(found) > 60
     expect_all(found, texts)
 

@@ -24,7 +24,7 @@ from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
 from readmap.formats.byte_range import ByteRange
 from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.shards import SplitLanes, Shard
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
@@ -106,7 +106,7 @@ WRITERS: dict[str, Callable[[bytes], bytes]] = {
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(members, "PART_BYTES", 80_000)
     monkeypatch.setattr(splitting, "SPACING", 30_000)
-    monkeypatch.setattr(splitting, "MARKED_RECORDS", 100)
+    monkeypatch.setattr(splitting, "RECORDS_PER_MARK", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 20_000)
     monkeypatch.setattr(record_starts, "SOME_RECORDS", 17)
 
@@ -162,11 +162,11 @@ def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[PairLayout]) -
     total, _ = reads.fragments()
     for number in range(1, 8):
         begin, end = (reads.cuts(bound, 100) for bound in Shard(number, 7).bounds(total))
-        for at, part in enumerate(reads.parts(begin, end)):
-            assert part.first == whole[at]
-            assert part.first % 100 == 0 or part.first == 1234
-            assert read_all(opened(part)).count(b"\n") == 4 * (part.last - part.first)
-            whole[at] = part.last
+        for at, part in enumerate(reads.ranges(begin, end)):
+            assert part.first_record == whole[at]
+            assert part.first_record % 100 == 0 or part.first_record == 1234
+            assert read_all(opened(part)).count(b"\n") == 4 * (part.end_record - part.first_record)
+            whole[at] = part.end_record
     assert whole == [1234, 1234]
 
 
@@ -181,9 +181,9 @@ def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None
         texts = []
         for number in range(1, count + 1):
             (part,) = parts(Shard(number, count), [path], [file])
-            assert (part.first, part.last) == (file.records * (number - 1) // count, file.records * number // count)
+            assert (part.first_record, part.end_record) == (file.records * (number - 1) // count, file.records * number // count)
             texts.append(read_all(opened(part)))
-            assert len(names(texts[-1])) == part.last - part.first
+            assert len(names(texts[-1])) == part.end_record - part.first_record
         assert b"".join(texts) == TEXTS[name]
 
 
@@ -301,8 +301,8 @@ def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
     middles = {begin + at for begin, (_, length) in zip(begins, rows, strict=True) for at in range(1, length, 2)}
     for count in (2, 7, 60):
         found = [parts(Shard(number, count), [path], [file], [PairLayout.ADJACENT])[0] for number in range(1, count + 1)]
-        cuts = [part.first for part in found]
-        assert [part.last for part in found] == [*cuts[1:], file.records]
+        cuts = [part.first_record for part in found]
+        assert [part.end_record for part in found] == [*cuts[1:], file.records]
         assert not middles & {*cuts}
         assert all(0 <= file.records * k // count - cut <= 1 for k, cut in enumerate(cuts))
 

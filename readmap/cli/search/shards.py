@@ -10,7 +10,7 @@ from typing import ClassVar
 from readmap.cli.common.options import option
 from readmap.errors import UsageError
 from readmap.reads.chunks import PairLayout
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordRange
 from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.shards import Shard, SplitLanes
 from readmap.reads.split_table import read_table
@@ -85,4 +85,4 @@ class ShardOptions:
 
 def _records(parts: Sequence[RecordRange]) -> tuple[int, int]:
     """Of the parts, and of their files."""
-    return sum(part.last - part.first for part in parts), sum(part.records for part in parts)
+    return sum(part.end_record - part.first_record for part in parts), sum(part.file_records for part in parts)
