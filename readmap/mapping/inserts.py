@@ -69,7 +69,7 @@ class InsertSizeTable(Table, struct="mapping/pairs.cuh:InsertSizeTable"):
     sizes: tuple[InsertSize, ...]
 
 
-def to_device(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
+def insert_size_table(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
     """Copy the distributions to the device."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)

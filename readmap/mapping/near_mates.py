@@ -19,7 +19,7 @@ from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
-from readmap.mapping.inserts import to_device
+from readmap.mapping.inserts import insert_size_table
 from readmap.mapping.placement import choose_windows
 from readmap.mapping.windows import replace_windows
 
@@ -46,7 +46,7 @@ def resolve_near_mates(batch: Batch, context: Context, *, seeded: bool) -> None:
     """
     backend, table, sizes = context.backend, batch.partition_seeds, context.sample.insert_sizes
     context = replace(context, sample=Sample(MIN_BASES_PER_DIFFERENCE))  # the result must not depend on the sample
-    inserts, roles = to_device(sizes, backend), backend.empty(batch.reads.count, np.uint8)
+    inserts, roles = insert_size_table(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, seeded=int(seeded))
     targets = batch.device_counters.select_flagged("near_mates", roles, _TARGET)
     anchors = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, beside=targets)

@@ -12,7 +12,7 @@ from readmap.mapping.context import Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
 from readmap.mapping.fragments import join_mates
-from readmap.mapping.inserts import InsertSizeTable, to_device
+from readmap.mapping.inserts import InsertSizeTable, insert_size_table
 from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_matches
 from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.pairs import pair_mates
@@ -74,7 +74,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     The whole batch comes at once, unless all placements are reported: then it is split to fit into memory.
     """
     # A batch may hold single reads only, even if the library has pairs.
-    inserts = to_device(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
+    inserts = insert_size_table(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
     choose_windows(DeviceList.of(batch.queries.slot_of), batch, context)
     rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
     rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None

@@ -22,7 +22,7 @@ from readmap.mapping import fragments
 from readmap.mapping.batch import MAX_WINDOWS, WINDOW
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import NOT_JOINED, STRIDE, RepeatPlacements, join_mates
-from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
+from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, insert_size_table
 from readmap.mapping.matches import find_matches
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import Scoring, dense_seed_bases
@@ -63,7 +63,7 @@ def test_when_places_are_joined(
         windows.append([own[0], *(dataclasses.replace(w, ungapped=40, score=40, deficit=last) for w in own[1:])])
     world, given = bench.world(reads, windows, [0, 0]), list[Any]()
     monkeypatch.setattr(fragments, "_parts", lambda *arguments: given.append(arguments) or [])
-    rests = join_mates(to_device(FR, bench.backend), world.batch, bench.context)
+    rests = join_mates(insert_size_table(FR, bench.backend), world.batch, bench.context)
     assert bench.backend.to_host(rests).tolist() == [NOT_JOINED]
     assert len(given) == (min(counts) >= MAX_SEED_WINDOWS and sum(losses) < NEGLIGIBLE)
 
@@ -124,7 +124,7 @@ def joined(
     count, host = len(world.mates) // 2, bench.backend.to_host
     rests = bench.backend.full(count, NOT_JOINED, np.int32)
     slots, mates = world.batch.queries.slot_of, DeviceList.of(on_device(np.arange(2 * count, dtype=np.int32)))
-    inserts = to_device(library, bench.backend)
+    inserts = insert_size_table(library, bench.backend)
     matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
     fragments._join(mates, matches, rests, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
@@ -224,7 +224,7 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
         reads += [substitute(generator, first, below(generator, 2)), second][:: 1 if below(generator, 2) else -1]
         starts.append(start)
     backend, host = bench.backend, bench.backend.to_host
-    library = to_device([InsertSize("FR", 300, 30, 180, 420)], backend)
+    library = insert_size_table([InsertSize("FR", 300, 30, 180, 420)], backend)
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
     batch = search_reads(held, bench.context)
     if parts > 1:

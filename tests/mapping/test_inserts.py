@@ -20,7 +20,7 @@ from readmap.mapping.inserts import (
     InsertSize,
     estimate,
     fixed_insert_size,
-    to_device,
+    insert_size_table,
 )
 
 FAR_APART = constant("mapping/pairs.cuh", "FAR_APART")
@@ -112,7 +112,7 @@ def test_one_size_only() -> None:
     """All fragments are as long: that size alone is one of the library, and it costs nothing."""
     size = estimated({"FR": [250] * 40})["FR"]
     assert (size.mean, size.deviation, size.low, size.high) == (250, 0, 250, 250)
-    assert to_device([size], open_backend("cpu")).penalties.tolist() == [0]
+    assert insert_size_table([size], open_backend("cpu")).penalties.tolist() == [0]
 
 
 def test_given_sizes() -> None:
@@ -134,7 +134,7 @@ def test_what_kernels_get(backends: str) -> None:
     """Phred of the share of a normal distribution that is so far off or farther, on either side."""
     backend = open_backend(backends)
     sizes = [InsertSize("RF", 90.0, 10.0, 40, 140), InsertSize("FR", 300.0, 25.0, 200, 440)]
-    inserts = to_device(sizes, backend)
+    inserts = insert_size_table(sizes, backend)
     arrays = inserts.lows, inserts.highs, inserts.offsets, inserts.penalties
     lows, highs, offsets, penalties = (backend.to_host(array).tolist() for array in arrays)
     assert inserts.sizes == tuple(sizes)
@@ -150,5 +150,5 @@ def test_what_kernels_get(backends: str) -> None:
 
 
 def test_no_sizes(backends: str) -> None:
-    inserts = to_device((), open_backend(backends))
+    inserts = insert_size_table((), open_backend(backends))
     assert (inserts.lows > inserts.highs).all()

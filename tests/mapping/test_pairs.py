@@ -20,7 +20,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping import pipeline, rescues
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import NOT_JOINED
-from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, to_device
+from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, insert_size_table
 from readmap.mapping.pairs import measure_inserts, pair_mates
 from readmap.mapping.parameters import Scoring, search_passes
 from readmap.mapping.placement import choose_windows
@@ -135,7 +135,7 @@ def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: S
     """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
     context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
     apart = bench.backend.full(len(world.mates) // 2, NOT_JOINED, np.int32)
-    pair_mates(to_device(library, bench.backend), apart, world.batch, context)
+    pair_mates(insert_size_table(library, bench.backend), apart, world.batch, context)
     arrays = (placements.chosen, placements.mapqs, placements.suboptimal_scores, placements.properly_paired)
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
@@ -310,7 +310,7 @@ def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
     patch.setattr(rescues, "score_windows", lambda *_: None)
     patch.setattr(rescues, "choose_windows", lambda *_: None)
     backend, host = bench.backend, bench.backend.to_host
-    rescues.rescue_mates(to_device(library, backend), world.batch, bench.context)
+    rescues.rescue_mates(insert_size_table(library, backend), world.batch, bench.context)
     if not given:
         return {}
     selected, diagonals, *_ = given[0]
@@ -477,7 +477,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
         reads += [first, "".join(letters)][:: 1 if below(generator, 2) else -1]
     backend, host = bench.backend, bench.backend.to_host
     held = dataclasses.replace(reads_of(fasta_reads([Read("r", read) for read in reads]), backend, 2), paired=True)
-    batch, inserts = pipeline.search_reads(held, bench.context), to_device(LIBRARIES["FR"], backend)
+    batch, inserts = pipeline.search_reads(held, bench.context), insert_size_table(LIBRARIES["FR"], backend)
     choose_windows(DeviceList.of(batch.queries.slot_of), batch, bench.context)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
