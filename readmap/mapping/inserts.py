@@ -28,12 +28,12 @@ MIN_PAIRS = 10
 MIN_SHARE = 0.05
 
 #: Longer fragments are neither measured nor expected.
-LONGEST = constant("mapping/pairs.cuh", "MAX_INSERT_SIZE")
+MAX_INSERT_SIZE = constant("mapping/pairs.cuh", "MAX_INSERT_SIZE")
 
-#: Maximum interquartile range. Random pairs have uniform sizes, with a range of LONGEST / 2; above half of that the
+#: Maximum interquartile range. Random pairs have uniform sizes, with a range of MAX_INSERT_SIZE / 2; above half of that the
 #: sizes belong to no library, whose standard deviation would exceed 1,850.
-MAX_QUARTILE_RANGE = LONGEST // 4
-OUTLIER, MAPPING = 2.0, 3.0
+MAX_QUARTILE_RANGE = MAX_INSERT_SIZE // 4
+OUTLIER_BOUND, MAPPING_BOUND = 2.0, 3.0
 MAX_DEVIATIONS = 4.0
 
 #: Maximum penalty in phred, at the edge of a distribution.
@@ -136,16 +136,16 @@ def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
     spread = third - first
     if spread > MAX_QUARTILE_RANGE:
         return None
-    low, high = _within(first - OUTLIER * spread, third + OUTLIER * spread)
+    low, high = _within(first - OUTLIER_BOUND * spread, third + OUTLIER_BOUND * spread)
     kept = values[(values >= low) & (values <= high)]
     if not len(kept):  # mates that start at the same base have size 0
         return None
     mean, deviation = float(kept.mean()), float(kept.std())
     low, high = _within(
-        min(first - MAPPING * spread, mean - MAX_DEVIATIONS * deviation),
-        max(third + MAPPING * spread, mean + MAX_DEVIATIONS * deviation),
+        min(first - MAPPING_BOUND * spread, mean - MAX_DEVIATIONS * deviation),
+        max(third + MAPPING_BOUND * spread, mean + MAX_DEVIATIONS * deviation),
     )
-    return InsertSize(direction, mean, deviation, low, min(high, LONGEST))
+    return InsertSize(direction, mean, deviation, low, min(high, MAX_INSERT_SIZE))
 
 
 def _within(low: float, high: float) -> tuple[int, int]:

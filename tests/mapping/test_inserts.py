@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 from readmap.mapping.inserts import (
     DIRECTIONS,
-    LONGEST,
+    MAX_INSERT_SIZE,
     MAX_QUARTILE_RANGE,
     MAX_SIZE_PENALTY,
     UNCERTAIN,
@@ -94,7 +94,7 @@ def test_directions_with_few_pairs_are_none(counts: dict[str, int], expected: li
 def test_fragments_of_chance_are_of_no_library() -> None:
     """Mates that are placed by chance are at any distance, and mostly make no fragment."""
     generator = random.Random(4)
-    anywhere = [1 + below(generator, LONGEST) for _ in range(400)]
+    anywhere = [1 + below(generator, MAX_INSERT_SIZE) for _ in range(400)]
     assert not estimated(dict.fromkeys(DIRECTIONS, anywhere))
     library = [300 + below(generator, 60) for _ in range(50)]
     assert list(estimated({"FR": library, "RF": anywhere})) == ["FR"]
@@ -105,7 +105,7 @@ def test_fragments_of_chance_are_of_no_library() -> None:
 @pytest.mark.parametrize("spread", [MAX_QUARTILE_RANGE, MAX_QUARTILE_RANGE + 1])
 def test_a_wide_library_has_a_bound(spread: int) -> None:
     sizes = [6_000] * 30 + [6_000 + spread] * 30
-    assert [size.high for size in estimated({"RF": sizes}).values()] == [LONGEST][: spread <= MAX_QUARTILE_RANGE]
+    assert [size.high for size in estimated({"RF": sizes}).values()] == [MAX_INSERT_SIZE][: spread <= MAX_QUARTILE_RANGE]
 
 
 def test_one_size_only() -> None:
