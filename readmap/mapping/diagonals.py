@@ -1,4 +1,4 @@
-"""Find the diagonals on which a read and the reference agree best without gaps (Seeds -> Diagonals)."""
+"""Find the diagonals on which a read and the reference agree best without gaps (Seeds -> DiagonalTable)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 _FIND = Kernel("mapping/diagonals", "find_diagonals")
 
 
-class Diagonals(Table, struct="mapping/diagonals.cuh:DiagonalTable"):
+class DiagonalTable(Table, struct="mapping/diagonals.cuh:DiagonalTable"):
     """The best diagonals of the selected reads; on the host `rows.view(DIAGONAL)` names the fields."""
 
 
-def new_diagonals(reads: int, backend: Backend) -> Diagonals:
+def new_diagonals(reads: int, backend: Backend) -> DiagonalTable:
     """Allocate the diagonals of `reads` reads, with no unexamined suffixes."""
-    return Diagonals.allocate(backend, selected=reads, fill={"unexamined_prefixes": 0})
+    return DiagonalTable.allocate(backend, selected=reads, fill={"unexamined_prefixes": 0})
 
 
-def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Context) -> Diagonals:
+def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Context) -> DiagonalTable:
     """Return the best diagonals that the seeds of the selected reads lead to.
 
     The SPLIT pass uses only seeds in the part of the read that its placement leaves uncovered.

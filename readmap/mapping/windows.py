@@ -1,4 +1,4 @@
-"""Merge diagonals into windows, the candidate placements of a read, best first (Diagonals -> Windows)."""
+"""Merge diagonals into windows, the candidate placements of a read, best first (DiagonalTable -> Windows)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import Diagonals
+from readmap.mapping.diagonals import DiagonalTable
 
 _COUNT = Kernel("mapping/windows", "count_windows")
 _READS_PER_BLOCK = constant("mapping/windows.cu", "READS_PER_BLOCK")
 _JOIN, _ADD = Kernel("mapping/windows", "replace_windows"), Kernel("mapping/windows", "add_windows")
 
 
-def replace_windows(slots: DeviceList, diagonals: Diagonals, batch: Batch, context: Context) -> None:
+def replace_windows(slots: DeviceList, diagonals: DiagonalTable, batch: Batch, context: Context) -> None:
     """Replace the windows of the slots by the windows of their diagonals."""
     batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
 
 
-def add_windows(slots: DeviceList, diagonals: Diagonals, max_windows: int, batch: Batch, context: Context) -> None:
+def add_windows(slots: DeviceList, diagonals: DiagonalTable, max_windows: int, batch: Batch, context: Context) -> None:
     """Append the windows of further diagonals to the windows of the slots, up to `max_windows` a read."""
     batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, max_windows=max_windows)
 

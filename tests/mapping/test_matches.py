@@ -1,4 +1,4 @@
-"""Diagonals that seeds name, all of them, and the windows that they make, against plain Python."""
+"""DiagonalTable that seeds name, all of them, and the windows that they make, against plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagonals and windows: all that the seeds lead to, each as good as its bases are, and the best first."""
+"""DiagonalTable and windows: all that the seeds lead to, each as good as its bases are, and the best first."""
 
 import dataclasses
 import random
@@ -453,7 +453,7 @@ def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
 
 
 def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
-    """Diagonals near each other widen the window, and those that a long gap pays for; the ones behind become others."""
+    """DiagonalTable near each other widen the window, and those that a long gap pays for; the ones behind become others."""
     contig = random_bases(random.Random(50), 600)
     context = context_of([contig], backends)
     bands = {
