@@ -218,11 +218,11 @@ struct FragmentJoiner {
 };
 
 // One item per mate, the record mates[item]; its placements are those of read `item`. The item of the first mate writes
-// the diagonals of the pair's best fragments for both mates, and to rests[pair] the phred of the other fragments
-// together. rests[pair] keeps its value if there are no fragments, or too many.
+// the diagonals of the pair's best fragments for both mates, and to other_fragments[pair] the phred of the other fragments
+// together. other_fragments[pair] keeps its value if there are no fragments, or too many.
 KERNEL void join_fragments(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
                            Scoring scoring, RepeatPlacements repeat_placements, const i32* mates OF(items),
-                           DiagonalTable found, i32* rests OF(reads / 2)) {
+                           DiagonalTable found, i32* other_fragments OF(reads / 2)) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 pair = mates[item] >> 1, slots[2] = {queries.slot_of[2 * pair], queries.slot_of[2 * pair + 1]};
@@ -238,7 +238,7 @@ KERNEL void join_fragments(WarpItems items, Queries queries, Reference reference
         u64 rest = best.likelihoods;
         for (i32 i = 0; i < best.count; ++i)
             if (best.kept[i].cost < NEGLIGIBLE) rest -= likelihood(best.kept[i].cost);
-        rests[pair] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
+        other_fragments[pair] = rest ? phred_of(minimum(rest, 1ull << 24), 1ull << 24) : NO_DEFICIT;
         Diagonal* rows = found.rows + item * MAX_DIAGONALS;
         found.counts[item] = joiner.write(first, &Fragment::first, rows, scoring);
         found.counts[item + 1] = joiner.write(second, &Fragment::second, rows + MAX_DIAGONALS, scoring);

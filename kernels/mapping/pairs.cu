@@ -43,10 +43,10 @@ struct PairMapq {
 };
 
 // One item per pair. Replace chosen, suboptimal_scores and mapqs of both mates by those of the cheapest choice;
-// properly_paired becomes 1 if that is a fragment. rests: phred of all fragments that no windows show, -1 if they were
+// properly_paired becomes 1 if that is a fragment. other_fragments: phred of all fragments that no windows show, -1 if they were
 // not listed.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
-                       WindowTable windows, PlacementTable placements, const i32* rests OF(items)) {
+                       WindowTable windows, PlacementTable placements, const i32* other_fragments OF(items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         const Mate mates[2] = {pair.first, pair.second};
@@ -87,7 +87,7 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             const Mate& mate = mates[side];
             PairMapq& pair_mapq = pair_mapqs[side];
             pair_mapq.add(unexamined_deficits[side] + minimum(unexamined_deficits[1 - side], scoring.unpaired_phred));
-            if (rests[item] >= 0) pair_mapq.add(rests[item]);
+            if (other_fragments[item] >= 0) pair_mapq.add(other_fragments[item]);
             else if (others >= MIN_REPEAT_COPIES) pair_mapq.add(dropped);
             i32 second = 0;
             for (i32 i = 0; i < mate.count; ++i)

@@ -58,13 +58,13 @@ def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Arra
     joined.
     """
     backend, count = context.backend, batch.reads.count // 2
-    rests, marks = backend.full(count, NOT_JOINED, np.int32), backend.empty(2 * count, np.uint8)
+    other_fragments, marks = backend.full(count, NOT_JOINED, np.int32), backend.empty(2 * count, np.uint8)
     batch.launch(_MARK, count, context, inserts=inserts, marks=marks)
     mates = batch.device_counters.select_flagged("joined", marks, 1)
     if capacity_of(mates.count):
         for part, matches in _parts(mates, batch, context):
-            _join(part, matches, rests, inserts, batch, context)
-    return rests
+            _join(part, matches, other_fragments, inserts, batch, context)
+    return other_fragments
 
 
 def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[DeviceList, SeedMatches]]:
@@ -98,7 +98,7 @@ def _matches(mates: DeviceList, fitting: int, batch: Batch, context: Context) ->
 def _join(
     mates: DeviceList,
     matches: SeedMatches,
-    rests: Array,
+    other_fragments: Array,
     inserts: InsertSizeTable,
     batch: Batch,
     context: Context,
@@ -111,7 +111,7 @@ def _join(
         "repeat_placements": placements,
         "mates": mates.numbers,
         "found": found,
-        "rests": rests,
+        "other_fragments": other_fragments,
     }
     batch.launch(_JOIN, mates.count, context, **given)
     add_windows(slots, found, MAX_WINDOWS, batch, context)

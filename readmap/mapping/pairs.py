@@ -25,6 +25,6 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
     return backend.to_host(directions), backend.to_host(sizes)
 
 
-def pair_mates(inserts: InsertSizeTable, rests: Array, batch: Batch, context: Context) -> None:
-    """Choose the windows of mates together. rests: the result of `join_mates`."""
-    batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, rests=rests)
+def pair_mates(inserts: InsertSizeTable, other_fragments: Array, batch: Batch, context: Context) -> None:
+    """Choose the windows of mates together. other_fragments: the result of `join_mates`."""
+    batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, other_fragments=other_fragments)

@@ -76,10 +76,10 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
     # A batch may hold single reads only, even if the library has pairs.
     inserts = insert_size_table(context.sample.insert_sizes if batch.reads.paired else (), context.backend)
     choose_windows(DeviceList.of(batch.queries.slot_of), batch, context)
-    rests = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
+    other_fragments = join_mates(inserts, batch, context) if inserts.sizes and context.pairing.joint else None
     rescues = rescue_mates(inserts, batch, context) if inserts.sizes and context.pairing.rescue else None
-    if rests is not None:
-        pair_mates(inserts, rests, batch, context)
+    if other_fragments is not None:
+        pair_mates(inserts, other_fragments, batch, context)
     if rescues is not None:
         count_rescued(rescues, batch, context)
     if not context.reporting.max_secondary:

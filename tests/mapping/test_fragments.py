@@ -63,8 +63,8 @@ def test_when_places_are_joined(
         windows.append([own[0], *(dataclasses.replace(w, ungapped=40, score=40, deficit=last) for w in own[1:])])
     world, given = bench.world(reads, windows, [0, 0]), list[Any]()
     monkeypatch.setattr(fragments, "_parts", lambda *arguments: given.append(arguments) or [])
-    rests = join_mates(insert_size_table(FR, bench.backend), world.batch, bench.context)
-    assert bench.backend.to_host(rests).tolist() == [NOT_JOINED]
+    other_fragments = join_mates(insert_size_table(FR, bench.backend), world.batch, bench.context)
+    assert bench.backend.to_host(other_fragments).tolist() == [NOT_JOINED]
     assert len(given) == (min(counts) >= MAX_SEED_WINDOWS and sum(losses) < NEGLIGIBLE)
 
 
@@ -112,7 +112,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
 def joined(
     bench: Bench, world: World, places: Sequence[tuple[int, int]], library: Sequence[InsertSize], patch: Any
 ) -> tuple[list[int], list[set[tuple[bool, int]]]]:
-    """The rests of all pairs, and of each read the strands and diagonals that get windows."""
+    """The other_fragments of all pairs, and of each read the strands and diagonals that get windows."""
     keys, losses = (np.array(column, np.int64) for column in zip(*sorted(places), strict=True))
     on_device, given = bench.backend.to_device, list[Any]()
     arrays = {"keys": on_device(keys.astype(np.uint64)), "losses": on_device(losses.astype(np.uint32))}
@@ -122,11 +122,11 @@ def joined(
     patch.setattr(fragments, "score_windows", lambda *_: None)
     patch.setattr(fragments, "choose_windows", lambda *_: None)
     count, host = len(world.mates) // 2, bench.backend.to_host
-    rests = bench.backend.full(count, NOT_JOINED, np.int32)
+    other_fragments = bench.backend.full(count, NOT_JOINED, np.int32)
     slots, mates = world.batch.queries.slot_of, DeviceList.of(on_device(np.arange(2 * count, dtype=np.int32)))
     inserts = insert_size_table(library, bench.backend)
     matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
-    fragments._join(mates, matches, rests, inserts, world.batch, bench.context)
+    fragments._join(mates, matches, other_fragments, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected.numbers), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS), host(found.counts)
@@ -134,7 +134,7 @@ def joined(
         {(bool(row["orientation"]), int(row["diagonal"])) for row in own[:n]}
         for own, n in zip(rows, counts, strict=True)
     ]
-    return host(rests).tolist(), named
+    return host(other_fragments).tolist(), named
 
 
 @pytest.mark.parametrize("library", [FR, ALL, [InsertSize("RF", 500, 60, 260, 740)]], ids=["FR", "all", "RF"])
@@ -157,9 +157,9 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
         for number, (read, own) in enumerate(zip(reads, ends, strict=True))
         for end, loss in own.items()
     ]
-    rests, named = joined(bench, world, places, library, monkeypatch)
+    other_fragments, named = joined(bench, world, places, library, monkeypatch)
     seen = 0
-    for pair, rest in enumerate(rests):
+    for pair, rest in enumerate(other_fragments):
         lengths = len(reads[2 * pair]), len(reads[2 * pair + 1])
         costs = []
         for both in itertools.product(ends[2 * pair].items(), ends[2 * pair + 1].items()):
@@ -196,8 +196,8 @@ def test_mates_in_a_satellite_are_left_alone(
     world = bench.world([read, read], [[window], [window]], [0, 0])
     assert 63**2 <= MAX_FRAGMENTS < 66**2
     places = [(key_of(side, (8 * i + 40 * side, bool(side)), 40), 0) for side in range(2) for i in range(copies)]
-    rests, named = joined(bench, world, places, library, monkeypatch)
-    assert rests == [rest]
+    other_fragments, named = joined(bench, world, places, library, monkeypatch)
+    assert other_fragments == [rest]
     assert [len(own) > 0 for own in named] == [rest == 0] * 2
 
 
@@ -232,11 +232,11 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
         monkeypatch.setattr(fragments, "MAX_MATCHES", 800)
     joined, join = list[int](), fragments._join
     monkeypatch.setattr(fragments, "_join", lambda *arguments: joined.append(1) or join(*arguments))
-    rests = join_mates(library, batch, bench.context)
+    other_fragments = join_mates(library, batch, bench.context)
     assert len(joined) == parts
-    assert host(rests).min() >= 0
+    assert host(other_fragments).min() >= 0
     rescue_mates(library, batch, bench.context)
-    pair_mates(library, rests, batch, bench.context)
+    pair_mates(library, other_fragments, batch, bench.context)
     slots, rows = host(batch.queries.slot_of), host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
     chosen, mapqs = host(batch.placements.chosen)[slots], host(batch.placements.mapqs)[slots]
     placed = rows[slots, chosen]["diagonal"].reshape(-1, 2)
