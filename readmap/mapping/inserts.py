@@ -118,7 +118,7 @@ def fixed_insert_size(
     return (InsertSize("FR", mean, deviation, low, high),)
 
 
-def estimate(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
+def estimate_insert_sizes(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
     """Return the distributions of the directions with enough pairs.
 
     directions: uint8 [pairs], index into DIRECTIONS or a value of enum NoDirection; sizes: int32 [pairs], in bases,

@@ -18,7 +18,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
-from readmap.mapping.inserts import InsertSize, estimate, fixed_insert_size
+from readmap.mapping.inserts import InsertSize, estimate_insert_sizes, fixed_insert_size
 from readmap.mapping.pairs import measure_inserts
 from readmap.mapping.placement import choose_windows
 from readmap.reads.parsing import Reads, absent_mask
@@ -98,7 +98,7 @@ def _estimate_sizes(observations: Sequence[Observation]) -> tuple[InsertSize, ..
     directions, sizes = (
         np.concatenate(parts)[:count] for parts in zip(*((o.directions, o.sizes) for o in observations), strict=True)
     )
-    return estimate(directions, sizes)
+    return estimate_insert_sizes(directions, sizes)
 
 
 def _pair_ends(observations: Sequence[Observation]) -> NDArray[np.int64]:

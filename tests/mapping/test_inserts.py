@@ -18,7 +18,7 @@ from readmap.mapping.inserts import (
     MAX_SIZE_PENALTY,
     UNCERTAIN,
     InsertSize,
-    estimate,
+    estimate_insert_sizes,
     fixed_insert_size,
     insert_size_table,
 )
@@ -57,7 +57,7 @@ def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dic
     pairs += [(UNCERTAIN, 0)] * unsure + [(FAR_APART, 0)] * far
     random.Random(1).shuffle(pairs)
     directions, values = zip(*pairs, strict=True) if pairs else ((), ())
-    return {size.direction: size for size in estimate(np.array(directions, np.uint8), np.array(values, np.int32))}
+    return {size.direction: size for size in estimate_insert_sizes(np.array(directions, np.uint8), np.array(values, np.int32))}
 
 
 @pytest.mark.parametrize("seed", range(8))
