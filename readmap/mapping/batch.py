@@ -12,7 +12,7 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.device_counts import Count
 from readmap.backend.tables import Table
 from readmap.mapping.context import Context
-from readmap.mapping.counters import Counters, Work
+from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import DeviceCounters
 from readmap.mapping.parameters import UNSEARCHED
 from readmap.reads.parsing import Reads, absent_mask
@@ -55,7 +55,7 @@ class Batch:
     windows: WindowTable
     placements: PlacementTable
     counters: Counters
-    work: Work
+    work: WorkCounters
     device_counters: DeviceCounters
     partition_seeds: PartitionSeedTable | None = None
 
@@ -84,12 +84,12 @@ class Batch:
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         windows = WindowTable.allocate(
-            backend, reads=count, fill={"counts": 0, "unexamined_prefixes": 0, "dropped_scores": 0}
+            backend, reads=count, fill=dict.fromkeys(("counts", "unexamined_prefixes", "dropped_scores"), 0)
         )
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
         counters = DeviceCounters(count, backend, context.capacity_estimates)
         backend.copy_into(counters.total("replaced"), queries.replaced)
-        return cls(reads, queries, windows, placements, _counters(reads, queries, context), Work(), counters)
+        return cls(reads, queries, windows, placements, _counters(reads, queries, context), WorkCounters(), counters)
 
     def read_back(self, *sums: tuple[Array, int]) -> list[int]:
         """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
@@ -99,10 +99,10 @@ class Batch:
         counted, tallies, totals = self.device_counters.read_back(*sums)
         self.partition_seeds = None
         if any(tallies):
-            self.counters.take(tallies)
+            self.counters.add_tallies(tallies)
         self.counters.replaced += counted["replaced"]
         self.work.resolved -= counted["unresolved"]
-        self.work.take(counted)
+        self.work.add_counts(counted)
         return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:

@@ -1,4 +1,4 @@
-"""Find the diagonals on which a read and the reference agree best without gaps (Seeds -> DiagonalTable)."""
+"""Find the diagonals on which a read and the reference agree best without gaps (Seeds -> Diagonals)."""
 
 from __future__ import annotations
 

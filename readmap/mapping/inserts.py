@@ -30,10 +30,12 @@ MIN_SHARE = 0.05
 #: Longer fragments are neither measured nor expected.
 MAX_INSERT_SIZE = constant("mapping/pairs.cuh", "MAX_INSERT_SIZE")
 
-#: Maximum interquartile range. Random pairs have uniform sizes, with a range of MAX_INSERT_SIZE / 2; above half of that the
-#: sizes belong to no library, whose standard deviation would exceed 1,850.
+#: Maximum interquartile range. Random pairs have uniform sizes, with a range of MAX_INSERT_SIZE / 2; above half of that
+#: the sizes belong to no library, whose standard deviation would exceed 1,850.
 MAX_QUARTILE_RANGE = MAX_INSERT_SIZE // 4
+#: Interquartile ranges beyond the quartiles: of sizes that are kept, and of proper pairs (bwa mem's constants).
 OUTLIER_BOUND, MAPPING_BOUND = 2.0, 3.0
+#: Standard deviations from the mean within which a pair is proper, as in bwa mem.
 MAX_DEVIATIONS = 4.0
 
 #: Maximum penalty in phred, at the edge of a distribution.

@@ -39,7 +39,7 @@ class SeedMatches(Table, struct="mapping/matches.cuh:SeedMatches"):
 
 @dataclass(frozen=True)
 class Candidates:
-    """DiagonalTable named by seed matches, sorted by slot, orientation and position.
+    """Diagonals named by seed matches, sorted by slot, orientation and position.
 
     Attributes:
         rows: int64 [diagonals, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.

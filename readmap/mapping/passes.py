@@ -36,7 +36,7 @@ def select_reads(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
         end = steps.first_slot_of_length(_next_length(length, stride, search_pass, steps.max_length))
         unresolved = batch.placements.unresolved[begin:end]
         slots = batch.device_counters.select_flagged(
-            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, begin, apart=f" every {stride}"
+            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, begin, variant=f" every {stride}"
         )
         if slots.count:
             yield Selection(slots, stride, search_pass)

@@ -1,4 +1,4 @@
-"""Merge diagonals into windows, the candidate placements of a read, best first (DiagonalTable -> Windows)."""
+"""Merge diagonals into windows, the candidate placements of a read, best first (Diagonals -> Windows)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,10 @@ def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dic
     pairs += [(UNCERTAIN, 0)] * unsure + [(FAR_APART, 0)] * far
     random.Random(1).shuffle(pairs)
     directions, values = zip(*pairs, strict=True) if pairs else ((), ())
-    return {size.direction: size for size in estimate_insert_sizes(np.array(directions, np.uint8), np.array(values, np.int32))}
+    return {
+        size.direction: size
+        for size in estimate_insert_sizes(np.array(directions, np.uint8), np.array(values, np.int32))
+    }
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -105,7 +108,9 @@ def test_fragments_of_chance_are_of_no_library() -> None:
 @pytest.mark.parametrize("spread", [MAX_QUARTILE_RANGE, MAX_QUARTILE_RANGE + 1])
 def test_a_wide_library_has_a_bound(spread: int) -> None:
     sizes = [6_000] * 30 + [6_000 + spread] * 30
-    assert [size.high for size in estimated({"RF": sizes}).values()] == [MAX_INSERT_SIZE][: spread <= MAX_QUARTILE_RANGE]
+    assert [size.high for size in estimated({"RF": sizes}).values()] == [MAX_INSERT_SIZE][
+        : spread <= MAX_QUARTILE_RANGE
+    ]
 
 
 def test_one_size_only() -> None:
