@@ -19,8 +19,8 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.buffers import BufferPool
-from readmap.backend.compilation.declarations import constant
 from readmap.backend.compaction import count_flagged
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
 from readmap.bam.marking import Marking
 from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths

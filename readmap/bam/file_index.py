@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.base import Array, Backend, Kernel
+from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.formats.bgzf import BLOCK_BYTES
 
 _FIND, _MARK, _TAKE = (Kernel("bam/file_index", f"{what}_places") for what in ("find", "mark", "take"))

@@ -78,12 +78,12 @@ class DeviceOutput(BlockOutput):
             self._room = self._room or self._rooms.take()
             data = data[self._room.fill(data) :]
             if self._room.is_full:
-                self._make_rest()
+                self._flush()
 
-    def _make_rest(self) -> None:
+    def _flush(self) -> None:
         room, self._room = self._room, None
         if room is not None:
-            self._make(partial(self._rooms.compress, room))
+            self._submit(partial(self._rooms.compress, room))
 
 
 class _Room:

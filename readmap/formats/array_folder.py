@@ -1,4 +1,4 @@
-"""A folder of plain .npy arrays with a manifest of their shapes and checksums, written whole or not at all."""
+"""A folder of .npy arrays with a manifest of their shapes and checksums, written atomically."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from readmap.version import __version__
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
 
-#: How the text of a manifest ends before it is sealed, and then.
+#: The end of a manifest before and after its own checksum is inserted.
 _END, _SEAL = b"\n}", b',\n "blake2b": "?"\n}'
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -36,7 +36,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class StoredArrays:
-    """The arrays of a folder, mapped, and the manifest that says what they were when they were written."""
+    """The memory-mapped arrays of a folder, and its manifest, `record`."""
 
     kind: FolderKind
     path: Path
@@ -44,31 +44,35 @@ class StoredArrays:
     arrays: Arrays
 
     def invalid_array(self, name: str, found: str) -> ReadmapError:
-        """To be raised where an array is not as it must be; found: what is wrong, behind its file's name."""
+        """Return the error for an invalid array; found: what is wrong, follows the file name in the message."""
         return self.kind.error(f"{self.path}: {name}.npy {found}; {self.kind.rebuild_hint}")
 
     def expect_array(self, name: str, dtypes: Sequence[type[np.generic]], *shape: int) -> None:
-        """Raise where an array has another shape, or none of the dtypes."""
+        """Raise if an array does not have this shape and one of the dtypes."""
         array = self.arrays[name]
         if array.dtype not in dtypes or array.shape != shape or not array.flags.c_contiguous:
             expected = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-            raise self.invalid_array(name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}")
+            raise self.invalid_array(
+                name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}"
+            )
 
     def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
-        """Raise where a block of an array does not have the checksum with which it was written."""
+        """Raise if the checksums of an array's blocks differ from the manifest."""
         expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found.tolist())
         if sums != expected:
             altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
-            raise self.invalid_array(name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on")
+            raise self.invalid_array(
+                name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on"
+            )
 
 
 @dataclass(frozen=True)
 class FolderKind:
-    """What folders are for, and all that is done with one of them.
+    """A kind of folder (index, database), and the operations on its folders.
 
-    noun: what messages and the manifest call it. command: which makes one. version: of its format; a folder of another
-    one is refused. error: raised where a folder is not as it should be. checksum: of a block of an array's bytes.
-    block_bytes: of each but the last, which may be shorter.
+    noun: for messages and the manifest. command: that builds such a folder. version: of the format; folders of another
+    version are rejected. error: raised if a folder is invalid. checksum: of the bytes of a block. block_bytes: of each
+    block but the last.
     """
 
     noun: str
@@ -79,18 +83,18 @@ class FolderKind:
     block_bytes: int
 
     def exists(self, path: Path) -> bool:
-        """Whether a folder looks like one of this kind; `read` says what is wrong with it."""
+        """Return True if `path` looks like a folder of this kind; `read` reports what is wrong with it."""
         restore_folder(path)
         return (path / MANIFEST).is_file() and not self._other_kind(path)
 
     def describe_mismatch(self, path: Path) -> str:
-        """The reason, in words, why a folder is not of this kind, or lacks its manifest."""
+        """Describe, for a message, why `path` is not a folder of this kind."""
         if other := self._other_kind(path):
             return f"is a {other} and no {PREFIX}{self.noun}"
         return f"is no {PREFIX}{self.noun}: it has no {MANIFEST}"
 
     def expect_replaceable(self, path: Path, force: bool) -> None:
-        """Raise where the target exists and may not be replaced, or is not of this kind."""
+        """Raise if `path` exists and must not be replaced, or is not of this kind."""
         restore_folder(path)
         if not path.exists():
             return
@@ -100,7 +104,7 @@ class FolderKind:
             raise self.error(f"{path} exists and is no {PREFIX}{self.noun}: it is not replaced")
 
     def expect_writable(self, path: Path) -> None:
-        """Raise OSError where the folder that is to hold the target is missing or not writable."""
+        """Raise OSError if the parent folder of `path` is missing or not writable."""
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, f"the folder for the {self.noun} is missing", str(path.parent))
         if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -112,44 +116,44 @@ class FolderKind:
 
     @contextlib.contextmanager
     def writing(self, path: Path, threads: int, force: bool) -> Iterator[PendingFolder]:
-        """A folder beside `path` that is to be filled, and is removed in the end unless it is committed.
+        """Create a temporary folder to fill, which is removed at the end unless it is committed to `path`.
 
-        threads: that sum and write. Raises where `path` exists, unless `force`.
+        threads: that compute checksums and write. Raises if `path` exists, unless `force`.
         """
         self.expect_replaceable(path, force)
-        target = Path(os.path.realpath(path))  # of a symbolic link, what it points to
+        target = Path(os.path.realpath(path))  # replaces the target of a symbolic link, not the link
         with contextlib.ExitStack() as stack:
-            with self.about_writing(path):
+            with self._writing_context(path):
                 folder = stack.enter_context(temporary_folder(target))
             yield stack.enter_context(PendingFolder(self, path, folder, target, threads))
 
     @contextlib.contextmanager
-    def about_writing(self, path: Path) -> Iterator[None]:
-        """Meanwhile an error of the system is about `path`, and says what was being written."""
+    def _writing_context(self, path: Path) -> Iterator[None]:
+        """Convert an OSError to one about `path` that says what was being written."""
         try:
             yield
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}, while writing the {self.noun}", str(path)) from error
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
-        """The arrays `names`, and those of `optional` that the manifest has, mapped.
+        """Map the arrays `names`, and those of `optional` that are in the manifest.
 
-        Version, sizes and headers are checked; what the arrays hold is not.
+        Checks the manifest, and sizes and headers of the files, but not the contents of the arrays.
         """
         record = self._manifest(path)
         try:
-            held = [*names, *(name for name in optional if name in record["arrays"])]
-            arrays = {name: self._mapped(path, name, record["arrays"][name]) for name in held}
+            present = [*names, *(name for name in optional if name in record["arrays"])]
+            arrays = {name: self._mapped(path, name, record["arrays"][name]) for name in present}
             return StoredArrays(self, path, record, arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise self.damaged(path, error) from error
 
     def damaged(self, path: Path, error: Exception) -> ReadmapError:
-        """To be raised where the manifest lacks something."""
+        """Return the error for an invalid manifest."""
         return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.rebuild_hint}")
 
     def _manifest(self, path: Path) -> Record:
-        """The contents of manifest.json, as they were written."""
+        """Read and check manifest.json."""
         restore_folder(path)
         try:
             with file_name_context(str(path / MANIFEST)):
@@ -157,7 +161,7 @@ class FolderKind:
                 record = json.loads(text)
         except (FileNotFoundError, NotADirectoryError):
             raise self.error(f"{path} {self.describe_mismatch(path)}") from None
-        except (ValueError, RecursionError) as error:  # no JSON, or no text
+        except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
             raise self.error(f"{path}: {MANIFEST} is damaged: {error}") from error
         if not isinstance(record, dict) or record.get("format") != PREFIX + self.noun:
             if self._other_kind(path):
@@ -171,7 +175,7 @@ class FolderKind:
         return record
 
     def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
-        """One array, its size and header held against the manifest's entry."""
+        """Map an array; raise if its size or header differ from the manifest entry."""
         file = path / f"{name}.npy"
         if not isinstance(entry["checksums"], list):
             raise TypeError(f"{name} has no list of checksums")
@@ -183,7 +187,7 @@ class FolderKind:
         try:
             with file_name_context(str(file)):
                 array: np.ndarray[Any, Any] = np.load(file, mmap_mode="r")
-        except (*NPY_HEADER_ERRORS, MemoryError) as error:  # brackets too deep, too: nothing else takes memory here
+        except (*NPY_HEADER_ERRORS, MemoryError) as error:  # MemoryError: nested brackets in the header
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
             raise self.error(
@@ -193,18 +197,18 @@ class FolderKind:
 
     @property
     def rebuild_hint(self) -> str:
-        """The way out, in words, where a folder cannot be used."""
+        """The advice for a folder that cannot be used."""
         return f"build the {self.noun} again"
 
     def _renew(self, path: Path, record: Record) -> str:
-        """The same where what it was made from is known, and has a name."""
+        """Return the command that rebuilds the folder, or `rebuild_hint` if its source is unknown."""
         source = record.get("source")
         if not isinstance(source, str) or source == "-" or not source.isprintable():
             return self.rebuild_hint
         return f"`{self.command} {shlex.quote(source)} -o {shlex.quote(str(path))} --force` renews it"
 
     def _other_kind(self, path: Path) -> str:
-        """The other kind of readmap's folders that a manifest names; "" where it names none, or cannot be read."""
+        """Return the kind of readmap folder in the manifest if it is another one, else ""."""
         try:
             record = json.loads((path / MANIFEST).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -214,27 +218,27 @@ class FolderKind:
 
 
 class PendingFolder(ArrayFiles):
-    """A folder that has no name yet: its arrays are written while they come; an output as formats.output.PendingOutput.
+    """A folder being written; as a PendingOutput it is renamed when it is committed.
 
-    path: where it is until it is committed.
+    path: the temporary folder.
     """
 
     def __init__(self, kind: FolderKind, name: Path, path: Path, target: Path, threads: int) -> None:
-        """name: as messages call it. target: where it will be, in the place of what is there."""
-        super().__init__(path, kind.checksum, kind.block_bytes, threads, functools.partial(kind.about_writing, name))
+        """name: for messages. target: final path, whose folder is replaced."""
+        super().__init__(path, kind.checksum, kind.block_bytes, threads, functools.partial(kind._writing_context, name))
         self._target, self._kind = target, kind
         self._facts: Record = {}
         self._lists: Record = {}
         self._is_whole = False
 
     def describe(self, facts: Record, lists: Record | None = None) -> None:
-        """Set what the manifest is to say before and behind its entries of the arrays, at any time before the end."""
+        """Set the entries of the manifest before and after the arrays; may be called until `finish`."""
         self._facts, self._lists = facts, lists or {}
 
     def finish(self) -> None:
-        """Wait until all arrays are written, and write the manifest beside them.
+        """Wait until all arrays are written, and write the manifest.
 
-        Raises OSError about the folder, and what else a thread met; then it is removed in the end.
+        Raises OSError about the folder, and other errors of threads; then the folder is removed at the end.
         """
         if self._is_whole:
             return
@@ -253,25 +257,25 @@ class PendingFolder(ArrayFiles):
         self._is_whole = True
 
     def commit(self) -> None:
-        """Gives it its name, after `finish` if need be. Raises as that does, and then leaves what has the name."""
+        """Finish if necessary, and rename the folder to its path. Raises as `finish` does."""
         self.finish()
         with self.naming():
             replace_folder(self.path, self._target)
 
 
 def sizes(path: Path) -> dict[str, int]:
-    """The bytes on disk of every file of a folder."""
+    """Return the size in bytes of every file of a folder, by name."""
     return {file.name: file.stat().st_size for file in sorted(path.iterdir())}
 
 
 def _sealed(text: bytes) -> bytes:
-    """The text of a manifest with the checksum of its bytes as one entry more."""
+    """Return the text of a manifest with its own checksum inserted."""
     checksum = hashlib.blake2b(text, digest_size=16).hexdigest()
     return text.removesuffix(_END) + _SEAL.replace(b"?", checksum.encode())
 
 
 def _unsealed(text: bytes) -> bytes:
-    """The text of a manifest before it was sealed."""
+    """Return the text of a manifest without its own checksum."""
     return text[: text.rfind(_SEAL[: _SEAL.index(b"?")])] + _END
 
 

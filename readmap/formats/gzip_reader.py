@@ -1,6 +1,6 @@
-"""The contents of gzip data in pieces: members one after the other, the blocks of blocked gzip by several threads.
+"""Decompress gzip in pieces: BGZF blocks by several threads, other members in sequence or by a MemberInflater.
 
-Blocked gzip is bgzip's: every member holds at most 64 KB and has its own length in its header.
+BGZF is the blocked gzip of bgzip: each member has at most 64 KB of text and its compressed length in its header.
 """
 
 import contextlib
@@ -31,30 +31,29 @@ Result = TypeVar("Result")
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_HEADER = struct.Struct("<4s 6x H 2s H H")
 BLOCK_BYTES = 1 << 16
-# Inflated bytes of a member come in pieces of this size at most: of a megabyte, each would be fresh memory.
+# Maximum size of the pieces of a member: malloc would map fresh memory for each piece of a megabyte.
 PIECE_BYTES = 1 << 19
 PIECES_AHEAD = 16
 READ_BYTES = 1 << 17
-# The least input a member starts with: isal 1.9 forgets what it knows of a header that its input cuts, and the
-# extra field alone may have 65,535 bytes.
+# Minimum input to start a member with: isal 1.9 loses its state if a header is cut, and the extra field alone may have
+# 65,535 bytes.
 HEADER_BYTES = 80_000
-# Blocks that one thread takes at a time: no more, since what is inflated ahead is bounded; and fewer where these have
-# more compressed bytes than this a block.
-GROUP_BLOCKS, USUAL_BYTES = 64, 1 << 13
-# Without an Inflater more threads wait for each other's interpreter lock between blocks: on 16 cores 2.9 GB/s with 4,
-# 2.4 with 16.
+# Maximum blocks of a task, to bound the text inflated ahead, and the compressed bytes per block that are read for them:
+# a task has fewer blocks if they are larger.
+GROUP_BLOCKS, TYPICAL_BLOCK_BYTES = 64, 1 << 13
+# Without an Inflater, more threads contend for the GIL between blocks: on 16 cores 2.9 GB/s with 4, 2.4 with 16.
 MAX_THREADS = 4
-# Of which several inflate one member: each takes twice as long as one that knows what is in front.
+# Minimum threads to inflate one member in parallel: without the preceding window each takes twice as long.
 MIN_THREADS = 4
 # isal's stub has its exception as an instance.
 IsalError = cast(type[Exception], igzip_lib.IsalError)
 
 
 class Inflater(NamedTuple):
-    """What inflates blocks.
+    """An implementation that inflates groups of BGZF blocks.
 
-    inflate: the contents of some blocks, given as a group of _BlockGroups is; None where one of them is corrupt.
-    blocks: most that are inflated together. threads: most that inflate; None for all.
+    inflate: (data, ends) of a group of _BlockGroups -> its text, or None if a block is corrupt.
+    blocks: maximum blocks of a group. threads: maximum threads that call `inflate`; None for no limit.
     """
 
     inflate: Callable[[bytes, list[int]], memoryview | None]
@@ -62,28 +61,27 @@ class Inflater(NamedTuple):
     threads: int | None = None
 
 
-#: Opens one where there are blocks; None where there is none.
+#: Creates an Inflater once a file has blocks; returns None if it is not available.
 Opener = Callable[[], Inflater | None]
 
-#: The contents, in pieces, of all members of a file whose first bytes are given, by some threads; raises NotParallelizable where
-#: it leaves that to others, behind pieces that are right. It keeps the points that are asked for, or begins at a point
-#: where one is given, whose first byte the file is at.
-MemberInflater = Callable[[io.FileIO, bytes, int, AccessPoints | None, AccessPoint | None], Generator[memoryview, None, None]]
+#: (file, first bytes, threads, points to collect, point to start at) -> the text of all members of the file, in pieces.
+#: With a start point, the file is positioned at the byte of the point. Raises NotParallelizable after correct pieces if
+#: the rest has to be inflated in sequence.
+MemberInflater = Callable[
+    [io.FileIO, bytes, int, AccessPoints | None, AccessPoint | None], Generator[memoryview, None, None]
+]
 
 
 class NotParallelizable(Exception):
-    """Nothing that several threads can inflate, or something is wrong."""
+    """The data cannot be inflated by several threads, or may be corrupt."""
 
 
 def no_inflater() -> None:
-    """Blocks are inflated here."""
+    """Return None: isal inflates the data."""
 
 
 class Inflaters(NamedTuple):
-    """What inflates in less time than it is done here.
-
-    open_blocks: opens what inflates blocks. open_members: opens what inflates other members; None where there is none.
-    """
+    """Optional faster implementations: open_blocks for BGZF blocks, open_members for other members."""
 
     open_blocks: Opener = no_inflater
     open_members: Callable[[], MemberInflater | None] = no_inflater
@@ -93,7 +91,7 @@ NO_INFLATERS = Inflaters()
 
 
 class MissingEofBlock(DataError):
-    """Blocked gzip without its end-of-file block: it may be cut short between blocks, but some programs write none."""
+    """BGZF without its end-of-file block: it may be truncated between blocks, but some programs write none."""
 
 
 def inflate(
@@ -105,19 +103,18 @@ def inflate(
     points: AccessPoints | None = None,
     done: int = 0,
 ) -> Generator[Piece, None, None]:
-    """The contents of gzip data in pieces of 1 byte to 4 MiB, in order.
+    """Yield the text of gzip data in pieces of 1 byte to 4 MiB, in order. Closing the generator ends its threads.
 
-    head: the first 18 bytes of the data, or more, or all there are, already read from `file`. name: for messages.
-    threads: the most that inflate. Other gzip than blocked one is inflated ahead by one thread if there are few, and
-    if it comes from elsewhere than a file. points: to be kept of a regular file; of other gzip by parts. done: bytes of
-    text in front, for messages.
-    Raises DataError where the data break off, are corrupt, or are followed by anything but zeros, after the
-    pieces before that place; MissingEofBlock behind all of them. Closing the generator ends the threads.
+    head: the first 18 or more bytes, or all, which have been read from `file` already. name: for messages.
+    threads: at most. With few threads, or if the data are not a file, one thread inflates gzip other than BGZF ahead.
+    points: access points to collect from a regular file. done: bytes of text before the data, for messages.
+    Raises DataError, after all pieces before the error, if the data are truncated, corrupt, or followed by anything but
+    zeros; MissingEofBlock after all pieces.
     """
     if _block_length(head, 0):
         inflater = inflaters.open_blocks()
-        most = min(threads, (inflater.threads or threads) if inflater else MAX_THREADS)
-        return _inflate_blocks(file, name, head, most, inflater, points, done)
+        max_threads = min(threads, (inflater.threads or threads) if inflater else MAX_THREADS)
+        return _inflate_blocks(file, name, head, max_threads, inflater, points, done)
     is_file = isinstance(file, io.FileIO) and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     if (threads >= MIN_THREADS or points) and is_file and (by_parts := inflaters.open_members()):
         start = file.tell() - len(head)
@@ -130,9 +127,9 @@ def inflate(
 def inflate_from(
     file: io.FileIO, name: str, point: AccessPoint, threads: int, inflaters: Inflaters
 ) -> Generator[Piece, None, None]:
-    """The contents of a file of gzip from a point on, as `inflate` gives them.
+    """Yield the text of a gzip file from an access point on, as `inflate` does.
 
-    Where nothing begins within a member, that is inflated from its begin on.
+    If no implementation can start inside a gzip member, inflate the member from its start and skip the prefix.
     """
     if not point.is_member and (by_parts := inflaters.open_members()):
         file.seek(point.bit // 8)
@@ -140,11 +137,11 @@ def inflate_from(
         return _or_members(file, name, parts, point, None)
     file.seek(point.member)
     head = read_fully(file, BLOCK_HEADER.size)
-    return _behind(inflate(file, name, head, threads, inflaters, None, point.member_text), point.skipped)
+    return _skip_text(inflate(file, name, head, threads, inflaters, None, point.member_text), point.skipped)
 
 
 def read_fully(file: File, count: int) -> bytes:
-    """The next `count` bytes, or fewer at the end: pipes give what they hold, which may be less than is to come."""
+    """Read `count` bytes, or fewer at the end; a single read from a pipe may return fewer before the end."""
     parts = []
     while count and (part := file.read(count)):
         parts.append(part)
@@ -155,9 +152,9 @@ def read_fully(file: File, count: int) -> bytes:
 def _inflate_members(
     file: File, name: str, data: bytes, done: int, points: AccessPoints | None = None
 ) -> Generator[bytes, None, None]:
-    """The contents of members one after the other.
+    """Yield the text of members in sequence.
 
-    data: the first bytes of a member, already read. done: bytes delivered before, for messages.
+    data: the first bytes of a member, which have been read already. done: bytes of text before them, for messages.
     """
     while data:
         if points:
@@ -185,14 +182,14 @@ def _or_members(
     file: File,
     name: str,
     parts: Generator[memoryview, None, None],
-    begin: AccessPoint,
+    start: AccessPoint,
     points: AccessPoints | None,
 ) -> Generator[Piece, None, None]:
-    """The contents of members by parts, as far as that goes, then one after the other.
+    """Yield the text of `parts`; after NotParallelizable, inflate the rest in sequence.
 
-    begin: of the first part; its member is inflated again where parts do not go further.
+    start: where `parts` start; the member there is inflated again from its start to find the rest.
     """
-    done = begin.skipped
+    done = start.skipped
     try:
         with contextlib.closing(parts):
             for piece in parts:
@@ -200,13 +197,13 @@ def _or_members(
                 yield piece
         return
     except NotParallelizable:
-        file.seek(begin.member)
+        file.seek(start.member)
     head = read_fully(file, BLOCK_HEADER.size)
-    yield from _behind(_one_ahead(_inflate_members(file, name, head, begin.member_text, points)), done)
+    yield from _skip_text(_one_ahead(_inflate_members(file, name, head, start.member_text, points)), done)
 
 
-def _behind(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Piece, None, None]:
-    """The same pieces without the first so many bytes."""
+def _skip_text(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Piece, None, None]:
+    """Yield the pieces without their first `skipped` bytes."""
     with contextlib.closing(pieces):
         for whole in pieces:
             rest = memoryview(whole)[skipped:]
@@ -216,20 +213,20 @@ def _behind(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Pie
 
 
 def _next_member(file: File, name: str, data: bytes) -> bytes:
-    """The first bytes of the member that follows, or nothing at the end. Zeros that pad the file are skipped."""
-    behind = 0
+    """Return the first bytes of the next member, or b"" at the end; zeros that pad the file are skipped."""
+    trailing = 0
     while data := data or read_fully(file, READ_BYTES):
         rest = data.lstrip(b"\0")
-        behind += len(data) - len(rest)
+        trailing += len(data) - len(rest)
         if len(rest) == 1:
             rest += read_fully(file, READ_BYTES)
         if rest.startswith(GZIP_MAGIC):
             return rest
         if rest:
             while rest:
-                behind += len(rest)
+                trailing += len(rest)
                 rest = read_fully(file, READ_BYTES)
-            raise DataError(f"{name}: the file carries {behind} bytes that are not gzip behind its end")
+            raise DataError(f"{name}: {trailing} bytes after the end of the gzip data are not gzip")
         data = b""
     return b""
 
@@ -243,7 +240,7 @@ def _inflate_blocks(
     points: AccessPoints | None = None,
     done: int = 0,
 ) -> Generator[Piece, None, None]:
-    """The contents of blocked gzip. From where it is no longer in whole blocks, it is inflated as any gzip."""
+    """Yield the text of BGZF; from the first member that is not a BGZF block on, inflate as other gzip."""
     groups = _BlockGroups(file, data, inflater.blocks if inflater else GROUP_BLOCKS, points)
     ahead = 1 if threads == 1 else 2 * threads
     inflate_group = partial(_inflate_group, inflater)
@@ -261,14 +258,14 @@ def _inflate_blocks(
 
 
 class _BlockGroups:
-    """An iterable of groups of whole blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
+    """An iterable of groups of complete blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
 
-    rest: behind the last group, what was read and is no whole block.
-    is_marked: whether the last block is that which ends a file.
+    rest: bytes read after the last group, not a complete block.
+    is_marked: the last block is an end-of-file block.
     """
 
     def __init__(self, file: File, data: bytes, blocks: int, points: AccessPoints | None) -> None:
-        """data: read already. blocks: most of a group. points: kept where groups begin."""
+        """data: read already. blocks: maximum of a group. points: collected at the start of groups."""
         self.rest = data
         self._points = points
         self._blocks = blocks
@@ -290,24 +287,27 @@ class _BlockGroups:
             self.is_marked = data[ends[-2] : ends[-1]] == END_OF_FILE
             if self._points:
                 self._points.at_member(self._file.tell() - len(data), text)
-                # Where a block does not hold what it says, it is corrupt.
+                # A block whose text has another size is corrupt, and the points are not used.
                 text += int(declared_sizes(np.frombuffer(data, np.uint8), np.array(ends)).sum())
             yield data, ends
 
 
 def max_group_bytes(blocks: int) -> int:
-    """Compressed bytes of groups of so many blocks at most, but for what was read before."""
-    return blocks * USUAL_BYTES
+    """Return the compressed bytes that are read for a group of at most `blocks` blocks."""
+    return blocks * TYPICAL_BLOCK_BYTES
 
 
 def declared_sizes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What each block says at its end that it holds, int64 [blocks], no more than it may; they are given as a group."""
-    told: NDArray[np.uint32] = data[ends[1:, None] - np.arange(4, 0, -1)].view("<u4")
-    return np.minimum(told, BLOCK_BYTES).astype(np.int64).reshape(-1)
+    """Return the text size in the trailer of each block, at most BLOCK_BYTES: int64 [blocks].
+
+    data, ends: a group of blocks as _BlockGroups yields it.
+    """
+    sizes: NDArray[np.uint32] = data[ends[1:, None] - np.arange(4, 0, -1)].view("<u4")
+    return np.minimum(sizes, BLOCK_BYTES).astype(np.int64).reshape(-1)
 
 
 def _block_length(data: bytes, start: int) -> int:
-    """The length of the block that starts there by its header (SAM specification, section 4.1), or 0 if it is none."""
+    """Return the length of the BGZF block at `start` (SAM specification, section 4.1), or 0 if there is none."""
     if len(data) - start < BLOCK_HEADER.size:
         return 0
     magic, extra_length, field, field_length, length = BLOCK_HEADER.unpack_from(data, start)
@@ -316,7 +316,7 @@ def _block_length(data: bytes, start: int) -> int:
 
 
 def _inflate_group(inflater: Inflater | None, group: tuple[bytes, list[int]]) -> tuple[list[Piece], str]:
-    """The contents of the blocks up to the first corrupt one, without empty ones, and what is wrong with it or ''."""
+    """Return the non-empty texts of the blocks before the first corrupt block, and its error message or ''."""
     data, ends = group
     if inflater and (contents := inflater.inflate(data, ends)) is not None:
         return [contents] if contents else [], ""
@@ -333,7 +333,7 @@ def _inflate_group(inflater: Inflater | None, group: tuple[bytes, list[int]]) ->
 
 
 def _one_ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """The same pieces, made by a thread of their own."""
+    """Yield the pieces, produced ahead by a thread."""
     made = _ahead(lambda source: next(source, b""), itertools.repeat(pieces), 1, PIECES_AHEAD)
     with contextlib.closing(made):
         yield from itertools.takewhile(len, made)
@@ -342,7 +342,7 @@ def _one_ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, N
 def _ahead(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int
 ) -> Generator[Result, None, None]:
-    """function(item) of all items in order; threads make up to `ahead` of them before they are asked for."""
+    """Yield function(item) for all items in order; threads compute up to `ahead` items ahead."""
     if ahead == 1:
         yield from map(function, items)
         return

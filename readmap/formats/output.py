@@ -133,7 +133,7 @@ class Output(ByteSink):
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
         """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return.
 
-        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output, such as for a full disk.
+        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output, as for a full disk.
         """
         view = data.data if isinstance(data, np.ndarray) else memoryview(data)
         written = 0

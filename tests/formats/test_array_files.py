@@ -102,7 +102,7 @@ def test_missing_and_misshapen_parts(files: ArrayFiles) -> None:
     for start, rows in ((0, np.zeros((3, 4), np.int64)), (0, np.zeros(12, np.int32)), (8, np.zeros((3, 4), np.int32))):
         with pytest.raises(ValueError, match="from"):
             sink.write(start, rows)
-    with pytest.raises(ValueError, match="112 of 160 bytes are missing"):
+    with pytest.raises(ValueError, match="112 of 160 bytes have not been written"):
         files.close()
 
 

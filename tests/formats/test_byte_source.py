@@ -172,7 +172,7 @@ def test_corrupt_block_follows_whole_ones(opened: Opener, threads: int) -> None:
 def test_garbage_behind_the_end(opened: Opener, whole: bytes, garbage: bytes, threads: int) -> None:
     data, message = drain_to_fault(opened(whole + garbage, threads))
     assert data == TEXT
-    assert message.endswith(f"the file carries {len(garbage)} bytes that are not gzip behind its end")
+    assert message.endswith(f"{len(garbage)} bytes after the end of the gzip data are not gzip")
 
 
 def test_faults_do_not_depend_on_the_step(opened: Opener) -> None:
