@@ -33,7 +33,7 @@ from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
 from readmap.run import exact
-from readmap.run.batch_processor import Work
+from readmap.run.batch_processor import BatchProcessor
 from readmap.run.read_mapper import MappingSummary, ReadMapper
 from readmap.run.stream import run
 
@@ -420,7 +420,7 @@ def search_files(
     return search.summary
 
 
-def run_files(paths: Sequence[Path], work: Work, backend: Backend, out: Path, **options: Any) -> None:
+def run_files(paths: Sequence[Path], work: BatchProcessor, backend: Backend, out: Path, **options: Any) -> None:
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
         run([str(path) for path in paths], [output], work, [backend], **options)

@@ -163,13 +163,13 @@ struct TaskCapacities {
 // Return the number of tasks of the kinds before a row. ends: inclusive prefix sum of rows of `count` counts.
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
 
-// One item per kind. needed: its tasks; told: warp items of `lanes` tasks each, 0 if there is no room for all.
-KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* told OF(items),
+// One item per kind. needed: its tasks; counts: warp items of `lanes` tasks each, 0 if there is no room for all.
+KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* counts OF(items),
                               i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;
-        told[row] = tasks <= capacities.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
+        counts[row] = tasks <= capacities.of((i32)row + 1) ? (tasks + lanes - 1) / lanes : 0;
     }
 }
 

@@ -1,4 +1,4 @@
-"""A batch of reads on its way through the stages: what they fill in, and parts of it."""
+"""A batch of reads with the arrays that the search stages fill in."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ _NO_PLACEMENT = {"chosen": -1, "unresolved": UNSEARCHED, "unresolved_before_sear
 
 
 class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):
-    """The windows of all slots. On the host `rows.view(WINDOW)` names the fields of a window."""
+    """The windows of all reads by slot; on the host `rows.view(WINDOW)` names the fields of a window."""
 
 
 class PartitionSeedTable(Table, struct="mapping/partition_seeds.cuh:PartitionSeedTable"):
-    """The look-ups of all reads' pieces."""
+    """The index look-ups of the partition seeds of all reads."""
 
 
 class PlacementTable(Table, struct="mapping/placement.cuh:PlacementTable"):
-    """The choice among the windows of every slot."""
+    """The chosen placement of every read by slot."""
 
 
 @dataclass
 class Batch:
-    """Reads with the windows and placements that stages fill in place.
+    """Reads with their windows and placements, which the stages update in place.
 
-    partition_seeds: the look-ups, until the device has told what it counted: by then nothing asks for them any more.
-    ledger: what is counted on the device, which `settle` adds to the work and to the counters.
-    It belongs to one try: where memory ends on the way, it is dropped, and the reads start again.
+    A batch belongs to one attempt: if device memory runs out, the batch is dropped, and its reads start again.
+
+    Attributes:
+        device_counters: counts on the device; read_back adds them to `counters` and `work`.
+        partition_seeds: the look-ups, until the first read_back.
     """
 
     reads: Reads
@@ -60,10 +62,7 @@ class Batch:
     partition_seeds: PartitionSeedTable | None = None
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
-        """Run a kernel over `items` items; what it takes of the batch and of the context goes by the parameters' names.
-
-        arguments: the others.
-        """
+        """Launch a kernel; parameters named as in `shared` are taken from the batch and the context."""
         shared = {
             "texts": self.reads,
             "queries": self.queries,
@@ -80,7 +79,7 @@ class Batch:
 
     @classmethod
     def of(cls, reads: Reads, context: Context) -> Batch:
-        """At least one read, not searched yet."""
+        """Return a batch of reads, at least one, that no stage has searched yet."""
         backend, count = context.backend, reads.count
         queries = pack_queries(reads, backend)
         windows = WindowTable.allocate(
@@ -92,9 +91,9 @@ class Batch:
         return cls(reads, queries, windows, placements, _counters(reads, queries, context), WorkCounters(), counters)
 
     def read_back(self, *sums: tuple[Array, int]) -> list[int]:
-        """Add up what was counted, and let go of the look-ups: the last of some prefix sums, as Backend.row_ends has them.
+        """Add the device counters to `counters` and `work`, and return the row ends of `sums` (see Backend.row_ends).
 
-        Raises CapacityExceeded where a stage had no room for all that it found.
+        Raises CapacityExceeded if a stage found more than the capacity of its list.
         """
         counted, tallies, totals = self.device_counters.read_back(*sums)
         self.partition_seeds = None
@@ -106,24 +105,24 @@ class Batch:
         return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:
-        """The same of the records [first, last) alone."""
+        """Return a batch of the reads [first, last) with a copy of their windows and placements."""
         backend, part = context.backend, Batch.of(self.reads.part(first, last), context)
         slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(part.queries.order)]
         for table, own in ((self.windows, part.windows), (self.placements, part.placements)):
             for name, array in table.arrays().items():
-                if len(array) == self.reads.count:  # the others are by window
+                if len(array) == self.reads.count:  # otherwise a row per window
                     setattr(own, name, backend.to_device(backend.to_host(array)[slots]))
         self.copy_windows(backend.to_device(slots), part.windows.rows, context)
         return part
 
     def copy_windows(self, slots: Array, rows: Array, context: Context) -> None:
-        """Copy the windows of slots, int32, to rows as a WindowTable of them has, and leave those that are none."""
+        """Copy the windows of the slots, int32, to `rows`, int64 [slots * MAX_WINDOWS, WINDOW_WORDS]."""
         self.launch(_COPY, len(slots), context, selected=slots, copies=rows)
 
 
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
-    least = -(-context.scoring.min_score // context.scoring.match)
-    too_short = queries.length_runs.first_slot_of_length(least)
+    min_length = -(-context.scoring.min_score // context.scoring.match)
+    too_short = queries.length_runs.first_slot_of_length(min_length)
     absent = int(np.count_nonzero(absent_mask(reads, context.backend)))
     return Counters(
         reads=reads.count - absent,

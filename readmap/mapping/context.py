@@ -1,4 +1,4 @@
-"""What all stages of a search share, as one value."""
+"""The index, the parameters and the sample model that all stages of a search share."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 
 from readmap.backend import Backend
 from readmap.index.device import DeviceIndex
-from readmap.mapping.inserts import InsertSize
 from readmap.mapping.device_counters import CapacityEstimates
+from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, Pairing, Reporting, Scoring
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What is expected of the reads: what the first of them showed, and before that what holds for most samples.
+    """Properties of a sample, estimated from its first reads; the defaults hold for most samples.
 
     Attributes:
         bases_per_difference: bases in which one difference from the reference is expected.
-        insert_sizes: of the library, one a direction; none where there are no pairs, or they did not show any.
+        insert_sizes: insert-size distribution of each direction; empty for single reads, or if the pairs show none.
     """
 
     bases_per_difference: int = DEFAULT_BASES_PER_DIFFERENCE
@@ -26,9 +26,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Context:
-    """The index on the backend's device, what a user set, and what is known of the sample.
+    """An index on the backend's device, the user's parameters, and the sample model.
 
-    rates: what batches needed; None where the host hears of all sizes at once.
+    capacity_estimates: list sizes of earlier batches; None if the host reads all sizes back at once.
     """
 
     index: DeviceIndex

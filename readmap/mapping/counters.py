@@ -1,4 +1,4 @@
-"""What the stages of a search count."""
+"""Counters of a search: what was done for the reads, and what was reported of them."""
 
 from __future__ import annotations
 
@@ -9,37 +9,42 @@ from typing import Any
 import numpy as np
 
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.parameters import REPETITIVE, DIVERGENT, ALT_HIDDEN, SPLIT, UNSEARCHED
+from readmap.mapping.parameters import ALT_HIDDEN, DIVERGENT, REPETITIVE, SPLIT, UNSEARCHED
 
-MAPQS = 61  # 0 to 60
+#: Number of MAPQ values, 0 to 60.
+MAPQS = 61
 
-#: What entries are counted as.
+#: Values of Alignments.tallies.
 TALLIES = constant("mapping/alignments.cuh", "TALLIES")
 PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
     constant("mapping/alignments.cuh", name)
     for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY", "UNMAPPED_TALLY")
 )
 
-#: What the reads of a pass are counted by, after why it takes them.
-PASS_COUNTERS = {UNSEARCHED: "searched", REPETITIVE: "repetitive", DIVERGENT: "divergent", ALT_HIDDEN: "alt_hidden", SPLIT: "split"}
+#: The counter of WorkCounters for the reads of a search pass, by the reason for the pass.
+PASS_COUNTERS = {
+    UNSEARCHED: "searched",
+    REPETITIVE: "repetitive",
+    DIVERGENT: "divergent",
+    ALT_HIDDEN: "alt_hidden",
+    SPLIT: "split",
+}
 
 
 @dataclass
-class Work:
-    """What was done for the reads of a batch, or of a run: it says why a run was slow.
+class WorkCounters:
+    """Amount of work done for a batch or a run; shows why a run was slow.
 
-    Reads that were searched before the insert sizes were known count twice where they are searched again.
+    Reads that were searched before the insert sizes were known count again if they are searched again.
 
     Attributes:
-        settled: reads that a few look-ups placed.
-        beside: reads that were looked for beside such mates first; settled_beside: those that were placed there.
-        searched: others, which were searched by seeds; crowded: those searched with more places of each seed; distant:
-            with more seeds, before that or at once; shaded: with very many places, as ALT contigs have them; split: for
-            the part that the best place leaves over.
-        windows: places that reads were compared at.
-        scored: banded alignments of which the score was computed; traced: those of which the path was.
-        rescues: mates that were looked for where their partners expect them; rescued: those that have such a place.
-        repeated: reads of batches that were searched again, since there was no room for what was found of them.
+        resolved: reads placed by partition seeds.
+        near_mates: reads searched near their mates before a seed search; resolved_near_mates: reads placed there.
+        searched: reads searched by seeds; repetitive, divergent, alt_hidden, split: reads of the later search passes.
+        windows: candidate placements compared with reads.
+        scored: banded alignments scored; traced: banded alignments with a traceback.
+        rescues: mates searched near their placed mate; rescued: mates placed there.
+        repeated: reads of batches that were searched again because a list exceeded its capacity.
     """
 
     resolved: int = 0
@@ -57,28 +62,28 @@ class Work:
     rescued: int = 0
     repeated: int = 0
 
-    def take(self, counted: Mapping[str, int]) -> None:
-        """Add what has been counted by name; other names are none of these."""
-        for name in counted.keys() & vars(self).keys():
-            setattr(self, name, getattr(self, name) + counted[name])
+    def add_counts(self, counts: Mapping[str, int]) -> None:
+        """Add counts by name; ignore names that are not fields of this class."""
+        for name in counts.keys() & vars(self).keys():
+            setattr(self, name, getattr(self, name) + counts[name])
 
-    def add(self, other: Work) -> None:
-        """Add another batch's."""
-        for one in fields(Work):
+    def add(self, other: WorkCounters) -> None:
+        """Add the counters of another batch."""
+        for one in fields(WorkCounters):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
 
 @dataclass
 class Counters:
-    """Counts of a batch, to which its stages add; those of batches add up to a run's.
+    """Counts of reads and records of a batch; the counts of batches add up to those of a run.
 
     Attributes:
-        reads: records read; singles: of these, those that have no mate.
-        replaced: ambiguous letters of reads other than N, written as N.
-        primary: primary records, one a read; mapped: reads with a place.
-        properly_paired: reads that make a fragment of the library with their mates.
-        supplementary, secondary: alignments beside the primary ones.
-        too_short: reads that cannot reach the minimum score even without a difference.
+        reads: records read; singles: reads without a mate.
+        replaced: ambiguous letters other than N, which are written as N.
+        primary: primary records, one per read; mapped: mapped reads.
+        properly_paired: reads in proper pairs.
+        supplementary, secondary: supplementary and secondary records.
+        too_short: reads too short to reach the minimum score without any difference.
         mapqs: int64 [61], mapped reads by MAPQ.
     """
 
@@ -93,8 +98,8 @@ class Counters:
     too_short: int = 0
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
 
-    def take(self, tallies: Sequence[int]) -> None:
-        """Add what the entries of a plan are counted as; tallies: how many as each."""
+    def add_tallies(self, tallies: Sequence[int]) -> None:
+        """Add the number of plan entries with each tally, [TALLIES]."""
         counts = np.array(tallies, np.int64)
         proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
         mapqs = counts[:MAPQS] + proper
@@ -106,6 +111,6 @@ class Counters:
         self.secondary += int(counts[SECONDARY_TALLY])
 
     def add(self, other: Counters) -> None:
-        """Add another batch's."""
+        """Add the counters of another batch."""
         for one in fields(Counters):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

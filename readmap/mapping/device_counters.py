@@ -1,8 +1,8 @@
-"""What the stages of a batch count and list on its device, of which the host hears once.
+"""Device-side counters and list sizes of a batch, read back by the host once per batch.
 
-A device that does not tell at once goes on with sizes that the host does not know. What a stage lists there has room
-for as many as batches before needed, and some more. Where that does not suffice nothing is listed, and the batch is to
-be searched again.
+A GPU's kernels are launched before the host knows how many elements the kernels before them listed. Each list therefore
+has a capacity, estimated from earlier batches plus some headroom. If more elements are found than a list can hold, the
+list stays empty, and the batch is searched again with sizes that the host reads back at once.
 """
 
 from __future__ import annotations
@@ -15,204 +15,224 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.compaction import select_flagged_into, select_flagged, scan_flagged
+from readmap.backend.compaction import scan_flagged, select_flagged, select_flagged_into
 from readmap.backend.device_counts import BoundedCount, Count, DeviceList
 from readmap.mapping.counters import TALLIES
 
-#: What kernels add up, and of how many kinds; the other numbers are sizes.
+#: Totals that kernels add to, and the number of counters of each.
 TOTALS = {"unresolved": 1, "resolved_near_mates": 1, "windows": 1, "rescued": 1, "replaced": 1, "tallies": TALLIES}
 
-#: Numbers of sizes for which the device has room, of further ones the host hears at once; and of totals asked for.
-NUMBERS, ASKED = 1024, 16
+#: Device counters of a batch: for list sizes (the host reads further sizes back at once), and for sums read back last.
+SIZE_COUNTERS, SUM_COUNTERS = 1024, 16
 
-#: Room beyond what batches before needed: a part of that, and some. Batches of few reads need no more than some, or
-#: what they need beyond it shows what others of their size do.
-MORE, SOME, FEW_READS = 0.25, 4096, 8192
+#: Headroom above the largest use seen per read: a fraction and a number of elements. A batch with fewer reads than
+#: SMALL_BATCH fits into the constant headroom, so only its use beyond MIN_HEADROOM enters the estimate.
+HEADROOM, MIN_HEADROOM, SMALL_BATCH = 0.25, 4096, 8192
 
-#: Where each of the totals begins, and where all end.
-_BEGINS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
+#: Index of the first counter of each total, and the number of counters of all totals.
+_STARTS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
 _ALL_TOTALS = sum(TOTALS.values())
 
-_TELL = Kernel("common/inclusive_sum", "clamp_count")
+_CLAMP = Kernel("common/inclusive_sum", "clamp_count")
 
 
 class CapacityExceeded(Exception):
-    """A stage found more than there was room for."""
+    """A stage found more elements than the capacity of its list."""
 
 
 @dataclass(frozen=True)
 class CapacityEstimates:
-    """For each read, what batches needed of what their stages list, by name: all threads' batches share it.
+    """Largest number of elements per read that batches needed, by list; shared by the threads of a device.
 
-    are_used: whether there is room by these alone; else the host hears of every size at once.
+    is_enabled: False if the host shall read every size back at once; uses are recorded nevertheless.
     """
 
-    known: dict[str, float] = field(default_factory=dict)
-    are_used: bool = True
+    per_read: dict[str, float] = field(default_factory=dict)
+    is_enabled: bool = True
 
-    def learn(self, name: str, reads: int, needed: int) -> None:
-        """A batch needed so many, for which there was at least room for some."""
-        shown = needed if reads >= FEW_READS else max(needed - SOME, 0)
-        self.known[name] = max(self.known.get(name, 0.0), shown / reads)
+    def record_use(self, name: str, reads: int, needed: int) -> None:
+        """Record that a batch of `reads` reads needed `needed` elements of a list."""
+        counted = needed if reads >= SMALL_BATCH else max(needed - MIN_HEADROOM, 0)
+        self.per_read[name] = max(self.per_read.get(name, 0.0), counted / reads)
 
-    def room(self, name: str, reads: int) -> int | None:
-        """For how many a batch is to have room; None where that is not known."""
-        if not self.are_used or name not in self.known:
+    def capacity(self, name: str, reads: int) -> int | None:
+        """Return the capacity to reserve for a batch of `reads` reads, or None if no batch has measured the list."""
+        if not self.is_enabled or name not in self.per_read:
             return None
-        return int((1 + MORE) * self.known[name] * reads) + SOME
+        return int((1 + HEADROOM) * self.per_read[name] * reads) + MIN_HEADROOM
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What a stage lists, by kind.
+class Reservation:
+    """Capacities and device counters of the lists of a stage, by kind of element.
 
-    name: that it is counted by; keys: those of the rates. rooms: for how many there is room, None where the host is to
-    hear of it at once. told, needed: int64 on the device, how many there are, none without room for all, and how many
-    are needed.
+    Attributes:
+        name: counter that the sizes are added to.
+        keys: names of the lists in CapacityEstimates.
+        capacities: elements of each list; None if the host reads the sizes back at once.
+        counts: int64 [kinds] on the device, elements of each list, 0 if its capacity is exceeded.
+        needed: int64 [kinds] on the device, elements found.
     """
 
     name: str
     keys: list[str]
-    rooms: list[int] | None
-    told: Array = None
+    capacities: list[int] | None
+    counts: Array = None
     needed: Array = None
 
-    def bounded(self, unit: int = 1) -> list[Count]:
-        """How many there are of each kind, in units."""
-        rooms = self.rooms or []
-        return [BoundedCount(room // unit, self.told[kind : kind + 1]) for kind, room in enumerate(rooms)]
+    def bounded_counts(self, unit: int = 1) -> list[Count]:
+        """Return the number of elements of each kind, in multiples of `unit`."""
+        capacities = self.capacities or []
+        return [BoundedCount(one // unit, self.counts[kind : kind + 1]) for kind, one in enumerate(capacities)]
 
-    def lacking(self, needed: Sequence[int]) -> list[str]:
-        """The keys of the kinds for which there is no room."""
-        return [key for key, room, count in zip(self.keys, self.rooms or [], needed, strict=True) if count > room]
+    def exceeded(self, needed: Sequence[int]) -> list[str]:
+        """Return the keys of the lists whose capacity is less than `needed`."""
+        pairs = zip(self.keys, self.capacities or [], needed, strict=True)
+        return [key for key, capacity, count in pairs if count > capacity]
 
 
 @functools.cache
-def _unknown(name: str) -> Sizes:
-    """Of what the host is to hear at once."""
-    return Sizes(name, [], None)
+def _unreserved(name: str) -> Reservation:
+    return Reservation(name, [], None)
 
 
 class DeviceCounters:
-    """The numbers of a batch."""
+    """The counters and reservations of one batch."""
 
-    def __init__(self, reads: int, backend: Backend, capacity_estimates: CapacityEstimates | None) -> None:
-        """rates: None where the host hears of every size at once, and nothing is learnt."""
+    def __init__(self, reads: int, backend: Backend, estimates: CapacityEstimates | None) -> None:
+        """estimates: None if the host shall read every size back at once and record nothing."""
         self._reads, self._backend = reads, backend
-        self._rates = None if backend.host_sees_counts else rates
+        self._estimates = None if backend.host_sees_counts else estimates
         self._uses: Counter[str] = Counter()
         self._clear()
 
     def _clear(self) -> None:
-        sizes = NUMBERS if self._rates else 0
-        self._numbers, self._taken = self._backend.full(_ALL_TOTALS + sizes + ASKED, 0, np.int64), _ALL_TOTALS
+        sizes = SIZE_COUNTERS if self._estimates else 0
+        self._numbers = self._backend.full(_ALL_TOTALS + sizes + SUM_COUNTERS, 0, np.int64)
+        self._taken = _ALL_TOTALS
         self._counted: Counter[str] = Counter()
-        self._bounded: list[tuple[Sizes, int]] = []  # and where their `needed` begin
+        self._reserved: list[tuple[Reservation, int]] = []  # with the index of the first element of `needed`
 
     def total(self, name: str) -> Array:
-        """One of TOTALS, uint64, to which kernels add."""
-        begin = _BEGINS[name]
-        return self._numbers.view(np.uint64)[begin : begin + TOTALS[name]]
+        """Return the counters of a total, uint64 on the device, for kernels to add to."""
+        start = _STARTS[name]
+        return self._numbers.view(np.uint64)[start : start + TOTALS[name]]
 
-    def sizes(self, name: str, of: DeviceList, most: Sequence[int], unit: int = 1) -> Sizes:
-        """Of what is listed for those listed; most: of each kind; unit: rooms are multiples of it."""
-        return self._sizes(name, f"{of.key} {name}", most, unit, of.count)
+    def reserve(self, name: str, items: DeviceList, max_counts: Sequence[int], unit: int = 1) -> Reservation:
+        """Reserve lists of elements that the items produce.
 
-    def _sizes(
+        max_counts: upper bound of the elements of each kind. unit: capacities are rounded up to a multiple of it.
+        """
+        return self._reserve(name, f"{items.key} {name}", max_counts, unit, items.count)
+
+    def _reserve(
         self,
         name: str,
         key: str,
-        most: Sequence[int],
+        max_counts: Sequence[int],
         unit: int = 1,
-        owners: Count | None = None,
+        items: Count | None = None,
         may_be_more: bool = False,
-    ) -> Sizes:
-        """owners: how many there are of what these belong to; where the host knows that, it hears of these at once.
+    ) -> Reservation:
+        """Reserve lists, or return a reservation without capacities if the host shall read the sizes back at once.
 
-        may_be_more: whether there may be more than `most`: it does where batches before make that likely, too.
+        items: number of items that produce the elements; if the host knows it, the host reads the sizes back at once.
+        may_be_more: the elements may exceed max_counts; if the estimate says so, the host reads the sizes back at once.
         """
-        if not self._rates:
-            return _unknown(name)
+        if not self._estimates:
+            return _unreserved(name)
         self._uses[key] += 1
-        keys = [f"{key} {self._uses[key]} {kind}" for kind in range(len(most))]
-        known = [self._rates.room(one, self._reads) for one in keys]
-        rooms = [
-            -(-min(room, at_most) // unit) * unit for room, at_most in zip(known, most, strict=True) if room is not None
+        keys = [f"{key} {self._uses[key]} {kind}" for kind in range(len(max_counts))]
+        known = [self._estimates.capacity(one, self._reads) for one in keys]
+        capacities = [
+            -(-min(one, most) // unit) * unit for one, most in zip(known, max_counts, strict=True) if one is not None
         ]
-        if may_be_more and any(room >= at_most for room, at_most in zip(rooms, most, strict=False)):
-            owners = 0
-        begin, middle, end = (self._taken + times * len(most) for times in range(3))
-        if isinstance(owners, int) or len(rooms) < len(most) or end > _ALL_TOTALS + NUMBERS:
-            return replace(_unknown(name), keys=keys)
+        if may_be_more and any(one >= most for one, most in zip(capacities, max_counts, strict=False)):
+            items = 0
+        start, middle, end = (self._taken + times * len(max_counts) for times in range(3))
+        if isinstance(items, int) or len(capacities) < len(max_counts) or end > _ALL_TOTALS + SIZE_COUNTERS:
+            return replace(_unreserved(name), keys=keys)
         self._taken = end
-        sizes = Sizes(name, keys, rooms, self._numbers[begin:middle], self._numbers[middle:end])
-        self._bounded.append((sizes, middle))
-        return sizes
+        reserved = Reservation(name, keys, capacities, self._numbers[start:middle], self._numbers[middle:end])
+        self._reserved.append((reserved, middle))
+        return reserved
 
-    def know(self, sizes: Sizes, needed: Sequence[int]) -> None:
-        """How many of each kind are needed."""
-        self._counted[sizes.name] += sum(needed)
-        if self._rates:
-            for key, count in zip(sizes.keys, needed, strict=True):
-                self._rates.learn(key, self._reads, count)
+    def record_use(self, reserved: Reservation, needed: Sequence[int]) -> None:
+        """Add the sizes of lists to their counter, and record them for later batches."""
+        self._counted[reserved.name] += sum(needed)
+        if self._estimates:
+            for key, count in zip(reserved.keys, needed, strict=True):
+                self._estimates.record_use(key, self._reads, count)
 
     def select_flagged(
-        self, name: str, marks: Array, mask: int, number: int = 0, *, apart: str = "", beside: DeviceList | None = None
+        self,
+        name: str,
+        flags: Array,
+        mask: int,
+        first_index: int = 0,
+        *,
+        variant: str = "",
+        required_by: DeviceList | None = None,
     ) -> DeviceList:
-        """The numbers of the marks that have a bit of the mask, as backend.marks has it.
+        """Return the list of first_index plus the index of each uint8 flag that has a bit of the mask.
 
-        apart: what tells it from other lists of the name. beside: of what there is none either without room for all.
+        variant: distinguishes lists of the same name. required_by: a list that is emptied too if the new list exceeds
+        its capacity.
         """
-        sizes, backend = self._sizes(name, name + apart, [len(marks)]), self._backend
-        if sizes.rooms is None:
-            numbers = select_flagged(marks, mask, backend, number)
-            self.know(sizes, [len(numbers)])
-            return DeviceList(numbers, len(numbers), *sizes.keys)
-        ends, numbers = scan_flagged(marks, mask, backend), backend.empty(sizes.rooms[0], np.int32)
-        owners = beside.count.device_count if beside and isinstance(beside.count, BoundedCount) else sizes.told
-        self._tell(ends, sizes.told, sizes.needed, owners, sizes.rooms[0])
-        select_flagged_into(numbers, marks, mask, ends, backend, number)
-        return DeviceList(numbers, sizes.bounded()[0], sizes.keys[0])
+        reserved, backend = self._reserve(name, name + variant, [len(flags)]), self._backend
+        if reserved.capacities is None:
+            numbers = select_flagged(flags, mask, backend, first_index)
+            self.record_use(reserved, [len(numbers)])
+            return DeviceList(numbers, len(numbers), *reserved.keys)
+        capacity = reserved.capacities[0]
+        ends, numbers = scan_flagged(flags, mask, backend), backend.empty(capacity, np.int32)
+        other = required_by.count if required_by else None
+        owner_count = other.device_count if isinstance(other, BoundedCount) else reserved.counts
+        self._clamp(ends, reserved, owner_count)
+        select_flagged_into(numbers, flags, mask, ends, backend, first_index)
+        return DeviceList(numbers, reserved.bounded_counts()[0], reserved.keys[0])
 
-    def ends(
-        self, name: str, counts: Array, of: DeviceList, most: int, *, may_be_more: bool = False
+    def scan(
+        self, name: str, counts: Array, items: DeviceList, max_total: int, *, may_be_more: bool = False
     ) -> tuple[Array, Count]:
-        """The inclusive prefix sum of int64 counts, and their total; without room for all, none are listed.
+        """Return the inclusive prefix sum of int64 counts and their total; empty `items` if it exceeds its capacity.
 
-        may_be_more: than `most`, which have memory at once: where that is likely, the host hears of the total.
+        may_be_more: the total may exceed max_total, the number of elements that fit into memory; if that is likely, the
+        host reads it back at once.
         """
-        sizes = self._sizes(name, f"{of.key} {name}", [most], 1, of.count, may_be_more)
+        reserved = self._reserve(name, f"{items.key} {name}", [max_total], 1, items.count, may_be_more)
         ends = self._backend.inclusive_sum(counts)
-        if sizes.rooms is None or not isinstance(of.count, BoundedCount):
+        if reserved.capacities is None or not isinstance(items.count, BoundedCount):
             total = self._backend.total(ends)
-            self.know(sizes, [total])
+            self.record_use(reserved, [total])
             return ends, total
-        self._tell(ends, sizes.told, sizes.needed, of.count.device_count, sizes.rooms[0])
-        return ends, sizes.bounded()[0]
+        self._clamp(ends, reserved, items.count.device_count)
+        return ends, reserved.bounded_counts()[0]
 
-    def _tell(self, ends: Array, told: Array, needed: Array, owners: Array, room: int) -> None:
-        given = {"ends": ends, "count": told, "needed": needed, "owner_count": owners}
-        self._backend.launch(_TELL, 1, **given, size=len(ends), capacity=room)
+    def _clamp(self, ends: Array, reserved: Reservation, owner_count: Array) -> None:
+        """Store the last of `ends` as the size of a list, or set it and owner_count to 0 if it exceeds the capacity."""
+        assert reserved.capacities is not None
+        arrays = {"ends": ends, "count": reserved.counts, "needed": reserved.needed, "owner_count": owner_count}
+        self._backend.launch(_CLAMP, 1, **arrays, size=len(ends), capacity=reserved.capacities[0])
 
     def read_back(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
-        """What was counted, by name, the tallies, and the last of some prefix sums; now it is counted anew.
+        """Return the counts by name, the tallies and the row ends of `sums`, and reset all counters.
 
-        sums: as Backend.row_ends has them.
-        Raises CapacityExceeded where a stage had no room for all that it found.
+        sums: (prefix sums, rows), as Backend.row_ends takes them.
+        Raises CapacityExceeded if a list was too small.
         """
-        backend, counted, begin = self._backend, self._counted, self._taken
+        backend, counted, first_sum = self._backend, self._counted, self._taken
         for ends, rows in sums:
             first, self._taken = self._taken, self._taken + rows
             backend.copy_row_ends(ends, self._numbers[first : self._taken])
         numbers = backend.to_host(self._numbers[: self._taken]).tolist()
-        totals = numbers[begin:]
-        for name, begin in _BEGINS.items():
-            counted[name] += numbers[begin]
-        found = [(sizes, numbers[place : place + len(sizes.keys)]) for sizes, place in self._bounded]
-        if lacking := [key for sizes, needed in found for key in sizes.lacking(needed)]:
-            raise CapacityExceeded(", ".join(lacking))  # what stages behind these found, says nothing
-        for sizes, needed in found:
-            self.know(sizes, needed)
+        for name, start in _STARTS.items():
+            counted[name] += numbers[start]
+        found = [(reserved, numbers[start : start + len(reserved.keys)]) for reserved, start in self._reserved]
+        if exceeded := [key for reserved, needed in found for key in reserved.exceeded(needed)]:
+            raise CapacityExceeded(", ".join(exceeded))  # the sizes of later lists are meaningless
+        for reserved, needed in found:
+            self.record_use(reserved, needed)
         self._clear()
-        begin = _BEGINS["tallies"]
-        return counted, numbers[begin : begin + TALLIES], totals
+        start = _STARTS["tallies"]
+        return counted, numbers[start : start + TALLIES], numbers[first_sum:]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from readmap.backend import Array, Kernel
-from readmap.backend.compilation.declarations import constant
 from readmap.backend.compaction import select_flagged
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import Count, DeviceList
 from readmap.backend.tables import Table
 from readmap.mapping.batch import MAX_WINDOWS, Batch
@@ -37,7 +37,7 @@ BANDS = {
 MAX_TRACED = 65_536
 
 _COUNT, _LIST = Kernel("mapping/windows", "count_tasks"), Kernel("mapping/windows", "list_tasks")
-_TELL, _TAKE = Kernel("mapping/windows", "clamp_task_counts"), Kernel("mapping/windows", "take_tasks")
+_CLAMP, _TAKE = Kernel("mapping/windows", "clamp_task_counts"), Kernel("mapping/windows", "take_tasks")
 _LONG_READ = constant("mapping/windows.cuh", "LONG_READ")
 _NO_TASK = constant("mapping/windows.cuh", "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("mapping/extension", "count_traced"), Kernel("mapping/extension", "list_traced")
@@ -88,15 +88,15 @@ def _count_tasks(
     kinds = len(BANDS) if batch.queries.max_length > _LONG_READ else len(BANDS) - 1  # the widest are of long reads
     at_most = [most * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)
     sizes, ends = batch.device_counters.reserve("scored", slots, at_most, lanes), backend.inclusive_sum(counts)
-    if sizes.rooms is None:
+    if sizes.capacities is None:
         lasts = backend.row_ends((ends, len(BANDS)))
         found = [last - before for before, last in pairwise([0, *lasts])]
         batch.device_counters.record_use(sizes, found)
         items = [-(-count // lanes) for count in found]
         return ends, [*items], _TaskCapacities(*(count * lanes for count in items))
-    capacities, told = _TaskCapacities(*sizes.rooms), {"told": sizes.told, "needed": sizes.needed}
-    backend.launch(_TELL, len(BANDS), ends=ends, **told, capacities=capacities, count=most, lanes=lanes)
-    return ends, sizes.bounded(lanes), capacities
+    capacities, arrays = _TaskCapacities(*sizes.capacities), {"counts": sizes.counts, "needed": sizes.needed}
+    backend.launch(_CLAMP, len(BANDS), ends=ends, **arrays, capacities=capacities, count=most, lanes=lanes)
+    return ends, sizes.bounded_counts(lanes), capacities
 
 
 def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:

@@ -49,7 +49,7 @@ def resolve_near_mates(batch: Batch, context: Context, *, seeded: bool) -> None:
     inserts, roles = insert_size_table(sizes, backend), backend.empty(batch.reads.count, np.uint8)
     batch.launch(_LIST, batch.reads.count // 2, context, roles=roles, seeded=int(seeded))
     targets = batch.device_counters.select_flagged("near_mates", roles, _TARGET)
-    anchors = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, beside=targets)
+    anchors = batch.device_counters.select_flagged("anchors", roles, _ANCHOR, required_by=targets)
     if not targets.count:
         return
     choose_windows(anchors, batch, context)

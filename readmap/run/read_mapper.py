@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from readmap.duplicates.marker import DuplicateMarker
+from readmap.formats.wording import format_ratio
 from readmap.mapping.alignments import count_alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.counters import Counters, Work
-from readmap.formats.wording import format_ratio
+from readmap.mapping.counters import Counters, WorkCounters
+from readmap.mapping.device_counters import CapacityEstimates, CapacityExceeded
 from readmap.mapping.inserts import InsertSize
-from readmap.mapping.device_counters import CapacityExceeded, CapacityEstimates
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import Style
 from readmap.mapping.windows import count_windows
@@ -40,7 +40,7 @@ class MappingSummary(RunSummary, Counters):
     bases_per_difference: int | None = None
     libraries: dict[str, tuple[InsertSize, ...]] = field(default_factory=dict)
     lost: int | None = None
-    work: Work = field(default_factory=Work)
+    work: WorkCounters = field(default_factory=WorkCounters)
 
     @property
     def insert_sizes(self) -> tuple[InsertSize, ...] | None:
@@ -72,7 +72,7 @@ class PendingBatch:
     reads: DeviceReads
     batch: Batch | None = None
     has_overflowed: bool = False
-    work: Work = field(default_factory=Work)
+    work: WorkCounters = field(default_factory=WorkCounters)
     is_counted: bool = False
     replay_filter: ReplayFilter = field(default_factory=ReplayFilter)
 
@@ -95,15 +95,18 @@ class ReadMapper:
         marker: DuplicateMarker | None = None,
         model: SampleModel | None = None,
     ) -> None:
-        """contexts: one for each device, with its copy of the index. pairs_may_come: even if the first reads are single.
+        """contexts: one for each device, with its copy of the index. pairs_may_come: even if the first reads are
+        single.
 
-        marker: is given all fragments if duplicates are marked. model: what is known before the first read; libraries that
-        it does not contain are estimated.
+        marker: is given all fragments if duplicates are marked. model: what is known before the first read; libraries
+        that it does not contain are estimated.
         """
         self.summary = MappingSummary()
         # If all places of a read are reported, what one batch needs predicts little of the next.
         rates = [None if context.reporting.max_secondary else CapacityEstimates() for context in contexts]
-        self._contexts = [replace(context, capacity_estimates=own) for context, own in zip(contexts, rates, strict=True)]
+        self._contexts = [
+            replace(context, capacity_estimates=own) for context, own in zip(contexts, rates, strict=True)
+        ]
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
         self._style = style or Style()
         self._blocks = RecordBlocks(contexts[0], self._style, marker)
@@ -127,10 +130,10 @@ class ReadMapper:
             device_index = yield from self._align_all(estimator.start_library(library), device_index, turn)
             if estimator.wants(reads.reads):
                 sample = estimator.sample_of(library)
-                reads, batch, observation = observe_reads(reads, self._contexts, sample, self._errors)
-                reads.keep()
-                ready = estimator.add(PendingBatch(reads, batch), observation)
-                yield from self._align_all(ready, reads.device_index, turn)
+                pending, observation = observe_reads(reads, self._contexts, sample, self._errors)
+                pending.reads.keep()
+                ready = estimator.add(pending, observation)
+                yield from self._align_all(ready, pending.reads.device_index, turn)
                 return
         yield from self._align(PendingBatch(reads), device_index, turn)
 
@@ -161,8 +164,8 @@ class ReadMapper:
     def _align(self, pending: PendingBatch, device_index: int, turn: ChunkTurn) -> Generator[Block, None, int]:
         """Yield the blocks of a batch; return the device that the thread uses then.
 
-        If memory runs out, the reads that have no blocks yet are mapped in halves; if the device fails, on another one; if
-        a device list was too short, once more with exact sizes. device_index: the device that this thread uses.
+        If memory runs out, the reads that have no blocks yet are mapped in halves; if the device fails, on another one;
+        if a device list was too short, once more with exact sizes. device_index: the device that this thread uses.
         """
         reads, backend, is_counted = pending.reads, self._contexts[device_index].backend, pending.is_counted
         count, together, written, counted = reads.reads.count, reads.reads.records_per_fragment, 0, 0
@@ -219,27 +222,29 @@ class ReadMapper:
             made = self._blocks.of(part, alignments, context)
             if part is not batch:
                 batch.work.add(part.work)
-            # A device that has failed raises its error here, where another device can take over. And memory of a pending
-            # batch returns to the thread that searched it, which does not wait for the launches of this thread.
+            # A device that has failed raises its error here, where another device can take over. And memory of a
+            # pending batch returns to the thread that searched it, which does not wait for the launches of this thread.
             context.backend.synchronize()
             yield part, made
 
 
 def observe_reads(
     reads: DeviceReads, contexts: Sequence[Context], sample: Sample, errors: tuple[type[Exception], ...]
-) -> tuple[DeviceReads, Batch, Observation]:
-    """Search reads and return them, their batch and what they contribute to the sample model.
+) -> tuple[PendingBatch, Observation]:
+    """Search reads; return them as a pending batch, and what they contribute to the sample model.
 
-    errors: of devices; if one fails, another device takes over, on which the returned reads are.
+    errors: of devices; if one fails, another device takes over, on which the pending batch is.
     """
     context = _with_exact_sizes(replace(contexts[reads.device_index], sample=sample))
     try:
         batch = search_reads(reads.reads, context)
-        return reads, batch, observe(batch, context)
+        return PendingBatch(reads, batch), observe(batch, context)
     except errors as error:
         return observe_reads(reads.elsewhere(error), contexts, sample, errors)
 
 
 def _with_exact_sizes(context: Context) -> Context:
     """Return a context in which the host reads every size back at once; rates are learnt from these sizes."""
-    return replace(context, capacity_estimates=context.capacity_estimates and replace(context.capacity_estimates, is_enabled=False))
+    return replace(
+        context, capacity_estimates=context.capacity_estimates and replace(context.capacity_estimates, is_enabled=False)
+    )

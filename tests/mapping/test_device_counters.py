@@ -1,4 +1,4 @@
-"""Sizes that the host does not hear of at once: the records are the same, also where there was no room for all."""
+"""List sizes that stay on the device: the records are the same, even if a list exceeds its capacity."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.backend.device_counts import BoundedCount, DeviceList
 from readmap.index.index import Index
 from readmap.mapping import device_counters
-from readmap.mapping.device_counters import DeviceCounters, CapacityExceeded, CapacityEstimates
+from readmap.mapping.device_counters import CapacityEstimates, CapacityExceeded, DeviceCounters
 from readmap.mapping.parameters import Reporting
 from readmap.reads.chunks import PairLayout
 from readmap.run import sample
@@ -26,15 +26,15 @@ from readmap.run.read_mapper import MappingSummary
 
 BATCH, LEARNT = 50, 100
 
-#: Kernels that find out what there is to be room for.
-TELLING = {"clamp_count", "clamp_task_counts"}
+#: Kernels that clamp list sizes to capacities.
+CLAMPING = {"clamp_count", "clamp_task_counts"}
 
 
 class Distant(CpuBackend):
-    """A device that tells the host nothing at once, as a GPU, and sends records once it is waited for.
+    """A device whose counts the host must wait for, as a GPU; downloads are complete only after their wait.
 
-    What has not been written is no number that a kernel could go by.
-    bounded, told: launches over items of which the host has a bound, and of kernels that find out how many there are.
+    New arrays hold a byte pattern that is no valid index.
+    bounded, clamped: number of launches with a count on the device, and of clamping kernels.
     """
 
     host_threshold = -1
@@ -42,7 +42,7 @@ class Distant(CpuBackend):
 
     def __init__(self) -> None:
         super().__init__(1)
-        self.bounded = self.told = 0
+        self.bounded = self.clamped = 0
 
     def empty(self, shape: Any, dtype: Any) -> Any:
         array = super().empty(shape, dtype)
@@ -56,7 +56,7 @@ class Distant(CpuBackend):
 
     def run(self, kernel: Kernel, types: Any, count: Any, arguments: list[Any]) -> None:
         self.bounded += isinstance(count, BoundedCount)
-        self.told += kernel.name in TELLING
+        self.clamped += kernel.name in CLAMPING
         super().run(kernel, types, count, arguments)
 
 
@@ -90,7 +90,7 @@ def few_reads_show_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counts(summary: MappingSummary) -> dict[str, Any]:
-    """But for times."""
+    """Return the counters of a summary without times."""
     counted = asdict(summary)
     return {name: np.array(counted[name]).tolist() for name in counted.keys() - {"seconds", "waiting", "devices"}}
 
@@ -108,9 +108,9 @@ def test_same_records_and_counts(
     some: int,
     numbers: int,
 ) -> None:
-    """With room for all, for hardly all, with too little now and then, and where there is none for all sizes."""
+    """Try enough capacity, scarce capacity, capacities that are exceeded, and too few size counters."""
     expected = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
-    for name, value in {"MORE": more, "SOME": some, "NUMBERS": numbers}.items():
+    for name, value in {"HEADROOM": more, "MIN_HEADROOM": some, "SIZE_COUNTERS": numbers}.items():
         monkeypatch.setattr(device_counters, name, value)
     backend = Distant()
     records, summary = world.mapped(backend, tmp_path / "out", layout)
@@ -118,36 +118,36 @@ def test_same_records_and_counts(
     assert (summary.work.repeated > 0) == (some < 4096)
     summary.work.repeated = 0
     assert counts(summary) == counts(expected[1])
-    assert backend.told > 50
-    assert backend.bounded > backend.told
+    assert backend.clamped > 50
+    assert backend.bounded > backend.clamped
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.TWO_FILES])
-def test_any_list_may_lack_room(
+def test_any_list_may_exceed_its_capacity(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, seed: int
 ) -> None:
-    """Some sizes are heard of at once, for some lists there is hardly any room, and for the others there is."""
+    """Mix sizes that the host reads back at once with lists of almost no capacity and lists of enough."""
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", layout)
-    generator, room = random.Random(seed), CapacityEstimates.room
+    generator, capacity = random.Random(seed), CapacityEstimates.capacity
 
-    def any_room(rates: CapacityEstimates, name: str, reads: int) -> int | None:
+    def any_capacity(estimates: CapacityEstimates, name: str, reads: int) -> int | None:
         drawn = generator.random()
         return (
             None
             if drawn < 0.2
             else generator.randrange(3)
-            if rates.are_used and drawn < 0.24
-            else room(rates, name, reads)
+            if estimates.is_enabled and drawn < 0.24
+            else capacity(estimates, name, reads)
         )
 
-    monkeypatch.setattr(CapacityEstimates, "room", any_room)
+    monkeypatch.setattr(CapacityEstimates, "capacity", any_capacity)
     records, summary = world.mapped(Distant(), tmp_path / "out", layout)
     assert records == expected
     assert 0 < summary.work.repeated < summary.reads
 
 
-def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
+def test_sizes_are_read_back_at_once_for_secondary_records(world: World, tmp_path: Path) -> None:
     reporting, backend = Reporting(max_secondary=5), Distant()
     expected, _ = world.mapped(CpuBackend(1), tmp_path / "expected", PairLayout.TWO_FILES, reporting=reporting)
     records, _ = world.mapped(backend, tmp_path / "out", PairLayout.TWO_FILES, reporting=reporting)
@@ -156,16 +156,16 @@ def test_all_places_are_heard_of_at_once(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("rate", "found"), [(None, [3, 5, 7]), (0.3, [3, 5, 7]), (0.2, [])])
-def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None, found: list[int]) -> None:
-    """What is listed, and what goes by it; where there is no room, neither."""
-    monkeypatch.setattr(device_counters, "SOME", 0)
-    monkeypatch.setattr(device_counters, "MORE", 0.0)
-    backend, rates = (
+def test_selection(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None, found: list[int]) -> None:
+    """A list that exceeds its capacity stays empty, and so does what depends on it."""
+    monkeypatch.setattr(device_counters, "MIN_HEADROOM", 0)
+    monkeypatch.setattr(device_counters, "HEADROOM", 0.0)
+    backend, estimates = (
         open_backend(backends),
-        CapacityEstimates({} if rate is None else {"beside 1 0": rate, "beside 1 0 seeds 1 0": 9.0}),
+        CapacityEstimates({} if rate is None else {"near_mates 1 0": rate, "near_mates 1 0 seeds 1 0": 9.0}),
     )
     monkeypatch.setattr(backend, "host_sees_counts", False)
-    one, host = DeviceCounters(10, backend, rates), backend.to_host
+    one, host = DeviceCounters(10, backend, estimates), backend.to_host
     marks = backend.to_device(np.array([0, 2, 0, 1, 2, 1, 0, 1, 2, 0], np.uint8))
     listed = one.select_flagged("near_mates", marks, 1)
     assert isinstance(listed.count, int) == (rate is None)
@@ -177,48 +177,54 @@ def test_list(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float | None
         "marks": taken[: len(listed.numbers)],
     }
     backend.launch(Kernel("mapping/matches", "mark_placed"), listed.count, **given)
-    count = _told(listed.count, backend)
+    count = _on_host(listed.count, backend)
     assert host(listed.numbers)[:count].tolist() == found
     assert host(taken).tolist() == [0, 1, 1][: len(found)] + [9] * (10 - len(found))
-    assert _told(total, backend) == (90 if found else 0) or rate is not None
+    assert _on_host(total, backend) == (90 if found else 0) or rate is not None
     if not found:
-        with pytest.raises(CapacityExceeded, match="beside 1 0"):
+        with pytest.raises(CapacityExceeded, match="near_mates 1 0"):
             one.read_back()
     else:
         counted, _, totals = one.read_back((backend.to_device(np.array([1, 5])), 1))
         assert (counted["near_mates"], counted["seeds"], totals) == (3, 90, [5])
-    assert rates.known["beside 1 0"] == (0.3 if found else 0.2)
+    assert estimates.per_read["near_mates 1 0"] == (0.3 if found else 0.2)
 
 
-def _told(count: Any, backend: Any) -> int:
+def _on_host(count: Any, backend: Any) -> int:
     return int(backend.to_host(count.device_count)[0]) if isinstance(count, BoundedCount) else count
 
 
-def test_a_group_without_room_for_what_is_found_of_it(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seeds that find no room leave no reads either, of which kernels would ask for their seeds."""
-    monkeypatch.setattr(device_counters, "SOME", 0)
+def test_a_scan_that_exceeds_its_capacity_empties_its_items(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that run over the reads would otherwise look for their seeds."""
+    monkeypatch.setattr(device_counters, "MIN_HEADROOM", 0)
     backend = open_backend(backends)
     monkeypatch.setattr(backend, "host_sees_counts", False)
-    one = DeviceCounters(10, backend, CapacityEstimates({"beside 1 0": 0.5, "beside 1 0 seeds 1 0": 5.0}))
+    one = DeviceCounters(10, backend, CapacityEstimates({"near_mates 1 0": 0.5, "near_mates 1 0 seeds 1 0": 5.0}))
     listed = one.select_flagged("near_mates", backend.full(4, 1, np.uint8), 1)
-    assert _told(listed.count, backend) == 4
+    assert _on_host(listed.count, backend) == 4
     _, total = one.scan("seeds", backend.to_device(np.array([0, 40, 30, 20, 10])), listed, 1000)
-    assert (_told(listed.count, backend), _told(total, backend)) == (0, 0)
+    assert (_on_host(listed.count, backend), _on_host(total, backend)) == (0, 0)
     with pytest.raises(CapacityExceeded, match="seeds"):
         one.read_back()
 
 
-def test_of_all(backends: str) -> None:
+def test_list_of_all(backends: str) -> None:
     listed = DeviceList.of(open_backend(backends).full(7, 0, np.int32))
     assert listed.count == 7
 
 
-def test_a_batch_of_few_reads_says_little_of_larger_ones() -> None:
-    rates = CapacityEstimates()
-    rates.learn("searched", 2, 2)
-    rates.learn("scored", 1000, 3 * device_counters.SOME)
-    rates.learn("near_mates", device_counters.FEW_READS, 400)
-    assert rates.room("searched", 1_000_000) == device_counters.SOME
-    assert rates.room("scored", 1000) == int(1.25 * 2 * device_counters.SOME) + device_counters.SOME
-    assert rates.room("near_mates", 100 * device_counters.FEW_READS) == int(1.25 * 100 * 400) + device_counters.SOME
-    assert rates.room("others", 100_000) is None
+def test_small_batches_hardly_raise_the_estimates() -> None:
+    estimates = CapacityEstimates()
+    estimates.record_use("searched", 2, 2)
+    estimates.record_use("scored", 1000, 3 * device_counters.MIN_HEADROOM)
+    estimates.record_use("near_mates", device_counters.SMALL_BATCH, 400)
+    assert estimates.capacity("searched", 1_000_000) == device_counters.MIN_HEADROOM
+    assert (
+        estimates.capacity("scored", 1000)
+        == int(1.25 * 2 * device_counters.MIN_HEADROOM) + device_counters.MIN_HEADROOM
+    )
+    assert (
+        estimates.capacity("near_mates", 100 * device_counters.SMALL_BATCH)
+        == int(1.25 * 100 * 400) + device_counters.MIN_HEADROOM
+    )
+    assert estimates.capacity("others", 100_000) is None
