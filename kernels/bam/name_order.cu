@@ -39,7 +39,7 @@ HOST_DEVICE u8 segment_key(i64 flag) {
 
 // An item is an entry; most: bytes of the longest key. ends: the inclusive
 // prefix sum of the lengths, which are 0 where an entry has no record.
-KERNEL void measure_names(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
+KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
                           i32* most OF(1)) {
     FOR_EACH(entry, items) {
         if (!lengths[entry]) continue;
@@ -51,7 +51,7 @@ KERNEL void measure_names(Items items, const u8* bytes OF(any), const i64* lengt
 }
 
 // An item is an entry; words: of its key, `entries` behind each other. What has no record gets a key behind all others.
-KERNEL void key_names(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
+KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
                       u64* words OF(count* items), u8* is_record OF(items), i64 entries, i64 count) {
     FOR_EACH(entry, items) {
         is_record[entry] = lengths[entry] > 0;

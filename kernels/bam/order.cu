@@ -14,7 +14,7 @@ HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
 
 // An item is an entry; is_record: whether it has a record. ends: the inclusive prefix sum of the lengths. What has none gets
 // a key behind those of all records.
-KERNEL void key_records(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
+KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
                         i64 contigs, u64* keys OF(items), u32* numbers OF(items), u8* is_record OF(items)) {
     FOR_EACH(entry, items) {
         i64 length = lengths[entry];
@@ -25,56 +25,56 @@ KERNEL void key_records(Items items, const u8* bytes OF(any), const i64* lengths
 }
 
 // An item is a record of the new order: its length, and that of what stands behind it.
-KERNEL void order_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
-                          i64* new_lengths OF(items), i64 records, i64 tail) {
-    FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tail;
+KERNEL void permute_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
+                          i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
+    FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tag_bytes;
 }
 
 // An item is a record of the new order, which a group copies. ends: where the records end; new_ends: where the copies end,
-// with what stands behind them: the numbers of their fragments, if they have a tail.
+// with what stands behind them: the numbers of their fragments, if they have a tag_bytes.
 KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* ends OF(records),
                            const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
-                           const i64* numbers OF(any), u8* sorted OF(any), i64 records, i64 tail) {
+                           const i64* numbers OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
-        u8* behind = sorted + new_ends[item] - tail;
+        u8* behind = sorted + new_ends[item] - tag_bytes;
         warp_copy(bytes + ends[record] - length, length, behind - length);
-        if (tail && warp_lane() == 0) put_number(behind, (u32)numbers[record]);
+        if (tag_bytes && warp_lane() == 0) write_fragment_tag(behind, (u32)numbers[record]);
     }
 }
 
 // An item is a record: the number behind it counts from the first fragment of all batches on.
-KERNEL void number_fragments(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 first, i64 tail) {
+KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 first, i64 tag_bytes) {
     FOR_EACH(record, items) {
-        u8* tag = bytes + ends[record] - tail;
-        put_number(tag, (u32)(first + number_of(tag)));
+        u8* tag = bytes + ends[record] - tag_bytes;
+        write_fragment_tag(tag, (u32)(first + fragment_id(tag)));
     }
 }
 
 // An item is a record of a sorted file in which fragments kept their numbers: from now on that stands behind it. fragments: of
-// the file. is_wrong: it has no such number, or does not belong behind the record in front of it.
-KERNEL void hold_records(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
-                         i64 tail, u64* keys OF(items), u8* is_wrong OF(items)) {
+// the file. is_invalid: it has no such number, or does not belong behind the record in front of it.
+KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
+                         i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
     FOR_EACH(item, items) {
-        i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, held = ends[item] - start;
-        const u8* tag = bytes + ends[item] - tail;
+        i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, stored_length = ends[item] - start;
+        const u8* tag = bytes + ends[item] - tag_bytes;
         keys[item] = coordinate_key({bytes + start}, contigs);
-        is_wrong[item] = held < FIELDS + tail || !is_number(tag) || number_of(tag) >= (u64)fragments ||
+        is_invalid[item] = stored_length < FIELDS + tag_bytes || !is_fragment_tag(tag) || fragment_id(tag) >= (u64)fragments ||
                          (item && keys[item] < coordinate_key({bytes + before}, contigs));
-        put_u32(bytes + start, (u32)(held - tail - 4));
+        store_u32(bytes + start, (u32)(stored_length - tag_bytes - 4));
     }
 }
 
 // Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
 // run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
 // `first` on; what is left out gets a key behind all others.
-KERNEL void lay_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
+KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
                     Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
                     u8* marks OF(items), u32* numbers OF(items), i64 first, i64 contigs) {
     FOR_EACH(record, items) {
-        i64 start = record ? ends[record - 1] : 0, held = ends[record] - start;
-        u8 mark = marking.mark(bytes + start, held);
-        i64 length = marking.written(held, mark);
+        i64 start = record ? ends[record - 1] : 0, stored_length = ends[record] - start;
+        u8 mark = marking.mark_of(bytes + start, stored_length);
+        i64 length = marking.output_length(stored_length, mark);
         all_keys[record] = length ? keys[record] : (u64)(contigs + 1) << 32;
         addresses[record] = (u64)(bytes + start);
         lengths[record] = length;
@@ -100,8 +100,8 @@ KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), cons
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];
-        warp_copy((const u8*)addresses[record], marking.copied(length, mark), copy);
+        warp_copy((const u8*)addresses[record], marking.copied_length(length, mark), copy);
         warp_sync();
-        if (warp_lane() == 0) marking.put(copy, length, mark);
+        if (warp_lane() == 0) marking.apply(copy, length, mark);
     }
 }

@@ -50,7 +50,7 @@ HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
 }
 
 // A number for the text of a tag, never 0; 0 where the record has no such tag with a text.
-HOST_DEVICE u64 text_of_tag(const u8* tags, const u8* end, i64 tag) {
+HOST_DEVICE u64 hash_tag_text(const u8* tags, const u8* end, i64 tag) {
     const u8* text = find_tag(tags, end, tag);
     if (!text || *text != 'Z') return 0;
     u64 number = 0xCBF29CE484222325ull;  // FNV-1a
@@ -59,7 +59,7 @@ HOST_DEVICE u64 text_of_tag(const u8* tags, const u8* end, i64 tag) {
 }
 
 // The integer of a tag, from its type on; 0 where it is none.
-HOST_DEVICE i64 tag_number(const u8* value) {
+HOST_DEVICE i64 tag_integer(const u8* value) {
     switch (value[0]) {
         case 'c':
             return (i8)value[1];
@@ -78,7 +78,7 @@ HOST_DEVICE i64 tag_number(const u8* value) {
 }
 
 // Where a number stands among others, as that of a read group's name among the header's; `count` where it does not.
-HOST_DEVICE i64 find_number(const u64* numbers, i64 count, u64 number) {
+HOST_DEVICE i64 find_index(const u64* numbers, i64 count, u64 number) {
     i64 at = 0;
     while (at < count && numbers[at] != number) ++at;
     return at;

@@ -19,7 +19,7 @@ struct ReadGroups {
     i32 barcode_tag;
 
     // Return the slot of a name; `groups` if the name is not in the header.
-    HOST_DEVICE i64 find(u64 name) const { return find_number(names, groups, name); }
+    HOST_DEVICE i64 find(u64 name) const { return find_index(names, groups, name); }
 };
 
 struct Cluster {
@@ -128,7 +128,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
             BamFields record = {bytes + ends[entry] - length};
             i64 flag = record.flag();
             const u8 *tags = record.tags(), *behind = record.bytes + length;
-            i64 group = read_groups.find(text_of_tag(tags, behind, 'R' | 'G' << 8));
+            i64 group = read_groups.find(hash_tag_text(tags, behind, 'R' | 'G' << 8));
             bool is_known = group < read_groups.groups;
             library = is_known ? read_groups.libraries[group] : read_groups.unknown_library;
             u64* counted = counters + library * COUNTERS;
@@ -147,7 +147,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
                     row.tile = cluster.tile;
                     row.group = is_known ? read_groups.numbers[group] : (u16)read_groups.groups;
                     row.high = (u64)library << (PLACE_BITS + 1);
-                    if (read_groups.barcode_tag) barcode = text_of_tag(tags, behind, read_groups.barcode_tag);
+                    if (read_groups.barcode_tag) barcode = hash_tag_text(tags, behind, read_groups.barcode_tag);
                 }
                 found[mapped++] = end_of(record, contig_places);
             }

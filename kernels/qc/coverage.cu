@@ -78,8 +78,8 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
     BamFields record = span.record;
     i64 flag = record.flag();
     if (flag & EXCLUDED_FLAGS || record.contig() < 0) return;
-    u64 name = text_of_tag(record.tags(), span.end, 'R' | 'G' << 8);
-    i64 group = find_number(layout.names, layout.groups, name);
+    u64 name = hash_tag_text(record.tags(), span.end, 'R' | 'G' << 8);
+    i64 group = find_index(layout.names, layout.groups, name);
     i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
     u64 contig = (u64)layout.samples[group] << PLACE_BITS | (u64)start;
     bool is_later = record.position() > record.mate_position() ||

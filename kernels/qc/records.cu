@@ -23,8 +23,8 @@ KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
-        u64 name = text_of_tag(record.tags(), span.end, 'R' | 'G' << 8);
-        i64 group = find_number(names, groups, name), flag = record.flag();
+        u64 name = hash_tag_text(record.tags(), span.end, 'R' | 'G' << 8);
+        i64 group = find_index(names, groups, name), flag = record.flag();
         units[item] = (u64)(group * MATES + ((flag & PAIRED) && (flag & SECOND_MATE) && !(flag & FIRST_MATE)));
         numbers[item] = (u32)item;
         if (record.letters() > load_relaxed(longest)) atomic_max(longest, (i32)record.letters());
@@ -167,7 +167,7 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
     }
     block_atomic_add(counted + ALIGNED_BASES, (u32)bases);
     if (const u8* value = find_tag(record.tags(), span.end, 'N' | 'M' << 8))
-        block_atomic_add(counted + DIFFERENCES, (u32)tag_number(value));
+        block_atomic_add(counted + DIFFERENCES, (u32)tag_integer(value));
     if (!is_primary(flag)) return;
     if (!record.mapq()) block_atomic_add(counted + MAPQ_ZERO, 1);
     if (!(flag & EXCLUDED_FLAGS)) block_atomic_add(counted + MAPQ + record.mapq(), 1);

@@ -23,11 +23,11 @@ from readmap.backend.compaction import count_flagged
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
 from readmap.bam.marking import Marking
-from readmap.bam.order import PLACE_BITS, SortedRecords, order_lengths
-from readmap.bam.sorted_runs import Seen
+from readmap.bam.order import POSITION_BITS, SortedRecords, permute_lengths
+from readmap.bam.sorted_runs import Measured
 
-_LAY, _CUT, _GATHER = (
-    Kernel("bam/order", "lay_run"),
+_APPEND, _CUT, _GATHER = (
+    Kernel("bam/order", "append_run"),
     Kernel("bam/order", "cut_pieces"),
     Kernel("bam/order", "gather_piece"),
 )
@@ -42,11 +42,11 @@ GATHERERS, BUFFERS = 8, 12
 
 #: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys, numbers and
 #: lengths twice, address, end and mark.
-SIDE_BYTES = 73
+RECORD_OVERHEAD_BYTES = 73
 
 
 @dataclass(frozen=True)
-class DevicePiece(Generic[Seen]):
+class DevicePiece(Generic[Measured]):
     """Records in order.
 
     Attributes:
@@ -56,11 +56,11 @@ class DevicePiece(Generic[Seen]):
 
     bytes: Array
     release: Callable[[], None]
-    seen: Seen
+    measured: Measured
 
 
 @dataclass(frozen=True)
-class Ordered:
+class OrderedRecords:
     """The records of some runs, which stay where they are.
 
     Attributes:
@@ -97,7 +97,7 @@ class DeviceRuns:
         """Hold a run; False where there is no room, and others are held that would make some."""
         if self._room is None:
             self._room = self._free_room()
-        size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+        size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
         if self._runs and self._held + size > self._room:
             return False
         self._runs.append(run)
@@ -109,7 +109,7 @@ class DeviceRuns:
         runs, self._runs, self._held = self._runs, [], 0
         return runs
 
-    def ordered(self, runs: list[SortedRecords], marking: Marking) -> Ordered:
+    def sort(self, runs: list[SortedRecords], marking: Marking) -> OrderedRecords:
         """The records of some runs in order, those of equal keys as they came, but for what is left out."""
         backend, total = self.backend, sum(len(run.ends) for run in runs)
         keys, addresses = backend.empty(total, np.uint64), backend.empty(total, np.uint64)
@@ -121,20 +121,20 @@ class DeviceRuns:
             own = {"all_keys": keys[first:end], "addresses": addresses[first:end], "lengths": lengths[first:end]}
             own |= {"numbers": numbers[first:end], "marks": marks[first:end]}
             given = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "marking": marking}
-            backend.launch(_LAY, len(run.ends), **given, **own, first=first, contigs=self._contigs)
+            backend.launch(_APPEND, len(run.ends), **given, **own, first=first, contigs=self._contigs)
         scratch = backend.empty(total, np.uint64), backend.empty(total, np.uint32)
-        bits = PLACE_BITS + (self._contigs + 1).bit_length()
+        bits = POSITION_BITS + (self._contigs + 1).bit_length()
         keys, order = sort_pairs(keys, numbers, *scratch, bits, backend)
         if marking.is_removed:
             written = count_flagged(marks, _WRITTEN, backend)
             keys, order = keys[:written], order[:written]
-        ends = backend.inclusive_sum(order_lengths(lengths, order, backend))
-        return Ordered(keys, ends, order, addresses, lengths, marks, runs, marking)
+        ends = backend.inclusive_sum(permute_lengths(lengths, order, backend))
+        return OrderedRecords(keys, ends, order, addresses, lengths, marks, runs, marking)
 
-    def pieces(self, ordered: Ordered, look: Callable[..., Seen], fetched: bool) -> Iterator[DevicePiece[Seen]]:
+    def pieces(self, ordered: OrderedRecords, measure: Callable[..., Measured], fetched: bool) -> Iterator[DevicePiece[Measured]]:
         """All records in pieces, of which each is to be released; the next ones are gathered meanwhile.
 
-        look: is asked of each piece: its bytes, where its records end, what is in front of them there, and the backend,
+        measure: is asked of each piece: its bytes, where its records end, what is in front of them there, and the backend,
         on whose device all is. fetched: into the host's memory.
         """
         backend, records = self.backend, len(ordered.ends)
@@ -142,10 +142,10 @@ class DeviceRuns:
         cuts = backend.empty((2, -(-size // PIECE_BYTES)), np.int64)
         shape = {"firsts": cuts[0], "origins": cuts[1], "records": records, "piece_bytes": PIECE_BYTES}
         backend.launch(_CUT, cuts.shape[1], ends=ordered.ends, **shape)
-        coming: deque[Future[DevicePiece[Seen]]] = deque()
+        coming: deque[Future[DevicePiece[Measured]]] = deque()
         for cut, following in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
             if following > cut:
-                coming.append(self._threads.submit(self._piece, ordered, cut, following, look, fetched))
+                coming.append(self._threads.submit(self._piece, ordered, cut, following, measure, fetched))
             if len(coming) > GATHERERS:
                 yield coming.popleft().result()
         while coming:
@@ -158,8 +158,8 @@ class DeviceRuns:
         self._runs = []
 
     def _piece(
-        self, ordered: Ordered, cut: list[int], following: list[int], look: Callable[..., Seen], fetched: bool
-    ) -> DevicePiece[Seen]:
+        self, ordered: OrderedRecords, cut: list[int], following: list[int], measure: Callable[..., Measured], fetched: bool
+    ) -> DevicePiece[Measured]:
         """The records from one cut of the order to the next, each the records and the bytes in front of it."""
         backend, (begin, origin), (end, behind) = self.backend, cut, following
         ends, piece = ordered.ends[begin:end], backend.empty(behind - origin, np.uint8)
@@ -167,7 +167,7 @@ class DeviceRuns:
         given |= {"marks": ordered.marks, "marking": ordered.marking}
         shape = {"ends": ends, "records": len(ordered.lengths), "origin": origin}
         backend.launch(_GATHER, end - begin, **given, **shape, piece=piece)
-        seen = look(piece, ends, origin, backend)
+        seen = measure(piece, ends, origin, backend)
         if fetched:
             buffer, arrived = backend.download(piece, self._buffers)
             arrived()

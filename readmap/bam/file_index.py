@@ -23,9 +23,9 @@ from readmap.formats.bgzf import BLOCK_BYTES
 
 _FIND, _MARK, _TAKE = (Kernel("bam/file_index", f"{what}_places") for what in ("find", "mark", "take"))
 _COLUMNS = ("contigs", "bins", "first_windows", "last_windows")
-_PLACE = row_dtype("bam/file_index.cu", "MarkedPlace")
+_PLACE = row_dtype("bam/file_index.cu", "IndexEntry")
 _CONTIG_BEGINS, _BIN_BEGINS, _WINDOW_BEGINS, _REACHES_ON = (
-    constant("bam/file_index.cu", name) for name in ("CONTIG_BEGINS", "BIN_BEGINS", "WINDOW_BEGINS", "REACHES_ON")
+    constant("bam/file_index.cu", name) for name in ("CONTIG_START", "BIN_START", "WINDOW_START", "REACHES_FURTHER")
 )
 
 Places = NDArray[np.int64]
@@ -34,7 +34,7 @@ Places = NDArray[np.int64]
 #: some bases more than its longest contig has.
 MIN_SHIFT, BAI_LEVELS = 14, 5
 BASES_MORE = 256
-LONGEST_BAI = (1 << MIN_SHIFT + 3 * BAI_LEVELS) - 1
+MAX_BAI_LENGTH = (1 << MIN_SHIFT + 3 * BAI_LEVELS) - 1
 
 #: Chunks of a bin whose compressed bytes all lie so near go to the bin above, as with htslib: they are read together.
 NEAR = 1 << 16
@@ -52,7 +52,7 @@ class IndexFormat(StrEnum):
 
 def format_for(longest: int) -> IndexFormat:
     """The format that holds contigs up to a length."""
-    return IndexFormat.BAI if longest <= LONGEST_BAI else IndexFormat.CSI
+    return IndexFormat.BAI if longest <= MAX_BAI_LENGTH else IndexFormat.CSI
 
 
 def _levels(longest: int) -> int:
@@ -79,7 +79,7 @@ def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places,
     return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
 
 
-class Seen(NamedTuple):
+class IndexEntries(NamedTuple):
     """What the index is to hear of some records.
 
     Attributes:
@@ -107,14 +107,14 @@ class FileIndex:
         self._end = header_bytes
         self._backend = CpuBackend(1)
         self._window_starts = np.cumsum([0, *(-(-length >> MIN_SHIFT) for length in lengths)])
-        self._heard = list[Seen]()
+        self._heard = list[IndexEntries]()
 
-    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Seen:
+    def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> IndexEntries:
         """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
 
         backend: on which they lie; None for the host.
         """
-        return Seen(self._marked(records, ends, origin, backend or self._backend), len(ends), len(records))
+        return IndexEntries(self._marked(records, ends, origin, backend or self._backend), len(ends), len(records))
 
     def _marked(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
         """The rows of what is seen."""
@@ -130,7 +130,7 @@ class FileIndex:
         backend.launch(_TAKE, len(numbers), **columns, **given, **where)
         return backend.to_host(places).view(_PLACE)[:, 0]
 
-    def accumulate(self, seen: Seen) -> None:
+    def accumulate(self, seen: IndexEntries) -> None:
         """Hear of the next records."""
         self._heard.append(seen)
         self._end += seen.size

@@ -14,7 +14,7 @@ from readmap.backend.compilation.declarations import constant
 DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/marking.cuh", "OPTICAL")
 
 #: Bytes of the number of a record's fragment, a tag, and those by which a record grows that is told its kind.
-TAIL, TYPE_TAG_BYTES = constant("bam/marking.cuh", "NUMBER_TAG_BYTES"), constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+FRAGMENT_TAG_BYTES, TYPE_TAG_BYTES = constant("bam/marking.cuh", "FRAGMENT_TAG_BYTES"), constant("bam/marking.cuh", "TYPE_TAG_BYTES")
 
 #: Fragments that can be numbered.
 MAX_FRAGMENTS = 1 << 32
@@ -26,21 +26,21 @@ class Marking:
 
     Attributes:
         marks: uint8 [fragments], DUPLICATE and OPTICAL.
-        tail: TAIL, or 0 where records have no number behind them, or are to keep it.
+        tag_bytes: FRAGMENT_TAG_BYTES, or 0 where records have no number behind them, or are to keep it.
         is_removed: whether duplicates are left out. has_type: whether they get the tag DT.
         is_kept: whether nothing is marked, and the number stays, as the tag ZF.
     """
 
     marks: Array
-    tail: int
+    tag_bytes: int
     is_removed: bool = False
     has_type: bool = False
     is_kept: bool = False
 
     @property
-    def most_growth(self) -> int:
+    def max_growth(self) -> int:
         """Bytes by which a record is longer at most where it is written."""
-        return 0 if self.is_kept else (TYPE_TAG_BYTES if self.has_type else 0) - self.tail
+        return 0 if self.is_kept else (TYPE_TAG_BYTES if self.has_type else 0) - self.tag_bytes
 
 
 class Marker(Protocol):
@@ -50,6 +50,6 @@ class Marker(Protocol):
         """What is marked, on a device."""
 
 
-def unmarked(backend: Backend) -> Marking:
+def no_marking(backend: Backend) -> Marking:
     """Records as they are held."""
     return Marking(backend.empty(0, np.uint8), 0)

@@ -9,7 +9,7 @@ from readmap.backend.compaction import ANY_FLAG, count_flagged
 from readmap.backend.radix_sort import argsort_columns
 from readmap.bam.order import SortedRecords, gather
 
-_MEASURE, _KEYS = Kernel("bam/name_order", "measure_names"), Kernel("bam/name_order", "key_names")
+_MEASURE, _KEYS = Kernel("bam/name_order", "measure_keys"), Kernel("bam/name_order", "compute_name_keys")
 _WRITE = Kernel("bam/name_order", "write_keys")
 
 WORD_BYTES = 8

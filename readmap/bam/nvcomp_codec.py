@@ -67,10 +67,10 @@ class DeviceOutput(BlockOutput):
         """
         self._fill(np.frombuffer(data, np.uint8))
 
-    def write_borrowed(self, data: Any, done: Callable[[], None]) -> None:
-        """As `write`, of what the host or the device has; `done` is called on return."""
+    def write_borrowed(self, data: Any, release: Callable[[], None]) -> None:
+        """As `write`, of what the host or the device has; `release` is called on return."""
         self._fill(data)
-        done()
+        release()
 
     def _fill(self, data: Any) -> None:
         self._expect_open()

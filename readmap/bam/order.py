@@ -11,14 +11,14 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compaction import ANY_FLAG, count_flagged, select_flagged
 from readmap.backend.radix_sort import sort_pairs
-from readmap.bam.marking import TAIL
+from readmap.bam.marking import FRAGMENT_TAG_BYTES
 
-_KEYS = Kernel("bam/order", "key_records")
-_NUMBER, _HOLD = Kernel("bam/order", "number_fragments"), Kernel("bam/order", "hold_records")
-_LENGTHS, _GATHER = Kernel("bam/order", "order_lengths"), Kernel("bam/order", "gather_records")
+_KEYS = Kernel("bam/order", "compute_keys")
+_OFFSET, _DETACH = Kernel("bam/order", "offset_fragment_ids"), Kernel("bam/order", "detach_fragment_tags")
+_LENGTHS, _GATHER = Kernel("bam/order", "permute_lengths"), Kernel("bam/order", "gather_records")
 
 #: Bits of a key below those of the contig: position and strand.
-PLACE_BITS = 32
+POSITION_BITS = 32
 
 
 class SortOrder(StrEnum):
@@ -76,18 +76,18 @@ def sort_records(
     entries = len(lengths)
     keys, numbers, is_record = record_keys(records, lengths, ends, contigs, backend)
     scratch = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
-    keys, order = sort_pairs(keys, numbers, *scratch, PLACE_BITS + (contigs + 1).bit_length(), backend)
+    keys, order = sort_pairs(keys, numbers, *scratch, POSITION_BITS + (contigs + 1).bit_length(), backend)
     count = count_flagged(is_record, ANY_FLAG, backend)
     gathered, new_ends = gather(records, ends, lengths, order[:count], backend, fragments)
     return SortedRecords(gathered, keys[:count], new_ends)
 
 
-def number_fragments(run: SortedRecords, first: int, backend: Backend) -> None:
+def offset_fragment_ids(run: SortedRecords, first: int, backend: Backend) -> None:
     """Have the numbers behind the records count from the first fragment of all batches on; first: that of the run's."""
-    backend.launch(_NUMBER, len(run.ends), bytes=run.bytes, ends=run.ends, first=first, tail=TAIL)
+    backend.launch(_OFFSET, len(run.ends), bytes=run.bytes, ends=run.ends, first=first, tag_bytes=FRAGMENT_TAG_BYTES)
 
 
-def hold_sorted(
+def detach_fragment_tags(
     records: Array, ends: Array, contigs: int, fragments: int, backend: Backend
 ) -> tuple[SortedRecords, int | None]:
     """Records of a file in order, held as before they were written, and the first one that is none, None without one.
@@ -95,17 +95,17 @@ def hold_sorted(
     records: uint8, which are changed. ends: int64, where each ends. contigs: of the header. fragments: of the file, of
     which the records have kept the numbers as tags.
     """
-    keys, is_wrong = backend.empty(len(ends), np.uint64), backend.empty(len(ends), np.uint8)
-    shape = {"contigs": contigs, "fragments": fragments, "tail": TAIL}
-    backend.launch(_HOLD, len(ends), bytes=records, ends=ends, **shape, keys=keys, is_wrong=is_wrong)
-    wrong = backend.to_host(select_flagged(is_wrong, ANY_FLAG, backend)[:1]).tolist()
+    keys, is_invalid = backend.empty(len(ends), np.uint64), backend.empty(len(ends), np.uint8)
+    shape = {"contigs": contigs, "fragments": fragments, "tag_bytes": FRAGMENT_TAG_BYTES}
+    backend.launch(_DETACH, len(ends), bytes=records, ends=ends, **shape, keys=keys, is_invalid=is_invalid)
+    wrong = backend.to_host(select_flagged(is_invalid, ANY_FLAG, backend)[:1]).tolist()
     return SortedRecords(records, keys, ends), wrong[0] if wrong else None
 
 
-def order_lengths(lengths: Array, order: Array, backend: Backend, tail: int = 0) -> Array:
+def permute_lengths(lengths: Array, order: Array, backend: Backend, tag_bytes: int = 0) -> Array:
     """The lengths, int64, of the records that an order, uint32, names, with what stands behind them."""
     new_lengths = backend.empty(len(order), np.int64)
-    given = {"lengths": lengths, "order": order, "records": len(lengths), "tail": tail}
+    given = {"lengths": lengths, "order": order, "records": len(lengths), "tag_bytes": tag_bytes}
     backend.launch(_LENGTHS, len(order), **given, new_lengths=new_lengths)
     return new_lengths
 
@@ -118,9 +118,9 @@ def gather(
     ends, lengths: int64, of all entries. order: uint32, the numbers of those that have a record. fragments: as
     sort_records has them.
     """
-    numbers, tail = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, TAIL)
-    new_ends = backend.inclusive_sum(order_lengths(lengths, order, backend, tail))
-    gathered = backend.empty(len(records) + tail * len(order), np.uint8)
+    numbers, tag_bytes = (backend.empty(0, np.int64), 0) if fragments is None else (fragments, FRAGMENT_TAG_BYTES)
+    new_ends = backend.inclusive_sum(permute_lengths(lengths, order, backend, tag_bytes))
+    gathered = backend.empty(len(records) + tag_bytes * len(order), np.uint8)
     places = {"ends": ends, "lengths": lengths, "order": order, "new_ends": new_ends, "records": len(lengths)}
-    backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tail=tail, **places)
+    backend.launch(_GATHER, len(order), bytes=records, sorted=gathered, numbers=numbers, tag_bytes=tag_bytes, **places)
     return gathered, new_ends

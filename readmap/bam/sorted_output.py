@@ -22,9 +22,9 @@ from readmap.backend.buffers import Bytes
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.device_sorted_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
-from readmap.bam.marking import Marker, Marking, unmarked
+from readmap.bam.marking import Marker, Marking, no_marking
 from readmap.bam.order import SortedRecords, host_keys
-from readmap.bam.sorted_runs import Keys, Piece, Places, Runs, nothing
+from readmap.bam.sorted_runs import Keys, Piece, Places, SortedRuns, measure_nothing
 from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
@@ -105,7 +105,7 @@ class SortedOutput(ByteSink):
         self._is_finished = False
         self._index_output: ByteSink | None = None
         with contextlib.ExitStack() as resources:
-            self._runs = Runs(memory, self._folder, backend, buffer)
+            self._runs = SortedRuns(memory, self._folder, backend, buffer)
             resources.callback(self._runs.close)
             if device is not None:
                 resources.callback(device.close)
@@ -127,8 +127,8 @@ class SortedOutput(ByteSink):
         self._is_header = False
         self._runs.add(keys, ends)
 
-    def add_device_run(self, run: SortedRecords, done: Callable[[], None]) -> None:
-        """Take a run on the device; `done` is called when there is room for another one.
+    def add_device_run(self, run: SortedRecords, release: Callable[[], None]) -> None:
+        """Take a run on the device; `release` is called when there is room for another one.
 
         Raises OSError that names a file for which there is no room.
         """
@@ -138,7 +138,7 @@ class SortedOutput(ByteSink):
         if len(run.ends) and not self._device.add(run):
             self._move()
             self._device.add(run)
-        done()
+        release()
 
     def _move(self) -> None:
         """Have the runs on the device become one of the host, once those before have."""
@@ -154,9 +154,9 @@ class SortedOutput(ByteSink):
     def _bring(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
         backend = device.backend
         with backend.thread_stream():
-            ordered = device.ordered(runs, unmarked(backend))
+            ordered = device.sort(runs, no_marking(backend))
             self._runs.add(backend.to_host(ordered.keys), backend.to_host(ordered.ends))
-            for piece in device.pieces(ordered, nothing, fetched=True):
+            for piece in device.pieces(ordered, measure_nothing, fetched=True):
                 self._runs.fill(piece.bytes)
                 piece.release()
 
@@ -175,12 +175,12 @@ class SortedOutput(ByteSink):
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
         observers: list[Observer] = [*([index] if index else []), *self._observers]
 
-        def look(*records: Any) -> list[Any]:
+        def measure(*records: Any) -> list[Any]:
             return [observer.measure(*records) for observer in observers]
 
-        with self._pieces(look) as pieces:
+        with self._pieces(measure) as pieces:
             for piece in pieces:
-                for observer, seen in zip(observers, piece.seen or [], strict=True):
+                for observer, seen in zip(observers, piece.measured or [], strict=True):
                     observer.accumulate(seen)
                 self._output.write_borrowed(piece.bytes, piece.release)
         self._output.finish()
@@ -209,20 +209,20 @@ class SortedOutput(ByteSink):
         self._output.abort()
 
     @contextlib.contextmanager
-    def _pieces(self, look: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
+    def _pieces(self, measure: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
         """All records in order: from the device, where no others are, else from the host."""
         device = self._device
         if device is not None and self._moving is None:
             with device.backend.thread_stream():
-                ordered = device.ordered(device.take(), self._marking(device.backend))
-                yield device.pieces(ordered, look, fetched=not self._output.from_device)
+                ordered = device.sort(device.take(), self._marking(device.backend))
+                yield device.pieces(ordered, measure, fetched=not self._output.from_device)
         else:
             self._move()
             self._moved()
-            yield self._runs.merged(look, self._marking(self._backend))
+            yield self._runs.merged(measure, self._marking(self._backend))
 
     def _marking(self, backend: Backend) -> Marking:
-        return self._marker.marking(backend) if self._marker else unmarked(backend)
+        return self._marker.marking(backend) if self._marker else no_marking(backend)
 
     def _folder(self) -> Path:
         """A new one for files of records, gone in the end."""

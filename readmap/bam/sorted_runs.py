@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.buffers import Buffer, BufferPool, Bytes, ClosedError
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.marking import Marking, unmarked
+from readmap.bam.marking import Marking, no_marking
 from readmap.bam.memory import Memory
 from readmap.formats.file_errors import file_name_context
 
 #: uint64, or NumPy's bytes.
 Keys = NDArray[Any]
 Places = NDArray[np.int64]
-Seen = TypeVar("Seen")
+Measured = TypeVar("Measured")
 
 #: What is asked for of some records, by the thread that merges them: their bytes, and where each ends.
-Look = Callable[[Bytes, Places], Seen]
+Measure = Callable[[Bytes, Places], Measured]
 
 _MERGE = Kernel("bam/merging", "merge_records")
 
@@ -55,20 +55,20 @@ class Run:
     """Records in order.
 
     Attributes:
-        keys: of each, ascending. borders: int64 [records + 1], where each begins, and the last one ends, from
+        keys: of each, ascending. offsets: int64 [records + 1], where each begins, and the last one ends, from
             the run's first byte on.
         begin: where its first byte lies in the memory of all runs, or in its file.
         file: its path; None in memory.
     """
 
     keys: Keys
-    borders: Places
+    offsets: Places
     begin: int
     file: Path | None = None
 
 
 @dataclass(frozen=True)
-class Piece(Generic[Seen]):
+class Piece(Generic[Measured]):
     """Records in order, of all runs together.
 
     Attributes:
@@ -79,7 +79,7 @@ class Piece(Generic[Seen]):
     buffer: Buffer
     keys: Keys
     ends: Places
-    seen: Seen | None
+    measured: Measured | None
 
     @property
     def bytes(self) -> Bytes:
@@ -92,8 +92,8 @@ class Piece(Generic[Seen]):
         return self.buffer.release
 
 
-class Runs:
-    """Runs that are added one by one and then merged. What memory does not hold goes to files of a folder."""
+class SortedRuns:
+    """SortedRuns that are added one by one and then merged. What memory does not hold goes to files of a folder."""
 
     def __init__(
         self,
@@ -170,26 +170,26 @@ class Runs:
             return
         self._scratch = self._scratch or self._folder()
         path = self._scratch / f"{len(self._runs) - len(held)}.run"
-        keys, borders, size = [], [np.zeros(1, np.int64)], 0
+        keys, offsets, size = [], [np.zeros(1, np.int64)], 0
         with file_name_context(str(path)), open(path, "xb", buffering=0) as file:
-            for piece in self._merged(held, unmarked(self._alone), nothing):
+            for piece in self._merged(held, no_marking(self._alone), measure_nothing):
                 _write(piece.bytes, file)
                 keys.append(piece.keys)
-                borders.append(piece.ends + size)
+                offsets.append(piece.ends + size)
                 size += int(piece.ends[-1])
                 piece.buffer.release()
-        sides = _in_file(path, "keys", np.concatenate(keys)), _in_file(path, "borders", np.concatenate(borders))
+        sides = _in_file(path, "keys", np.concatenate(keys)), _in_file(path, "offsets", np.concatenate(offsets))
         mapped = Run(*sides, 0, path)
         self._runs = [*(run for run in self._runs if run.file is not None), mapped]
         self.spilled_bytes += size
         self._used = 0
 
-    def merged(self, look: Look[Seen], marking: Marking | None = None) -> Iterator[Piece[Seen]]:
+    def merged(self, measure: Measure[Measured], marking: Marking | None = None) -> Iterator[Piece[Measured]]:
         """All records in order, in pieces, of which each is to be released; the next ones are merged meanwhile.
 
         marking: of the host; None for none.
         """
-        return self._merged(self._runs, marking or unmarked(self._alone), look)
+        return self._merged(self._runs, marking or no_marking(self._alone), measure)
 
     def close(self) -> None:
         """End the threads, and let go of the memory; another thread that adds to it ends at its next piece."""
@@ -205,39 +205,39 @@ class Runs:
     def _in_memory(self) -> int:
         return sum(len(run.keys) for run in self._runs if run.file is None)
 
-    def _merged(self, runs: list[Run], marking: Marking, look: Look[Seen]) -> Iterator[Piece[Seen]]:
+    def _merged(self, runs: list[Run], marking: Marking, measure: Measure[Measured]) -> Iterator[Piece[Measured]]:
         if not runs:
             return
         begins = np.zeros(len(runs), np.int64)
-        coming: deque[Future[Piece[Seen]]] = deque()
+        coming: deque[Future[Piece[Measured]]] = deque()
         for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
             if (cut > begins).any():
-                coming.append(self._mergers.submit(self._piece, runs, begins, cut, marking, look))
+                coming.append(self._mergers.submit(self._piece, runs, begins, cut, marking, measure))
             begins = cut
             if len(coming) > self._most_merged:
                 yield from _with_records(coming.popleft().result())
         while coming:
             yield from _with_records(coming.popleft().result())
 
-    def _piece(self, runs: list[Run], begins: Places, ends: Places, marking: Marking, look: Look[Seen]) -> Piece[Seen]:
+    def _piece(self, runs: list[Run], begins: Places, ends: Places, marking: Marking, measure: Measure[Measured]) -> Piece[Measured]:
         """Some records of each run, merged and marked."""
         parts = [(run, int(begin), int(end)) for run, begin, end in zip(runs, begins, ends, strict=True) if end > begin]
-        # Runs of names have keys of other sizes.
+        # SortedRuns of names have keys of other sizes.
         dtype = np.result_type(*(run.keys for run, _, _ in parts))
         held = [np.ascontiguousarray(run.keys[begin:end], dtype) for run, begin, end in parts]
         records, key_bytes = sum(map(len, held)), dtype.itemsize
-        size = sum(int(run.borders[end] - run.borders[begin]) for run, begin, end in parts)
-        size += records * marking.most_growth
+        size = sum(int(run.offsets[end] - run.offsets[begin]) for run, begin, end in parts)
+        size += records * marking.max_growth
         keys, placed, written = np.empty(records, dtype), np.empty(records, np.int64), np.empty(1, np.int64)
-        with self._source(parts) as bytes_begin:
+        with self._source(parts) as base_addresses:
             buffer = self._pieces.take(size)
             self._alone.launch(
                 _MERGE,
                 1,
                 next_keys=np.array([one.ctypes.data for one in held], np.uint64),
-                next_borders=np.array([_address(run.borders, begin) for run, begin, _ in parts], np.uint64),
+                next_offsets=np.array([_address(run.offsets, begin) for run, begin, _ in parts], np.uint64),
                 last_keys=np.array([one.ctypes.data + one.nbytes for one in held], np.uint64),
-                bytes_begin=np.array(bytes_begin, np.uint64),
+                base_addresses=np.array(base_addresses, np.uint64),
                 heap=np.empty(len(parts), np.int32),
                 marking=marking,
                 merged=buffer.data[:size],
@@ -251,7 +251,7 @@ class Runs:
                 are_numbers=int(dtype == np.uint64),
             )
         keys, placed = keys[: written[0]], placed[: written[0]]
-        return Piece(buffer, keys, placed, look(buffer.data[: placed[-1]], placed) if len(placed) else None)
+        return Piece(buffer, keys, placed, measure(buffer.data[: placed[-1]], placed) if len(placed) else None)
 
     @contextlib.contextmanager
     def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[list[int]]:
@@ -259,7 +259,7 @@ class Runs:
         if all(run.file is None for run, _, _ in parts):
             yield [_address(self._memory.bytes, run.begin) for run, _, _ in parts]
             return
-        bounds = [(int(run.borders[begin]), int(run.borders[end])) for run, begin, end in parts]
+        bounds = [(int(run.offsets[begin]), int(run.offsets[end])) for run, begin, end in parts]
         buffer = self._gathered.take(sum(end - begin for begin, end in bounds))
         try:
             addresses, at = [], 0
@@ -286,7 +286,7 @@ class Runs:
             pass
 
 
-def _with_records(piece: Piece[Seen]) -> Iterator[Piece[Seen]]:
+def _with_records(piece: Piece[Measured]) -> Iterator[Piece[Measured]]:
     """The piece, or none where all of its records are left out."""
     if len(piece.ends):
         yield piece
@@ -299,7 +299,7 @@ def _address(values: NDArray[Any], at: int) -> int:
     return int(values.ctypes.data) + at * values.itemsize
 
 
-def nothing(*_: object) -> None:
+def measure_nothing(*_: object) -> None:
     """What is seen of records of which nobody asks anything."""
 
 
@@ -338,7 +338,7 @@ def _cuts(runs: list[Run], most: int) -> Iterator[Places]:
     keys = np.concatenate([run.keys[at] for run, at in zip(runs, numbers, strict=True)])
     owners = np.repeat(np.arange(len(runs)), [len(at) for at in numbers])
     sizes = np.concatenate(
-        [np.diff(run.borders[np.append(at, len(run.keys))]) for run, at in zip(runs, numbers, strict=True)]
+        [np.diff(run.offsets[np.append(at, len(run.keys))]) for run, at in zip(runs, numbers, strict=True)]
     )
     within = np.concatenate(numbers)
     order = np.lexsort((within, owners, keys))

@@ -11,9 +11,9 @@ import numpy as np
 
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
-from readmap.bam.file_index import FileIndex, Seen, format_for
-from readmap.bam.marking import TAIL, Marking
-from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, Runs
+from readmap.bam.file_index import FileIndex, IndexEntries, format_for
+from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
+from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.runs import Border, open_part
 from readmap.dask.scratch import make_once
@@ -42,7 +42,7 @@ class Merged:
     """What there is of a range: bytes of each block, bytes of its text, and what the file's index is to hear."""
 
     block_sizes: list[int]
-    seen: list[Seen]
+    seen: list[IndexEntries]
 
     @property
     def size(self) -> int:
@@ -84,19 +84,19 @@ def merge_range(job: Job, number: int, begin: Border | None, end: Border | None)
 def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> Merged:
     backend, lengths, packing = hold_backend(job.resources), job.contig_lengths, job.packing
     host, codec = CpuBackend(backend.threads), choose_codec(packing.codec, packing.level, [backend])
-    index, seen = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[Seen]()
+    index, seen = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
     with (
         backend.thread_stream(),
         codec.open(open_output(str(folder / RECORDS)), backend.threads, packing.level) as output,
     ):
-        runs = Runs(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)
+        runs = SortedRuns(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)
         try:
             for shard in range(job.tasks):
                 runs.add_file(open_part(job.shard(shard), shard, begin, end))
             for piece in runs.merged(index.measure, _marking(job)):
                 output.write_borrowed(piece.bytes, piece.release)
-                if piece.seen:
-                    seen.append(piece.seen)
+                if piece.measured:
+                    seen.append(piece.measured)
             output.commit()
         finally:
             runs.close()
@@ -107,4 +107,4 @@ def _marking(job: Job) -> Marking | None:
     if not job.rules:
         return None
     marks = np.load(job.marks / MARKS, mmap_mode="r")
-    return Marking(marks, TAIL, job.rules.is_removed, job.rules.has_type)
+    return Marking(marks, FRAGMENT_TAG_BYTES, job.rules.is_removed, job.rules.has_type)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.marking import TAIL, Marking
-from readmap.bam.order import SortedRecords, number_fragments
+from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
+from readmap.bam.order import SortedRecords, offset_fragment_ids
 from readmap.duplicates.fragments import FragmentBatch, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import DuplicateSets, find_duplicates
@@ -71,14 +71,14 @@ class DuplicateMarker:
 
     def take(self, described: FragmentBatch, run: SortedRecords) -> None:
         """Add the fragments of the next batch, and write their indices into the records of its run."""
-        number_fragments(run, self.table.add(described), self._backend)
+        offset_fragment_ids(run, self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
         """Return the marks of all fragments on a device; call after the last batch."""
         if self._marks is None:
             self._find()
         assert self._marks is not None
-        return Marking(backend.to_device(self._marks), TAIL, self._rules.is_removed, self._rules.has_type)
+        return Marking(backend.to_device(self._marks), FRAGMENT_TAG_BYTES, self._rules.is_removed, self._rules.has_type)
 
     @property
     def libraries(self) -> list[LibraryMetrics]:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.bam.marking import TAIL, Marking
-from readmap.bam.order import SortedRecords, hold_sorted, number_fragments
+from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
+from readmap.bam.order import SortedRecords, detach_fragment_tags, offset_fragment_ids
 from readmap.bam.sorted_output import SortedOutput, add_run
 from readmap.duplicates.files import record_chunk_bytes
 from readmap.duplicates.fragments import COUNTERS, FRAGMENT_WORDS, FragmentBatch
@@ -48,11 +48,11 @@ class FragmentRecorder(DuplicateMarker):
         self._first, self._shard = first, shard
 
     def take(self, described: FragmentBatch, run: SortedRecords) -> None:
-        number_fragments(run, self._first + self.table.add(described), self._backend)
+        offset_fragment_ids(run, self._first + self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
         """Return a marking that keeps the fragment indices in the records."""
-        return Marking(backend.empty(0, np.uint8), TAIL, is_kept=True)
+        return Marking(backend.empty(0, np.uint8), FRAGMENT_TAG_BYTES, is_kept=True)
 
     def write(self, output: ByteSink) -> None:
         """Write the fragments so far."""
@@ -164,11 +164,11 @@ def merge_shard(
             continue  # the first record is damaged; the next step raises the error
         begin, end = int(records.starts[0]), int(records.starts[-1])
         data, ends = backend.upload([records.bytes[begin:end].copy()]), backend.to_device(records.starts[1:] - begin)
-        run, wrong = hold_sorted(data, ends, len(reads.contigs), len(fragments.rows), backend)
+        run, wrong = detach_fragment_tags(data, ends, len(reads.contigs), len(fragments.rows), backend)
         if wrong is not None:
             expected = "expected sorted records with their fragment's number in the tag ZF, as written by --for-merge"
             raise DataError(f"{reads.name}, record {record_count + wrong + 1}: {expected}")
-        number_fragments(run, first, backend)
+        offset_fragment_ids(run, first, backend)
         add_run(run, output, backend)
         record_count += len(records)
         progress(record_count)

@@ -13,7 +13,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
 from readmap.bam.compression import Compression, open_blocks, open_plain
 from readmap.bam.device_sorted_runs import DeviceRuns
-from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
@@ -205,7 +205,7 @@ def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexF
     needed = format_for(longest.length)
     if wanted is IndexFormat.BAI and needed is not wanted:
         bases = f"{printable(longest.name)} has {longest.length:,} bases"
-        raise UsageError(f"{option('index_format')} bai: {bases}, and BAI reaches {LONGEST_BAI:,}")
+        raise UsageError(f"{option('index_format')} bai: {bases}, and BAI reaches {MAX_BAI_LENGTH:,}")
     return wanted or needed
 
 

@@ -17,11 +17,11 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.buffers import ClosedError
 from readmap.bam import device_sorted_runs
 from readmap.bam.compression import Compression
-from readmap.bam.device_sorted_runs import SIDE_BYTES, DeviceRuns
-from readmap.bam.file_index import FileIndex, IndexFormat, Seen
-from readmap.bam.marking import DUPLICATE, OPTICAL, TAIL, Marking, unmarked
-from readmap.bam.order import SortedRecords, number_fragments, sort_records
-from readmap.bam.sorted_runs import nothing
+from readmap.bam.device_sorted_runs import RECORD_OVERHEAD_BYTES, DeviceRuns
+from readmap.bam.file_index import FileIndex, IndexFormat, IndexEntries
+from readmap.bam.marking import DUPLICATE, OPTICAL, FRAGMENT_TAG_BYTES, Marking, no_marking
+from readmap.bam.order import SortedRecords, offset_fragment_ids, sort_records
+from readmap.bam.sorted_runs import measure_nothing
 from readmap.cli import main
 from readmap.cli.search import output
 from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
@@ -38,7 +38,7 @@ def run_of(records: list[bytes], backend: Backend, first: int | None = None) -> 
     if first is None:
         return sort_records(*given, CONTIGS, backend)
     run = sort_records(*given, CONTIGS, backend, backend.to_device(np.arange(len(records), dtype=np.int64)))
-    number_fragments(run, first, backend)
+    offset_fragment_ids(run, first, backend)
     return run
 
 
@@ -56,14 +56,14 @@ def test_in_order(
         assert held.add(run_of(records, backend))
     expected = sorted((record for records in drawn for record in records if record), key=place_of)
     index, found = FileIndex([1 << 30] * CONTIGS, IndexFormat.CSI, 0), list[bytes]()
-    for piece in held.pieces(held.ordered(held.take(), unmarked(backend)), index.measure, fetched):
+    for piece in held.pieces(held.sort(held.take(), no_marking(backend)), index.measure, fetched):
         assert isinstance(piece.bytes, np.ndarray) or not fetched
         data = backend.to_host(piece.bytes) if not fetched else piece.bytes.copy()
         piece.release()
         found.append(data.tobytes())
         before = sum(map(count_in, found[:-1]))
         own = expected[before : before + count_in(found[-1])]
-        same(piece.seen, index.measure(data, np.cumsum([len(one) for one in own])))
+        same(piece.measured, index.measure(data, np.cumsum([len(one) for one in own])))
     assert b"".join(found) == b"".join(expected)
     assert held.take() == []
     held.close()
@@ -81,10 +81,10 @@ def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: py
         expected += [(one, marks[first + number]) for number, one in enumerate(records) if one]
         first += len(records)
     expected.sort(key=lambda one: place_of(one[0]))
-    marking = Marking(backend.to_device(np.array(marks, np.uint8)), TAIL, is_removed, has_type)
+    marking = Marking(backend.to_device(np.array(marks, np.uint8)), FRAGMENT_TAG_BYTES, is_removed, has_type)
     found = b"".join(
         backend.to_host(piece.bytes).tobytes()
-        for piece in held.pieces(held.ordered(held.take(), marking), nothing, fetched=False)
+        for piece in held.pieces(held.sort(held.take(), marking), measure_nothing, fetched=False)
     )
     kept = [marked(one, mark, has_type) for one, mark in expected if not (mark and is_removed)]
     assert found == b"".join(kept)
@@ -110,7 +110,7 @@ def count_in(data: bytes) -> int:
     return count
 
 
-def same(seen: Seen, other: Seen) -> None:
+def same(seen: IndexEntries, other: IndexEntries) -> None:
     assert seen.rows.tolist() == other.rows.tolist()
     assert seen[1:] == other[1:]
 
@@ -119,7 +119,7 @@ def test_room() -> None:
     """A run that finds others is refused where it has none; alone it is always held."""
     backend = open_backend("cpu", 1)
     run = run_of(draw_records(DRAW, 50), backend)
-    size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+    size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
     held = DeviceRuns(backend, CONTIGS, 2 * size, 0)
     assert [held.add(run) for _ in range(3)] == [True, True, False]
     assert len(held.take()) == 2
@@ -133,7 +133,7 @@ def test_others_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three quarters of what they leave are for runs, the rest for those that come while these are leaving."""
     backend = open_backend("cpu", 1)
     run = run_of(draw_records(DRAW, 50), backend)
-    size = len(run.bytes) + SIDE_BYTES * len(run.ends)
+    size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
     monkeypatch.setattr(backend, "memory", lambda: (4 * size + 1000, 1 << 40))
     for reserved, expected in ((1000, [True] * 3 + [False]), (2 * size + 1000, [True, False, False, False])):
         held = DeviceRuns(backend, CONTIGS, 1 << 40, reserved)
@@ -145,10 +145,10 @@ def test_closed_in_the_middle() -> None:
     backend = open_backend("cpu", 1)
     held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
     held.add(run_of(draw_records(DRAW, 50), backend))
-    ordered = held.ordered(held.take(), unmarked(backend))
+    ordered = held.sort(held.take(), no_marking(backend))
     held.close()
     with pytest.raises((ClosedError, RuntimeError)):
-        list(held.pieces(ordered, nothing, fetched=True))
+        list(held.pieces(ordered, measure_nothing, fetched=True))
 
 
 @pytest.fixture(scope="module")

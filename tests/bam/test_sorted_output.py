@@ -22,9 +22,9 @@ from alignment_files import header_of, names_in, records_of, search_in
 from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.file_index import LONGEST_BAI, IndexFormat, format_for
+from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
 from readmap.bam.order import SortOrder
-from readmap.bam.sorted_runs import Runs
+from readmap.bam.sorted_runs import SortedRuns
 from readmap.cli import main
 from readmap.cli.search.options import OutputOptions
 from readmap.errors import UsageError
@@ -135,8 +135,8 @@ def test_an_index_of_an_earlier_file_goes(folder: Path, tmp_path: Path) -> None:
 
 
 def test_long_contigs_have_the_other_index() -> None:
-    assert format_for(LONGEST_BAI) == "bai"
-    assert format_for(LONGEST_BAI + 1) == "csi"
+    assert format_for(MAX_BAI_LENGTH) == "bai"
+    assert format_for(MAX_BAI_LENGTH + 1) == "csi"
 
 
 def test_the_index_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_codecs_on_the_cpu(folder: Path, tmp_path: Path, capfd: pytest.CaptureFi
 
 
 def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
-    contigs = (Contig("short", 5, "0" * 32), Contig("long", LONGEST_BAI + 1, "1" * 32))
+    contigs = (Contig("short", 5, "0" * 32), Contig("long", MAX_BAI_LENGTH + 1, "1" * 32))
     reference: Any = SimpleNamespace(contigs=contigs)
     with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
         open_sink(str(tmp_path / "out.bam"), Kind.BAM, reference, CpuBackend(1), 1 << 20, IndexFormat.BAI)
@@ -208,13 +208,13 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     seen: set[str] = set()
-    add = Runs.add
+    add = SortedRuns.add
 
-    def spy(self: Runs, *arguments: Any) -> None:
+    def spy(self: SortedRuns, *arguments: Any) -> None:
         seen.update(path.suffix for path in (tmp_path / "scratch").rglob("*.*"))
         add(self, *arguments)
 
-    monkeypatch.setattr(Runs, "add", spy)
+    monkeypatch.setattr(SortedRuns, "add", spy)
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
     assert {".run", ".keys", ".borders"} <= seen
     assert names_in(tmp_path / "scratch") == []

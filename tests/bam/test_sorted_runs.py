@@ -1,4 +1,4 @@
-"""Runs of records: merged as one sort would have them, from memory and from files, and closed at any moment."""
+"""SortedRuns of records: merged as one sort would have them, from memory and from files, and closed at any moment."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from readmap.backend.buffers import ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam import memory
 from readmap.bam.memory import Memory
-from readmap.bam.sorted_runs import Runs, nothing
+from readmap.bam.sorted_runs import SortedRuns, measure_nothing
 
 DRAW = np.random.default_rng(3)
 
@@ -22,7 +22,7 @@ def draw_run(number: int, count: int) -> tuple[list[int], list[bytes]]:
     return keys.tolist(), [b"%d.%d." % (number, i) + b"x" * int(DRAW.integers(0, 200)) for i in range(count)]
 
 
-def add(runs: Runs, keys: list[int], records: list[bytes], of_bytes: bool = False) -> None:
+def add(runs: SortedRuns, keys: list[int], records: list[bytes], of_bytes: bool = False) -> None:
     """of_bytes: the keys as NumPy's bytes, of other lengths a run."""
     made = (
         np.array(keys, np.uint64)
@@ -50,7 +50,7 @@ def folder_in(parent: Path) -> Callable[[], Path]:
 @pytest.mark.parametrize("most", [1, 20_000, 1 << 30])
 @pytest.mark.parametrize("counts", [[0], [1], [300], [100, 0, 400, 1, 250, 250]])
 def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes: bool) -> None:
-    runs = Runs(most, folder_in(tmp_path), CpuBackend(2))
+    runs = SortedRuns(most, folder_in(tmp_path), CpuBackend(2))
     expected: list[tuple[int, int, bytes]] = []
     for number, count in enumerate(counts):
         keys, records = draw_run(number, count)
@@ -58,7 +58,7 @@ def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes:
         expected += [(key, number, record) for key, record in zip(keys, records, strict=True)]
     expected.sort(key=lambda one: one[:2])
     found, keys_found = b"", list[int]()
-    for piece in runs.merged(nothing):
+    for piece in runs.merged(measure_nothing):
         found += piece.bytes.tobytes()
         keys_found += [int(key[2:]) if of_bytes else key for key in piece.keys.tolist()]
         piece.buffer.release()
@@ -71,7 +71,7 @@ def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes:
 
 
 def test_nothing_is_made_behind_the_end(tmp_path: Path) -> None:
-    runs = Runs(1, folder_in(tmp_path), CpuBackend(1))
+    runs = SortedRuns(1, folder_in(tmp_path), CpuBackend(1))
     add(runs, *draw_run(0, 50))
     runs.close()
     for _ in range(2):
@@ -89,7 +89,7 @@ def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
         assert goes_on.wait(10)
         return folder_in(tmp_path)()
 
-    runs, ended = Runs(1, folder, CpuBackend(1)), list[type[BaseException]]()
+    runs, ended = SortedRuns(1, folder, CpuBackend(1)), list[type[BaseException]]()
     add(runs, *draw_run(0, 50))
 
     def spill() -> None:
