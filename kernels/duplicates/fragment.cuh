@@ -17,7 +17,8 @@ const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;
 const i64 NO_TILE = -1;
 
 // high: library, position and strand of the end that comes first; low: position and strand of the other end. score: sum
-// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: of the first and second mate.
+// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: strands of the first and second
+// mate.
 struct Fragment {
     u64 high;
     u64 low;

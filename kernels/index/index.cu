@@ -13,7 +13,7 @@ HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes
 // the previous suffix; fill_gaps fills the blocks between them, which are most of the table if few codes occur.
 const i64 GAP_ENTRIES = 256;
 
-// An item is a rank. Entries after the code of the previous suffix, up to the suffix's own code, get the rank. Reports
+// An item is a rank. Entries after the previous suffix's code, up to the suffix's own code, get the rank. Reports
 // a rank whose code is smaller than that of the rank before it.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,

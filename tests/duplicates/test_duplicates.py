@@ -1,4 +1,4 @@
-"""Duplicates of fragments: as the oracle finds them, and as Picard does where it is installed."""
+"""Duplicates compared with an oracle, and with Picard if it is installed."""
 
 import random
 import shutil
@@ -68,7 +68,9 @@ def draw_name(draw: random.Random, number: int) -> str:
 
 
 def draw_fragment(draw: random.Random, number: int) -> list[pysam.AlignedSegment]:
-    """Of few places, so that many are of the same ends, with clipped ends, other parts, lost mates and failed reads."""
+    """Return the records of a fragment with one of few positions, so that many fragments are duplicates; with clipped
+    ends, secondary and supplementary records, missing mates and failed reads.
+    """
     name, group = draw_name(draw, number), draw.choice(["a", "a", "a", "b", "c", "d", None])
     tags = {"RG": group} if group else {}
     if draw.random() < 0.8:
@@ -80,7 +82,7 @@ def draw_fragment(draw: random.Random, number: int) -> list[pysam.AlignedSegment
         clip = draw.choice([0, 0, 0, 3, 5])
         reverse, place = draw.random() < 0.5, draw.choice([100, 100, 104, 200])
         hard = draw.choice(["", "", "2H"])
-        if reverse:  # one outer end, whatever is clipped
+        if reverse:  # the same unclipped end for any clipping
             cigar, start = (
                 f"{20 - clip}M{clip}S{hard}" if clip else f"20M{hard}",
                 place - 20 + clip - (2 if hard else 0),
@@ -128,7 +130,7 @@ def draw_records(seed: int, count: int) -> list[pysam.AlignedSegment]:
 
 
 def raw(records: Sequence[pysam.AlignedSegment], folder: Path) -> list[bytes]:
-    """The bytes of each record of a BAM file."""
+    """Return the bytes of each record of a BAM file."""
     write(records, folder / "raw.bam", "wbu")
     return bytes_of_records(folder / "raw.bam")
 
@@ -140,7 +142,7 @@ def write(records: Sequence[pysam.AlignedSegment], path: Path, mode: str = "wb")
 
 
 class Run:
-    """What is found of some records, in batches."""
+    """Marks records in batches."""
 
     def __init__(
         self, records: Sequence[pysam.AlignedSegment], folder: Path, rules: DuplicateRules, backend: Backend, batch: int
@@ -173,7 +175,7 @@ class Run:
     "rules", [DuplicateRules(), DuplicateRules(0), DuplicateRules(30), DuplicateRules(2500, "RX")], ids=str
 )
 @pytest.mark.parametrize("count", [0, 1, 2, 40, 1500])
-def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rules: DuplicateRules) -> None:
+def test_same_as_oracle(backends: str, tmp_path: Path, count: int, rules: DuplicateRules) -> None:
     records = draw_records(count, count)
     expected = oracle.find(records, rules.distance, rules.barcode_tag)
     for batch in (max(count, 1), 7):
@@ -182,18 +184,23 @@ def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rul
         assert found.optical == expected.optical
         counted = {one.name: one for one in found.libraries}
         for name, counts in expected.counts.items():
-            told = counted[name]
-            assert [told.unpaired, told.pairs, told.secondary_or_supplementary, told.unmapped] == [
+            metrics_rows = counted[name]
+            assert [
+                metrics_rows.unpaired,
+                metrics_rows.pairs,
+                metrics_rows.secondary_or_supplementary,
+                metrics_rows.unmapped,
+            ] == [
                 counts["unpaired"],
                 counts["paired"] // 2,
                 counts["others"],
                 counts["unmapped"],
             ]
-            assert [told.unpaired_duplicates, told.pair_duplicates] == [
+            assert [metrics_rows.unpaired_duplicates, metrics_rows.pair_duplicates] == [
                 counts["unpaired duplicates"],
                 counts["pair duplicates"],
             ]
-            assert told.optical_duplicates == counts["optical"]
+            assert metrics_rows.optical_duplicates == counts["optical"]
         assert found.set_sizes.all_sets == Counter(size for size, _ in expected.set_sizes)
         assert found.set_sizes.optical_sets == Counter(1 + optical for _, optical in expected.set_sizes if optical)
     if count == 1500:
@@ -203,8 +210,8 @@ def test_as_the_oracle_finds_them(backends: str, tmp_path: Path, count: int, rul
 
 @pytest.mark.skipif(not PICARD, reason="Picard is not installed (apt install picard-tools)")
 @pytest.mark.parametrize("barcode_tag", [None, "RX"])
-def test_as_picard_finds_them(backends: str, tmp_path: Path, barcode_tag: str | None) -> None:
-    records = [one for one in draw_records(5, 3000) if one.has_tag("RG")]  # without a read group Picard fails
+def test_same_as_picard(backends: str, tmp_path: Path, barcode_tag: str | None) -> None:
+    records = [one for one in draw_records(5, 3000) if one.has_tag("RG")]  # Picard fails without a read group
     write(records, tmp_path / "in.bam")
     command = [str(PICARD), "MarkDuplicates", "I=in.bam", "O=out.bam", "M=metrics.txt", "ASSUME_SORT_ORDER=queryname"]
     command += [
@@ -219,15 +226,15 @@ def test_as_picard_finds_them(backends: str, tmp_path: Path, barcode_tag: str | 
     assert {one.query_name for one in marked} == found.duplicates
     assert {one.query_name for one in marked if one.get_tag("DT") == "SQ"} == found.optical
     text = write_metrics(found.libraries, found.set_sizes, "readmap")
-    assert told(text) == told((tmp_path / "metrics.txt").read_text())
+    assert metrics_rows(text) == metrics_rows((tmp_path / "metrics.txt").read_text())
 
 
-def told(text: str) -> list[str]:
+def metrics_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of more pairs than the most none is looked at."""
+    """Sets of more than the maximum number of pairs are not searched for optical duplicates."""
     records = []
     for number in range(40):
         name = f"M:1:FC:1:1101:{1000 + number}:1000"
@@ -239,15 +246,15 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(Run(records, tmp_path, DuplicateRules(), backend, 40).optical) == 39
     assert (
         len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39
-    )  # one cluster, each beside the next
+    )  # one cluster: each is near the next
     monkeypatch.setattr("readmap.duplicates.sets.MAX_OPTICAL_SET", 39)
     found = Run(records, tmp_path, DuplicateRules(), backend, 40)
     assert not found.optical
     assert len(found.duplicates) == 39
 
 
-def test_places_that_no_contig_has(backends: str, tmp_path: Path) -> None:
-    """A file may say that a read is mapped to no contig, or covers more bases than there are: it does no harm."""
+def test_invalid_positions(backends: str, tmp_path: Path) -> None:
+    """Records mapped to no contig, or covering more bases than the contig has, do no harm."""
     far = record("far", 16, 2, 100, "268435455N" * 9000 + "20M", [30] * 20, RG="a")
     lost, usual = (
         record("lost", 0, -1, -1, "20M", [30] * 20, RG="a"),
@@ -260,7 +267,7 @@ def test_places_that_no_contig_has(backends: str, tmp_path: Path) -> None:
 
 
 def test_estimated_size() -> None:
-    """As many pairs as there are molecules show 1 - 1/e of these."""
+    """n draws from n molecules yield a share of 1 - 1/e of them."""
     assert estimated_size(100, 100) is None
     assert estimated_size(0, 0) is None
     assert 0.9e6 < (estimated_size(1_000_000, 632_121) or 0) < 1.1e6
@@ -270,7 +277,7 @@ def test_metrics_of_one_library() -> None:
     library = LibraryMetrics("x", 10, 1000, 3, 4, 2, 200, 50)
     text = write_metrics([library], SetSizes({1: 700, 2: 5}, {2: 1}, {1: 700}), "readmap search")
     assert "## METRICS CLASS\tpicard.sam.DuplicationMetrics" in text
-    lines = told(text)
+    lines = metrics_rows(text)
     assert lines[1].split("\t")[:8] == ["x", "10", "1000", "3", "4", "2", "200", "50"]
     assert lines[2].split("\t") == ["BIN", "CoverageMult", "all_sets", "optical_sets", "non_optical_sets"]
     assert lines[3].startswith("1.0\t")

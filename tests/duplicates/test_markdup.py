@@ -1,4 +1,4 @@
-"""readmap search --markdup: the records of the unmarked output, those of duplicates marked, whatever the way."""
+"""readmap search --markdup: the output without marking, with duplicates marked, for all options and devices."""
 
 import json
 import random
@@ -28,7 +28,7 @@ UMIS = ["AC", "GT", ""]
 
 
 def copies(pair: tuple[Read, Read], number: int) -> list[tuple[Read, Read]]:
-    """The pair, and others of the same molecule, of which some lie beside it."""
+    """Return a pair and copies of its molecule, some of them near it on the flow cell."""
     tile, x, y = DRAW.choice([1101, 1102]), DRAW.randrange(1000, 9000), DRAW.randrange(1000, 9000)
     found = []
     for copy in range(DRAW.choice([1, 1, 1, 2, 2, 5])):
@@ -42,7 +42,9 @@ def copies(pair: tuple[Read, Read], number: int) -> list[tuple[Read, Read]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, three lanes of two libraries and of none, and what a search without marks writes."""
+    """Return a folder with an index, three lanes of two libraries and of none, and the output of a search without
+    marking.
+    """
     folder = tmp_path_factory.mktemp("markdup")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
@@ -67,7 +69,7 @@ def search(folder: Path, output: str, *options: str, device: str = "cpu") -> int
 
 
 def expected_records(folder: Path, **rules: int | str) -> list[str]:
-    """The records of the plain output in order, marked as the oracle says."""
+    """Return the sorted records of the plain output, marked by the oracle."""
     path = folder / "expected.bam"
     with pysam.AlignmentFile(str(folder / "plain.bam")) as plain, pysam.AlignmentFile(str(path), "wb", plain) as out:
         records = list(plain.fetch(until_eof=True))
@@ -81,7 +83,7 @@ def expected_records(folder: Path, **rules: int | str) -> list[str]:
 
 @pytest.mark.parametrize("ending", ["bam", "cram"])
 @pytest.mark.parametrize("options", [[], ["--batch-reads", "30"], ["--sort-memory", "200K"], ["-t", "1"]], ids=" ".join)
-def test_marked_as_the_oracle_marks(folder: Path, options: list[str], ending: str, backends: str) -> None:
+def test_same_as_oracle(folder: Path, options: list[str], ending: str, backends: str) -> None:
     out = folder / f"marked.{ending}"
     assert search(folder, out.name, "--sort", "--markdup", *options, device=backends) == 0
     assert records_of(out, folder / "ref.fa") == expected_records(folder)
@@ -89,8 +91,8 @@ def test_marked_as_the_oracle_marks(folder: Path, options: list[str], ending: st
 
 
 @pytest.mark.parametrize("memory", ["1K", "60K", "1G"])
-def test_marked_where_a_device_holds_runs(folder: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU as a device that has memory of its own: from there, and by way of memory and files."""
+def test_runs_on_a_device(folder: Path, memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU acts as a device with its own memory; marks are set there, in host memory, and in files."""
     monkeypatch.setattr("readmap.run.outputs._holds_runs", lambda backend, order: order is not None)
     monkeypatch.setattr(
         "readmap.run.outputs._device_runs", lambda backend, most, contigs: DeviceRuns(backend, contigs, most, 0)
@@ -109,7 +111,7 @@ def test_barcodes(folder: Path) -> None:
 
 
 def test_barcodes_of_names(folder: Path, tmp_path: Path) -> None:
-    """bcl-convert's eighth field becomes RX, in the place of a comment's; names without one keep what they have."""
+    """bcl-convert's eighth field becomes RX, replacing a comment's RX; names without it keep the comment's."""
     names = [
         "M:1:FC:1:1101:1:2:ACGT+TT",
         "M:1:FC:1:1101:1:3",
@@ -164,7 +166,7 @@ def test_by_name(folder: Path) -> None:
 
 
 def test_metrics(folder: Path, tmp_path: Path) -> None:
-    """The file and the record for programs tell the same, of libraries in the order of the alphabet."""
+    """The metrics file and the JSON report have the same numbers, sorted by library."""
     given = ["--metrics", str(tmp_path / "m.txt"), "--json", str(tmp_path / "m.json")]
     assert search(folder, "m.bam", "--sort", "--markdup", *given) == 0
     lines = [line.split("\t") for line in (tmp_path / "m.txt").read_text().splitlines() if line and line[0] != "#"]
@@ -179,7 +181,7 @@ def test_metrics(folder: Path, tmp_path: Path) -> None:
 
 
 def test_samtools_marks_the_same_pairs(folder: Path, tmp_path: Path) -> None:
-    """Of one library without mates on one strand; its ties are decided otherwise, so counts are compared."""
+    """Only counts are compared, because samtools breaks ties differently; one library, no mates on one strand."""
     if not shutil.which("samtools"):
         pytest.skip("samtools is not installed")
     reads = [str(folder / f"l0_{mate}.fq") for mate in (1, 2)]
@@ -193,7 +195,7 @@ def test_samtools_marks_the_same_pairs(folder: Path, tmp_path: Path) -> None:
 
 
 def marked_in(path: Path) -> int:
-    """Primary records of pairs on two strands that are duplicates."""
+    """Return the primary records of pairs on opposite strands that are marked."""
     with pysam.AlignmentFile(str(path)) as file:
         return sum(
             one.is_duplicate

@@ -1,4 +1,4 @@
-"""readmap markdup: the records of a file, sorted, those of duplicates marked, whatever the order they came in."""
+"""readmap markdup: the records of a file, sorted, with duplicates marked, for any order of the input."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ RECORDS = [one for one in draw_records(11, 900) if one.cigarstring != "*" or one
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With drawn records, grouped by name, and the same in the order of their places."""
+    """Return a folder with drawn records grouped by name, and the same records sorted by position."""
     folder = tmp_path_factory.mktemp("files")
     write(RECORDS, folder / "in.bam")
     pysam.samtools.sort("-o", str(folder / "sorted.bam"), str(folder / "in.bam"), catch_stdout=False)
@@ -34,7 +34,7 @@ def mark(path: Path, out: Path, *options: str, device: str = "cpu") -> int:
 
 
 def expected(folder: Path, tmp_path: Path) -> list[str]:
-    """The records in order, marked as the oracle says."""
+    """Return the sorted records, marked by the oracle."""
     found, path = oracle.find(RECORDS), tmp_path / "expected.bam"
     with pysam.AlignmentFile(str(folder / "in.bam")) as given, pysam.AlignmentFile(str(path), "wb", given) as out:
         for record in given.fetch(until_eof=True):
@@ -62,14 +62,14 @@ def test_marked_and_sorted(
 
 
 def test_sorted_records(folder: Path, tmp_path: Path) -> None:
-    """Fragments come together first, in another order, by which ties are decided: as many are marked."""
+    """Grouping changes the order, which breaks ties, so only the number of marks is the same."""
     assert mark(folder / "sorted.bam", tmp_path / "out.bam") == 0
     found = [int(line.split("\t")[1]) & 1024 for line in records_of(tmp_path / "out.bam")]
     assert sum(found) == sum(int(line.split("\t")[1]) & 1024 for line in expected(folder, tmp_path))
     assert len(found) == len(RECORDS)
 
 
-def test_marks_of_before_go(folder: Path, tmp_path: Path) -> None:
+def test_previous_marks_are_removed(folder: Path, tmp_path: Path) -> None:
     assert mark(folder / "in.bam", tmp_path / "typed.bam", "--duplicate-type") == 0
     typed = [line for line in records_of(tmp_path / "typed.bam") if "\tDT:Z:" in line]
     assert len(typed) == sum(int(line.split("\t")[1]) & 1024 > 0 for line in records_of(tmp_path / "typed.bam")) > 100
@@ -85,7 +85,7 @@ def test_marks_of_before_go(folder: Path, tmp_path: Path) -> None:
     assert records_of(tmp_path / "again.bam") == expected(folder, tmp_path)
 
 
-def test_removed_and_told(folder: Path, tmp_path: Path) -> None:
+def test_removed_and_reported(folder: Path, tmp_path: Path) -> None:
     told = ["--metrics", str(tmp_path / "m.txt"), "--json", str(tmp_path / "m.json")]
     assert mark(folder / "in.bam", tmp_path / "out.bam", "--remove-duplicates", *told) == 0
     kept = [line for line in expected(folder, tmp_path) if not int(line.split("\t")[1]) & 1024]
@@ -97,7 +97,7 @@ def test_removed_and_told(folder: Path, tmp_path: Path) -> None:
 
 
 def test_standard_input(folder: Path, tmp_path: Path) -> None:
-    """Without --grouped its records are brought together, since the header comes too late to tell."""
+    """Without --grouped the records are always collated, because the header is read too late to decide."""
     for options in ([], ["--grouped"]):
         command = [sys.executable, "-m", "readmap", "markdup", "-", "-o", "out.bam", "--device", "cpu", "-q", *options]
         with open(folder / "in.bam", "rb") as given:
@@ -106,7 +106,7 @@ def test_standard_input(folder: Path, tmp_path: Path) -> None:
     assert records_of(tmp_path / "out.bam") == expected(folder, tmp_path)
 
 
-def test_lost_mates(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_missing_mates(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     lost = sum(one.is_paired and not one.mate_is_unmapped and not one.is_unmapped for one in RECORDS)
     assert lost
     assert main(["markdup", str(folder / "in.bam"), "-o", str(tmp_path / "out.bam"), "--device", "cpu"]) == 0
@@ -169,12 +169,12 @@ def test_failures(
     assert names_in(Path()) == ["cut.bam", "in.bam", "r.fq"]
 
 
-def test_a_first_record_that_is_broken(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Nothing is in front of the error."""
+def test_damaged_first_record(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed before the error."""
     with pysam.BGZFile(str(folder / "in.bam")) as file:  # type: ignore[attr-defined]
         data = bytearray(file.read())
     first = data.index(bytes_of_records(folder / "in.bam")[0])
-    data[first + 36] = ord("@")  # which no name holds
+    data[first + 36] = ord("@")  # invalid in a name
     with pysam.BGZFile(str(tmp_path / "broken.bam"), "wb") as file:  # type: ignore[attr-defined]
         file.write(bytes(data))
     assert main(["markdup", str(tmp_path / "broken.bam"), "-o", str(tmp_path / "out.bam"), "--grouped", "-q"]) == 1

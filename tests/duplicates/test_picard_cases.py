@@ -1,10 +1,10 @@
-"""The cases by which Picard tests its MarkDuplicates, and what it expects of them where records are grouped by name.
+"""The test cases of Picard's MarkDuplicates for records grouped by name, with Picard's expectations.
 
-Left out are file formats, PG and DI tags, other patterns of read names, flow mode, UMIs of both strands, barcodes of
-single mates, programs that go by MC, options and errors of the command line, and metrics that are merged.
+Not included: file formats, PG and DI tags, other patterns of read names, flow mode, UMIs of both strands, barcodes of
+single mates, programs based on MC, command line options and errors, and merging of metrics.
 
-Picard's cases score a fragment by its aligned bases, and we do by base qualities. Where the score decides, the fragment
-that stays has the better ones here; else all have a quality that does not count.
+Picard's cases score a fragment by its aligned bases, readmap by base qualities. If the score decides, the fragment that
+stays has the higher qualities here; otherwise all fragments have a quality that does not count.
 """
 
 import random
@@ -32,13 +32,13 @@ HEADER = pysam.AlignmentHeader.from_dict(
 )
 PAIRED, UNMAPPED, MATE_UNMAPPED, REVERSE, FIRST, SECOND, SECONDARY, SUPPLEMENTARY = 1, 4, 8, 16, 64, 128, 256, 2048
 OTHER = SECONDARY | SUPPLEMENTARY
-POOR, GOOD, BEST = 10, 20, 30  # base qualities, of which POOR does not count
+POOR, GOOD, BEST = 10, 20, 30  # base qualities; POOR is below the minimum
 BETTER = (GOOD, GOOD)
 
 
 @dataclass(frozen=True)
 class Read:
-    """A record; place: as SAM has it, 1 for the first base."""
+    """A record; place: 1-based position as in SAM."""
 
     flag: int
     contig: int
@@ -53,7 +53,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Records of one name, and what is expected of them."""
+    """Records with one name, and their expected marks."""
 
     reads: tuple[Read, ...]
     name: str = ""
@@ -78,8 +78,8 @@ def single(contig: int, place: int, cigar: str = "50M", quality: int = POOR, fla
     return Fragment((Read(flag, contig, place, cigar, quality),))
 
 
-def lost(contig: int, place: int, cigar: str) -> Fragment:
-    """Of a pair the first read, whose mate is mapped, but not there."""
+def without_mate(contig: int, place: int, cigar: str) -> Fragment:
+    """Return the first read of a pair whose mate is mapped but not in the input."""
     return single(contig, place, cigar, flag=PAIRED | FIRST)
 
 
@@ -103,23 +103,23 @@ def pair(
     return Fragment(reads, name)
 
 
-def half(contig: int, place: int, cigar: str, mapped: int = FIRST, strand: str = "+") -> Fragment:
-    """A pair of which one read is mapped, and the other stands beside it."""
+def half_mapped(contig: int, place: int, cigar: str, mapped: int = FIRST, strand: str = "+") -> Fragment:
+    """Return a pair with one mapped read; the other read is placed with it."""
     own = Read(PAIRED | MATE_UNMAPPED | mapped | REVERSE * (strand == "-"), contig, place, cigar)
     mate = Read(PAIRED | UNMAPPED | FIRST + SECOND - mapped, contig, place)
     return Fragment((own, mate) if mapped == FIRST else (mate, own))
 
 
-def nowhere(*flags: int) -> Fragment:
+def unmapped(*flags: int) -> Fragment:
     return Fragment(tuple(Read(UNMAPPED | flag, -1, 0) for flag in flags or (0,)))
 
 
 def spot(tile: int, x: int, y: int) -> str:
-    """A name that tells where a cluster was seen."""
+    """Return a read name with tile and coordinates."""
     return f"R:7:{tile}:{x}:{y}"
 
 
-UNMAPPED_PAIR = nowhere(PAIRED | MATE_UNMAPPED | FIRST, PAIRED | MATE_UNMAPPED | SECOND)
+UNMAPPED_PAIR = unmapped(PAIRED | MATE_UNMAPPED | FIRST, PAIRED | MATE_UNMAPPED | SECOND)
 TWO_PAIRS = [pair(1, 1, 100), duplicate(pair(1, 1, 100))]
 PAIR_AT_10040 = pair(1, 10189, 10040, "41S35M", "65M11S", "-+")
 ONE_CLUSTER = [
@@ -138,28 +138,28 @@ BOTH_REVERSED = [
 ]
 
 
-def at_one_place(number: int, barcode: str) -> Fragment:
-    """A pair of ends that are always the same, and of a tile of its own."""
+def pair_with_barcode(number: int, barcode: str) -> Fragment:
+    """Return a pair with fixed ends and its own tile."""
     found = pair(2, 41212324, 41212310, "33S35M", "19S49M", "--", spot(number, 15993, 13361))
     return replace(found, barcode=barcode)
 
 
 def set_of(place: int, *spots: tuple[int, int]) -> list[Fragment]:
-    """Pairs of the same ends, near each other; the first has the better score."""
+    """Return pairs with the same ends, close to each other on the flow cell; the first has the best score."""
     first, *others = (pair(1, place, place, "45M", "45M", name=spot(1, *one)) for one in spots)
     better = tuple(replace(read, quality=BEST) for read in first.reads)
     return [replace(first, reads=better), *map(optical, others)]
 
 
-def of_tile(tile: int, x: int, y: int, other: tuple[int, int, int]) -> list[Fragment]:
-    """Two pairs of the same ends, the mates of one turned; that of the lower tile, x and y stays."""
+def tied_by_tile(tile: int, x: int, y: int, other: tuple[int, int, int]) -> list[Fragment]:
+    """Return two pairs with the same ends, one with swapped mates; the pair with the lower tile, x and y stays."""
     one = pair(1, 485253, 485253, "42M59S", "59S42M", "+-", spot(tile, x, y))
     turned = pair(1, 485253, 485253, "59S42M", "42M59S", "-+", spot(*other))
     return [one, duplicate(turned)] if (tile, x, y) < other else [duplicate(one), turned]
 
 
 def grouped(tile: int, x: int, y: int) -> Fragment:
-    """A pair with both 5' ends at one base, its reverse read in front, and each read twice more elsewhere."""
+    """Return a pair with both 5' ends at one base, the reverse read first, and two more records of each read."""
     found = pair(0, 43092875, 43092875, "151M", "150S1M", "+-", spot(tile, x, y), BETTER)
     elsewhere = [(0, 0), (1, SUPPLEMENTARY), (2, SECONDARY)]
     reads = (replace(one, flag=one.flag | flag, contig=at) for one in found.reads[::-1] for at, flag in elsewhere)
@@ -167,19 +167,19 @@ def grouped(tile: int, x: int, y: int) -> Fragment:
 
 
 CASES = {
-    # Of no place, or alone.
-    "an unmapped read": [nowhere()],
-    "two unmapped reads": [nowhere(), nowhere()],
+    # Unmapped or without duplicates.
+    "an unmapped read": [unmapped()],
+    "two unmapped reads": [unmapped(), unmapped()],
     "an unmapped pair": [UNMAPPED_PAIR],
     "a single": [single(1, 1)],
     "a pair": [pair(1, 1, 100)],
-    # Of the same ends.
+    # The same ends.
     "two singles": [single(0, 1), duplicate(single(0, 1))],
     "a single and a pair": [duplicate(single(1, 1)), pair(1, 1, 100)],
     "two pairs": TWO_PAIRS,
     "three pairs": [*TWO_PAIRS, duplicate(pair(1, 1, 100))],
     "a single and two pairs": [duplicate(single(1, 1)), *TWO_PAIRS],
-    "two pairs, then an unmapped read": [*TWO_PAIRS, nowhere()],
+    "two pairs, then an unmapped read": [*TWO_PAIRS, unmapped()],
     "two pairs, then an unmapped pair": [*TWO_PAIRS, UNMAPPED_PAIR],
     "two pairs, then a secondary record": [*TWO_PAIRS, single(1, 200, flag=SECONDARY)],
     "a single, then a secondary record whose mate is unmapped": [
@@ -197,7 +197,7 @@ CASES = {
         pair(1, 2, 46, "6S42M28S", "3S73M"),
         duplicate(pair(1, 2, 51, "6S42M28S", "8S68M")),
     ],
-    "reads whose mates are lost": [lost(0, 12, "6S42M28S"), lost(0, 12, "6S42M28S")],
+    "reads whose mates are without_mate": [without_mate(0, 12, "6S42M28S"), without_mate(0, 12, "6S42M28S")],
     "both mates clipped": [
         duplicate(pair(1, 10046, 10002, "3S73M", "6S42M28S", "-+")),
         pair(1, 10051, 10002, "8S68M", "6S48M22S", "-+", qualities=BETTER),
@@ -209,24 +209,27 @@ CASES = {
     ],
     "a second end in front of the first": [pair(0, 108855339, 108855323, "33S35M", "17S51M", "--")],
     # Pairs with one mapped read.
-    "a second read unmapped": [half(1, 10049, "11M2I63M")],
-    "a first read unmapped": [half(1, 10056, "54M22S", SECOND)],
-    "a second read unmapped, and a single": [half(1, 10049, "11M2I63M"), duplicate(single(1, 10049, "36M"))],
-    "a first read unmapped, and a single": [half(1, 10049, "11M2I63M", SECOND), duplicate(single(1, 10049, "36M"))],
-    "a second read unmapped, and a pair": [duplicate(half(1, 10040, "76M")), PAIR_AT_10040],
-    "a first read unmapped, and a pair": [duplicate(half(1, 10040, "76M", SECOND)), PAIR_AT_10040],
+    "a second read unmapped": [half_mapped(1, 10049, "11M2I63M")],
+    "a first read unmapped": [half_mapped(1, 10056, "54M22S", SECOND)],
+    "a second read unmapped, and a single": [half_mapped(1, 10049, "11M2I63M"), duplicate(single(1, 10049, "36M"))],
+    "a first read unmapped, and a single": [
+        half_mapped(1, 10049, "11M2I63M", SECOND),
+        duplicate(single(1, 10049, "36M")),
+    ],
+    "a second read unmapped, and a pair": [duplicate(half_mapped(1, 10040, "76M")), PAIR_AT_10040],
+    "a first read unmapped, and a pair": [duplicate(half_mapped(1, 10040, "76M", SECOND)), PAIR_AT_10040],
     "a second read unmapped, a pair and a single": [
-        duplicate(half(1, 10040, "76M")),
+        duplicate(half_mapped(1, 10040, "76M")),
         PAIR_AT_10040,
         duplicate(single(1, 10040)),
     ],
     "a first read unmapped, a pair and a single": [
-        duplicate(half(1, 10040, "76M", SECOND)),
+        duplicate(half_mapped(1, 10040, "76M", SECOND)),
         PAIR_AT_10040,
         duplicate(single(1, 10040)),
     ],
     "a second read unmapped, and a pair on the other strand": [
-        half(1, 484071, "66S35M", strand="-"),
+        half_mapped(1, 484071, "66S35M", strand="-"),
         pair(1, 484105, 484075, "35M66S", "30S71M"),
     ],
     # Strands.
@@ -273,7 +276,7 @@ CASES = {
             *[duplicate(pair(0, place, end, "99M1S", "99M1S"))] * 10,
         ]
     ],
-    # Where the sequencer saw them.
+    # Optical duplicates.
     "one near, one far": [
         pair(1, 1, 100, name="R0:1:1:1:1"),
         duplicate(pair(1, 1, 100, name="R1:1:1:1:300")),
@@ -285,7 +288,7 @@ CASES = {
         optical(pair(1, 1, 100, name="R1:1:1:1:50")),
         optical(pair(1, 1, 100, name="R2:1:1:2:50")),
     ],
-    "near, but turned": of_tile(1203, 2886, 16834, (1203, 2884, 16835)),
+    "near, but turned": tied_by_tile(1203, 2886, 16834, (1203, 2884, 16835)),
     "near": [
         optical(pair(1, 485253, 485253, "45M", "45M", name=spot(1203, 2886, 16834))),
         pair(1, 485253, 485253, "45M", "45M", name=spot(1203, 2884, 16835)),
@@ -315,7 +318,7 @@ CASES = {
         for x, y, mark in ((32579, 36746, kept), (32588, 36761, optical), (32768, 36824, optical))
     ],
     **{
-        f"tile {tile}, x {x}, y {y}": of_tile(tile, x, y, other)
+        f"tile {tile}, x {x}, y {y}": tied_by_tile(tile, x, y, other)
         for tile, x, y, other in [
             (1204, 2886, 16756, (1205, 3886, 16756)),
             (1205, 2886, 16756, (1205, 3886, 16756)),
@@ -342,9 +345,13 @@ CASES = {
         replace(single(2, 41212324), barcode="GACT"),
         duplicate(replace(single(2, 41212324), barcode="GACT")),
     ],
-    "pairs of one barcode": [at_one_place(1, "ATGC"), duplicate(at_one_place(2, "ATGC"))],
-    "pairs of two barcodes": [at_one_place(1, "AAAA"), duplicate(at_one_place(2, "AAAA")), at_one_place(3, "CCCC")],
-    "pairs of different barcodes": [at_one_place(1, "ATC"), at_one_place(2, "GCG")],
+    "pairs of one barcode": [pair_with_barcode(1, "ATGC"), duplicate(pair_with_barcode(2, "ATGC"))],
+    "pairs of two barcodes": [
+        pair_with_barcode(1, "AAAA"),
+        duplicate(pair_with_barcode(2, "AAAA")),
+        pair_with_barcode(3, "CCCC"),
+    ],
+    "pairs of different barcodes": [pair_with_barcode(1, "ATC"), pair_with_barcode(2, "GCG")],
     # Sizes of sets.
     "a set of two": set_of(485253, (16020, 13352), (15993, 13361)),
     "a set of four": [
@@ -373,7 +380,7 @@ def named(fragments: Sequence[Fragment]) -> list[Fragment]:
 
 
 def records_of(fragments: Sequence[Fragment]) -> list[pysam.AlignedSegment]:
-    """Their records; mates tell of each other."""
+    """Return the records of the fragments, with mate fields."""
     found = []
     for fragment in fragments:
         tags = {"RG": "a"} | ({"BC": fragment.barcode} if fragment.barcode else {})
@@ -392,7 +399,7 @@ def records_of(fragments: Sequence[Fragment]) -> list[pysam.AlignedSegment]:
 
 
 def counted(fragments: Sequence[Fragment]) -> LibraryMetrics:
-    """What Picard counts, of records by their flags."""
+    """Return Picard's counters, from the flags of the records."""
     pairs = pair_duplicates = unpaired = unpaired_duplicates = others = unmapped = 0
     for one in fragments:
         for flag in (read.flag for read in one.reads):
@@ -423,7 +430,7 @@ def check(fragments: Sequence[Fragment], folder: Path, rules: DuplicateRules, ba
 
 @pytest.mark.parametrize("name", CASES)
 def test_cases(backends: str, tmp_path: Path, name: str) -> None:
-    """Also where barcodes are looked for that no record has."""
+    """Also with a barcode tag that no record has."""
     rules, backend = RULES.get(name, DuplicateRules()), open_backend(backends)
     check(CASES[name], tmp_path, rules, backend)
     if rules.barcode_tag is None:
@@ -434,8 +441,10 @@ def test_cases(backends: str, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("of", [0, 1], ids=["of the best", "of a duplicate"])
 @pytest.mark.parametrize("flag", [SECONDARY, SUPPLEMENTARY, OTHER])
 @pytest.mark.parametrize("case", [BOTH_REVERSED, CLUSTER_OF_THREE], ids=["two", "five"])
-def test_other_parts(backends: str, tmp_path: Path, case: list[Fragment], flag: int, of: int, in_front: bool) -> None:
-    """They change nothing, wherever they stand."""
+def test_secondary_and_supplementary(
+    backends: str, tmp_path: Path, case: list[Fragment], flag: int, of: int, in_front: bool
+) -> None:
+    """Secondary and supplementary records change nothing, at any position in the input."""
     fragments, reads, part = [*case], case[of].reads, Read(flag, 1, 400, "68M")
     fragments[of] = replace(case[of], reads=(part, *reads) if in_front else (*reads, part))
     check(fragments, tmp_path, DuplicateRules(), open_backend(backends))
@@ -474,8 +483,8 @@ CLUSTERS: dict[str, tuple[int, list[tuple[int, int, int]], int | None, set[int]]
 }
 
 
-def seen_at(spots: Sequence[tuple[int, int, int]], keeper: int | None, near: set[int]) -> list[Fragment]:
-    """Pairs of the same ends, whose score says which stays."""
+def pairs_at(spots: Sequence[tuple[int, int, int]], keeper: int | None, near: set[int]) -> list[Fragment]:
+    """Return pairs with the same ends at these spots; scores decide which stays."""
     found = []
     for number, one in enumerate(spots):
         quality = BEST if number == keeper else GOOD
@@ -486,9 +495,9 @@ def seen_at(spots: Sequence[tuple[int, int, int]], keeper: int | None, near: set
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_clusters(backends: str, tmp_path: Path, name: str) -> None:
-    """In whichever order they come."""
+    """In every input order."""
     distance, spots, keeper, near = CLUSTERS[name]
-    fragments, draw = seen_at(spots, keeper, near), random.Random(0)
+    fragments, draw = pairs_at(spots, keeper, near), random.Random(0)
     for _ in range(6):
         check(fragments, tmp_path, DuplicateRules(distance), open_backend(backends))
         draw.shuffle(fragments)
@@ -512,7 +521,7 @@ def test_clusters(backends: str, tmp_path: Path, name: str) -> None:
     ],
 )
 def test_names(backends: str, tmp_path: Path, name: str, has_place: bool) -> None:
-    """Of five or seven fields, the last three are numbers, behind which there may be letters."""
+    """The last three of five or seven fields are numbers, which letters may follow."""
     fragments = [pair(1, 1, 100, name=f"R0:{name}"), pair(1, 1, 100, name=f"R1:{name}")]
     mark = optical if has_place else duplicate
     check([fragments[0], mark(fragments[1])], tmp_path, DuplicateRules(), open_backend(backends))
@@ -527,6 +536,6 @@ def test_metrics() -> None:
         assert library.size == size
 
 
-def test_two_duplicates_of_very_many() -> None:
-    """No halving brings the size nearer."""
+def test_size_of_a_very_large_library() -> None:
+    """The bisections do not converge."""
     assert estimated_size(357_087_883, 357_087_881) == 17_854_394_228_543_940

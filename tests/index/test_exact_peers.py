@@ -1,4 +1,4 @@
-"""Exact search of E. coli against bowtie and mummer: the same counts and the same places of 100,000 queries."""
+"""Compare exact search of E. coli with bowtie and mummer: counts and locations of 100,000 queries."""
 
 import gzip
 import random
@@ -17,11 +17,11 @@ from readmap.index.building import build_index
 from readmap.index.index import Index
 from readmap.index.occurrences import Locations
 
-#: Of one length each, as mummer wants it; the short ones occur often.
+#: mummer takes queries of one length at a time; the short queries occur often.
 LENGTHS = (10, 20, 36, 50, 90)
-QUERIES_A_LENGTH = 20_000
+QUERIES_PER_LENGTH = 20_000
 
-#: Rows of query, start from 0, and strand, 1 or -1, in their order.
+#: Rows of query, 0-based start and strand (1 or -1), sorted.
 Rows = NDArray[np.int64]
 
 
@@ -35,7 +35,7 @@ def ecoli(shared: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def genome(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one contig, its name cut at the first blank as both programs do."""
+    """Return the only contig as FASTA, with its name cut at the first blank as both programs do."""
     path = tmp_path_factory.mktemp("ecoli") / "genome.fa"
     path.write_bytes(gzip.decompress((ecoli / "mg1655.fa.gz").read_bytes()))
     return path
@@ -48,7 +48,9 @@ def index(genome: Path) -> Index:
 
 @pytest.fixture(scope="module")
 def queries(ecoli: Path, genome: Path) -> dict[int, list[str]]:
-    """By length: two in five pieces of real reads, two in five of the genome's strands, and random letters."""
+    """Return queries by length: two in five from real reads, two in five from both strands of the genome, the rest
+    random.
+    """
     generator = random.Random(121)
     letters = "".join(genome.read_text().split("\n")[1:])
     reads = []
@@ -58,7 +60,7 @@ def queries(ecoli: Path, genome: Path) -> dict[int, list[str]]:
     for length in LENGTHS:
         long_enough = [read for read in reads if len(read) >= length]
         pieces = []
-        for number in range(QUERIES_A_LENGTH):
+        for number in range(QUERIES_PER_LENGTH):
             source = long_enough[below(generator, len(long_enough))] if number % 5 < 2 else letters
             start = below(generator, len(source) - length + 1)
             piece = source[start : start + length] if number % 5 < 4 else random_bases(generator, length)
@@ -70,18 +72,18 @@ def queries(ecoli: Path, genome: Path) -> dict[int, list[str]]:
     return drawn
 
 
-def in_order(rows: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> Rows:
+def sort_rows(rows: NDArray[np.int64] | Sequence[tuple[int, int, int]]) -> Rows:
     table = np.array(rows, np.int64).reshape(-1, 3)
     return table[np.lexsort(table.T[::-1])]
 
 
 def rows_of(places: Locations) -> Rows:
     numbers = np.repeat(np.arange(len(places.totals)), places.totals)
-    return in_order(np.stack([numbers, places.starts, places.strands.astype(np.int64)], axis=1))
+    return sort_rows(np.stack([numbers, places.starts, places.strands.astype(np.int64)], axis=1))
 
 
 def run(*command: str | Path) -> Iterator[str]:
-    """The lines of a program's output."""
+    """Return the lines of a program's output."""
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
     yield from done.stdout.splitlines()
 
@@ -93,7 +95,7 @@ def write_queries(queries: Sequence[str], path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def bowtie(genome: Path) -> Callable[[Path, int], Rows]:
-    """What bowtie -v 0 -a finds for a file of queries: all places without a difference, on both strands."""
+    """Return a function that runs bowtie -v 0 -a: all exact occurrences on both strands."""
     if not shutil.which("bowtie") or not shutil.which("bowtie-build"):
         pytest.skip("bowtie is not installed")
     made = genome.with_name("bowtie")
@@ -102,17 +104,17 @@ def bowtie(genome: Path) -> Callable[[Path, int], Rows]:
     def search(path: Path, length: int) -> Rows:
         columns = run("bowtie", "-v", "0", "-a", "-f", "--quiet", "--suppress", "3,5,6,7,8", made, path)
         rows = (line.split("\t") for line in columns)
-        return in_order([(int(query), int(start), 1 if strand == "+" else -1) for query, strand, start in rows])
+        return sort_rows([(int(query), int(start), 1 if strand == "+" else -1) for query, strand, start in rows])
 
     return search
 
 
 @pytest.fixture(scope="module")
 def mummer(genome: Path) -> Callable[[Path, int], Rows]:
-    """What mummer -maxmatch finds for a file of queries of one length: of its maximal matches those that span them.
+    """Return a function that runs mummer -maxmatch on queries of one length and keeps the matches that span them.
 
-    Its output names each query, and each again with "Reverse" behind it, above the lines of that strand's matches: the
-    start in the genome, the start in the query, which is reversed for this, both from 1, and the length.
+    The output has a header per query, and one with "Reverse" for its reverse strand. Each match follows its header:
+    start in the genome, start in the (reversed) query, both 1-based, and length.
     """
     if not shutil.which("mummer"):
         pytest.skip("mummer is not installed")
@@ -128,14 +130,14 @@ def mummer(genome: Path) -> Callable[[Path, int], Rows]:
             _, start, query_start, matched = words
             assert (int(query_start), int(matched)) == (1, length)
             rows.append((query, int(start) - 1, strand))
-        return in_order(rows)
+        return sort_rows(rows)
 
     return search
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("peer", ["bowtie", "mummer"])
-def test_same_places(
+def test_same_locations(
     request: pytest.FixtureRequest,
     backends: str,
     index: Index,
@@ -161,7 +163,7 @@ def test_same_places(
         assert np.array_equal(places.ends - places.starts, np.full(len(places), length))
 
 
-def test_queries_are_what_they_should_be(queries: dict[int, list[str]]) -> None:
+def test_query_mix(queries: dict[int, list[str]]) -> None:
     assert sum(map(len, queries.values())) == 100_000
     for length, asked in queries.items():
         assert {len(query) for query in asked} == {length}

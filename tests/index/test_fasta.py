@@ -1,4 +1,4 @@
-"""A reference's FASTA: all its spellings, and an error for each thing that can be wrong."""
+"""Reading the reference from FASTA: accepted spellings, and an error message for each defect."""
 
 import gzip
 import hashlib
@@ -30,19 +30,19 @@ BLOCK = constant("index/fasta.cu", "BLOCK")
 
 @pytest.fixture(scope="module")
 def backend(backends: str) -> Generator[Backend, None, None]:
-    """Each backend, as on a host without a compiler: its own kernels read."""
+    """Return each backend, once as on a host without a C++ compiler."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fasta, "host_backend", lambda module, threads: None)
         yield open_backend(backends, 2)
 
 
 def read(data: bytes, backend: Backend) -> Reference:
-    """Reads FASTA that is called ref.fa."""
+    """Read FASTA as from a file ref.fa."""
     return read_reference(fasta_source(data), backend)
 
 
 def as_dict(reference: Reference) -> dict[str, str]:
-    """The sequences by name; those that the checksums are of."""
+    """Return the sequences by name, after checking their MD5s."""
     starts = reference.contig_starts.tolist()
     found = {}
     for contig, start in zip(reference.contigs, starts[:-1], strict=True):
@@ -127,7 +127,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch, backend: Backend, data: bytes, 
     ids=["one", "first", "many", "last"],
 )
 def test_carriage_returns_anywhere(monkeypatch: pytest.MonkeyPatch, backend: Backend, line: bytes) -> None:
-    """They are left out, and nothing is written behind the room that the letters have."""
+    """Carriage returns are skipped, and nothing is written outside the text."""
     canaries: list[Array] = []
     empty = backend.empty
 
@@ -146,7 +146,7 @@ def test_carriage_returns_anywhere(monkeypatch: pytest.MonkeyPatch, backend: Bac
     assert all((backend.to_host(canary) == 7).all() for canary in canaries)
 
 
-def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+def test_maximum_contig_length(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     assert fasta.MAX_CONTIG_BASES == 2**31 - 1
     monkeypatch.setattr(fasta, "MAX_CONTIG_BASES", 1000)
     read(b">a\n" + b"ACGTN" * 200 + b"\n>b\n" + b"A" * 1000, backend)
@@ -156,7 +156,7 @@ def test_a_contig_has_no_more_bases_than_sam_takes(monkeypatch: pytest.MonkeyPat
             read(data, backend)
 
 
-def test_any_other_byte_is_an_error(backend: Backend) -> None:
+def test_invalid_bytes(backend: Backend) -> None:
     for byte in range(256):
         data = b">a\n" + b"ACGT" * 20 + bytes([byte]) + b"ACGT" * 9 + b"\n"
         if byte in b"\r\n" or chr(byte).upper() in IUPAC:
@@ -166,8 +166,8 @@ def test_any_other_byte_is_an_error(backend: Backend) -> None:
                 read(data, backend)
 
 
-def test_names_of_alleles(backend: Backend) -> None:
-    """GRCh38 has such contigs."""
+def test_allele_names(backend: Backend) -> None:
+    """GRCh38 has such contig names."""
     assert [*as_dict(read(b">HLA-A*01:01:01:01\tx\nACGT\n>a=*b\nA\n", backend))] == ["HLA-A*01:01:01:01", "a=*b"]
 
 
@@ -193,8 +193,8 @@ def test_round_trip(
     assert as_dict(result) == {name: sequence.upper().replace("U", "T") for name, sequence in contigs.items()}
 
 
-def any_fasta(draw: random.Random) -> bytes:
-    """FASTA of some kilobases, over the edges of blocks and chunks, with one change in every other file."""
+def draw_fasta(draw: random.Random) -> bytes:
+    """Return some kilobases of FASTA that span blocks and chunks; every other text has one random change."""
     text = draw.choice([b"", b"\n", b"\r\n\n"])
     line_break, width = draw.choice([b"\n", b"\r\n", b"\n\n"]), draw.choice([1, 31, 60, 70, 5_000, 1 << 20])
     for number in range(draw.randrange(1, 6)):
@@ -213,7 +213,7 @@ def any_fasta(draw: random.Random) -> bytes:
 
 
 def outcome(reading: Callable[[], dict[str, str]]) -> dict[str, str] | str:
-    """What it returns, or the message of its error."""
+    """Return the result of `reading`, or its error message."""
     try:
         return reading()
     except DataError as error:
@@ -221,11 +221,11 @@ def outcome(reading: Callable[[], dict[str, str]]) -> dict[str, str] | str:
 
 
 def test_any_text(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
-    """What a reader of one line after the other finds, and where it stops."""
+    """The result, or the error, is that of a reader of single lines."""
     wrong = 0
     for seed in range(60):
         draw = random.Random(seed)
-        data = any_fasta(draw)
+        data = draw_fasta(draw)
         monkeypatch.setattr(fasta, "CHUNK_BYTES", draw.choice([len(data) // 20 + 8, BLOCK, 3 * BLOCK + 1, 1 << 20]))
         expected = outcome(partial(contigs.read, "ref.fa", data))
         assert outcome(partial(read_as_dict, data, backend)) == expected, seed
@@ -266,8 +266,8 @@ def test_many_contigs(backend: Backend) -> None:
     assert np.array_equal(result.contig_starts, np.arange(100_001) * 13)
 
 
-def test_memory_is_bounded_beside_the_packed_words() -> None:
-    """Contigs that are read faster than they are digested do not pile up."""
+def test_memory_limit() -> None:
+    """Chunks that are read faster than they are digested do not accumulate."""
     count = 300_000_000
     lines = (b"ACGT" * 20 + b"\n") * 10_000
 

@@ -1,4 +1,4 @@
-"""An index whose arrays would lead a kernel out of them is refused, though its checksums are right; others are safe."""
+"""Arrays that would lead a kernel out of bounds are rejected even if checksums match; harmless changes are not."""
 
 import random
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def index(request: pytest.FixtureRequest) -> Index:
 
 
 def stored(index: Index, path: Path, change: Change, facts: dict[str, Any] | None = None) -> Path:
-    """The folder of an index with other arrays, its checksums theirs."""
+    """Write an index folder with changed arrays and matching checksums."""
     index.write(path / "right.readmap")
     found = folder.read(path / "right.readmap")
     arrays = {name: np.array(array) for name, array in found.arrays.arrays.items()}
@@ -84,7 +84,7 @@ WRONG_SHAPES = {
 
 
 @pytest.mark.parametrize("message", WRONG_SHAPES)
-def test_what_opening_refuses(index: Index, tmp_path: Path, message: str) -> None:
+def test_open_rejects(index: Index, tmp_path: Path, message: str) -> None:
     path = stored(index, tmp_path, WRONG_SHAPES[message])
     with pytest.raises(IndexFolderError, match=rf"x\.readmap: {message.strip()}.*; build the index again"):
         Index.open(path, check=False)
@@ -110,7 +110,7 @@ WRONG_ELEMENTS: dict[str, tuple[str, int, Change]] = {
 
 
 @pytest.mark.parametrize("name", WRONG_ELEMENTS)
-def test_what_loading_refuses(backends: str, index: Index, tmp_path: Path, name: str) -> None:
+def test_load_rejects(backends: str, index: Index, tmp_path: Path, name: str) -> None:
     array, element, change = WRONG_ELEMENTS[name]
     path, backend = stored(index, tmp_path, change), open_backend(backends)
     element %= len(np.load(path / f"{array}.npy"))
@@ -130,7 +130,7 @@ ORDERS: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 @pytest.mark.parametrize("name", ORDERS)
 @pytest.mark.parametrize("bases", [8, 11])
-def test_a_table_is_made_of_no_other_order(
+def test_table_rejects_unsorted_suffixes(
     backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, bases: int
 ) -> None:
     path, backend = stored(index, tmp_path, replaced("suffix_array", ORDERS[name])), open_backend(backends)
@@ -138,10 +138,10 @@ def test_a_table_is_made_of_no_other_order(
         with_table(Index.open(path), bases, backend, monkeypatch)
 
 
-def test_a_table_is_made_of_any_places_whose_first_bases_rise(
+def test_table_accepts_sorted_first_bases(
     backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the stored one, which is not read, may be any."""
+    """The stored table, which is not read, may have any contents."""
 
     def change(arrays: Arrays) -> None:
         arrays["suffix_array"][:] = arrays["suffix_array"][5000]
@@ -154,7 +154,7 @@ def test_a_table_is_made_of_any_places_whose_first_bases_rise(
     assert {*table.tolist()} == {0, count}
 
 
-def test_places_behind_the_reference_are_found_before_a_table_is_made(
+def test_positions_are_checked_before_building_a_table(
     backends: str, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     largest = int(np.iinfo(index.suffixes.dtype).max)
@@ -163,15 +163,15 @@ def test_places_behind_the_reference_are_found_before_a_table_is_made(
         with_table(Index.open(path), 9, open_backend(backends), monkeypatch)
 
 
-def test_an_edge_to_a_node_has_a_base_at_least(backends: str, index: Index, tmp_path: Path) -> None:
-    """Else a walk would not end."""
+def test_empty_edge_to_inner_node(backends: str, index: Index, tmp_path: Path) -> None:
+    """A walk over such edges would not end."""
     inner = int(np.flatnonzero(index.edges[:, 2])[3])  # type: ignore[index]
     path = stored(index, tmp_path, put("edges", (inner, 1), 0))
     with pytest.raises(IndexFolderError, match=rf"edges\.npy has an invalid element {inner}"):
         Index.open(path).to_device(open_backend(backends), IndexStructure.TREE)
 
 
-def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> None:
+def test_unloaded_arrays_are_not_checked(index: Index, tmp_path: Path) -> None:
     path, backend = stored(index, tmp_path, put("edges", (9, 2), 2**31)), open_backend("cpu")
     Index.open(path).to_device(backend, IndexStructure.ARRAY)
     with pytest.raises(IndexFolderError, match=r"edges\.npy"):
@@ -191,7 +191,7 @@ def test_what_is_not_loaded_is_not_looked_at(index: Index, tmp_path: Path) -> No
         ({"contigs": [["a", float("inf"), "0" * 32], ["b", 6001, "0" * 32]]}, "infinity"),
     ],
 )
-def test_what_the_manifest_must_hold(index: Index, tmp_path: Path, facts: dict[str, Any], message: str) -> None:
+def test_manifest_rejects(index: Index, tmp_path: Path, facts: dict[str, Any], message: str) -> None:
     path = stored(index, tmp_path, lambda arrays: None, facts)
     with pytest.raises(IndexFolderError, match=rf"manifest\.json is damaged \(.*{message}.*\); build the index again"):
         Index.open(path)

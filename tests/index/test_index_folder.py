@@ -1,4 +1,4 @@
-"""The index on disk: it comes back as it was, each damage has its own error, and no half of one is ever left."""
+"""The index folder: round trips, an error for each kind of damage, and no partially written folder."""
 
 import errno
 import functools
@@ -81,7 +81,7 @@ def test_round_trip(tmp_path: Path, force_64_bits: bool, structure: str) -> None
     ("structure", "absent"), [("array", {"edges"}), ("tree", {"prefix_table"}), ("both", set[str]())]
 )
 def test_arrays_of_a_structure(tmp_path: Path, structure: str, absent: set[str]) -> None:
-    """The folder holds what was built and nothing else, and the index knows which it is."""
+    """The folder has exactly the arrays that were built."""
     index_of(CONTIGS, structure=structure).write(tmp_path / "a.readmap")
     opened = Index.open(tmp_path / "a.readmap")
     assert opened.structure is IndexStructure(structure)
@@ -97,7 +97,7 @@ def test_arrays_are_mapped_not_read(path: Path) -> None:
     assert all(isinstance(array, np.memmap) for array in arrays_of(Index.open(path)).values())
 
 
-def test_manifest_tells_what_is_there(path: Path) -> None:
+def test_manifest(path: Path) -> None:
     manifest = json.loads((path / "manifest.json").read_text())
     assert manifest["format"] == "readmap index"
     assert manifest["version"] == folder.KIND.version
@@ -115,7 +115,7 @@ def test_default_folder(fasta_name: str, expected: str) -> None:
     assert folder.default_folder(fasta_name) == Path(expected)
 
 
-def test_permissions_are_those_of_an_ordinary_folder(index: Index, tmp_path: Path) -> None:
+def test_permissions(index: Index, tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         index.write(tmp_path / "a.readmap")
@@ -124,7 +124,7 @@ def test_permissions_are_those_of_an_ordinary_folder(index: Index, tmp_path: Pat
     assert (tmp_path / "a.readmap").stat().st_mode & 0o777 == 0o750
 
 
-# What can be wrong with a folder.
+# Damaged folders.
 
 
 def rewrite_manifest(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -162,7 +162,7 @@ LARGE_ARRAYS = ("words", "barrier_blocks", "suffix_array", "prefix_table", "edge
 @pytest.mark.parametrize("name", LARGE_ARRAYS)
 @pytest.mark.parametrize("place", [0, -1])
 def test_altered_bytes(backends: str, path: Path, name: str, place: int) -> None:
-    """Opening is quick and does not see them; each loading on a device does, unless it is not to check."""
+    """Opening does not notice changed bytes; loading on a device does, unless check=False."""
     file = path / f"{name}.npy"
     data = bytearray(file.read_bytes())
     data[128 if place == 0 else -1] ^= 1
@@ -173,13 +173,13 @@ def test_altered_bytes(backends: str, path: Path, name: str, place: int) -> None
         Index.open(path).to_device(backend, IndexStructure.BOTH)
     with pytest.raises(IndexFolderError, match=message):
         Index.open(path).check(backend)
-    if name == "words":  # which are safe whatever they hold
+    if name == "words":  # safe with any contents
         Index.open(path, check=False).to_device(backend, IndexStructure.BOTH)
 
 
 @pytest.mark.parametrize("flip", [1, 8, 64])
 def test_altered_header(path: Path, flip: int) -> None:
-    """Whatever byte of an array's header changes: it is refused, or the array is as it was."""
+    """For every changed byte of an array's header, the index is rejected or the array is unchanged."""
     file = path / "barrier_starts.npy"
     data, expected = file.read_bytes(), np.load(file)
     refused = 0
@@ -194,7 +194,7 @@ def test_altered_header(path: Path, flip: int) -> None:
     assert refused > 50
 
 
-def test_array_of_another_type_or_shape(path: Path) -> None:
+def test_wrong_dtype_or_shape(path: Path) -> None:
     file = path / "suffix_array.npy"
     suffixes = np.load(file)
     np.save(file, suffixes.view(np.int32))
@@ -228,7 +228,7 @@ def test_damaged_manifest(path: Path) -> None:
 
 
 def test_altered_manifest(path: Path) -> None:
-    """Whatever byte of the manifest changes, is added or lost: it is refused, were it only the end of a line."""
+    """Every changed, added or removed byte of the manifest is rejected, even at the end of a line."""
     data = (path / "manifest.json").read_bytes()
     for place in range(0, len(data), 3):
         byte, rest = data[place], data[place + 1 :]
@@ -247,7 +247,7 @@ def test_manifest_without_an_entry(path: Path, name: str) -> None:
 
 
 def test_manifest_without_checksums(path: Path) -> None:
-    """Its own checksum is right."""
+    """The manifest's own checksum is right."""
     for value in (None, 5):
         manifest = json.loads((path / "manifest.json").read_text())
         manifest["arrays"]["words"]["checksums"] = value
@@ -258,7 +258,7 @@ def test_manifest_without_checksums(path: Path) -> None:
 
 
 @pytest.mark.parametrize("header", [b"(" * 5000, b"{'descr': '<u8', 'fortran_order': False, 'shape': (%d,)}" % 10**40])
-def test_a_header_that_numpy_does_not_read(path: Path, header: bytes) -> None:
+def test_unreadable_array_header(path: Path, header: bytes) -> None:
     file = path / "words.npy"
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     size = file.stat().st_size
@@ -297,7 +297,7 @@ def test_not_an_index(tmp_path: Path) -> None:
 # Writing.
 
 
-def test_an_existing_index_is_kept_unless_forced(index: Index, path: Path) -> None:
+def test_existing_index_is_kept(index: Index, path: Path) -> None:
     before = contents(path)
     other = index_of(["ACGT" * 30], structure="tree")
     with pytest.raises(IndexFolderError, match=r"ref\.fa\.readmap exists already: --force replaces it"):
@@ -308,7 +308,7 @@ def test_an_existing_index_is_kept_unless_forced(index: Index, path: Path) -> No
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_link_stays_and_what_it_points_to_is_replaced(index: Index, tmp_path: Path) -> None:
+def test_symlink_target_is_replaced(index: Index, tmp_path: Path) -> None:
     target, link = tmp_path / "real.readmap", tmp_path / "link.readmap"
     index.write(target)
     link.symlink_to(target)
@@ -319,7 +319,7 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(index: Index, tmp_path: 
     assert Index.open(link).reference.bases == index.reference.bases
 
 
-def test_what_is_no_index_is_not_replaced(index: Index, tmp_path: Path) -> None:
+def test_other_folder_is_not_replaced(index: Index, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "thesis.txt").write_text("text")
     (tmp_path / "file").write_text("text")
@@ -331,7 +331,7 @@ def test_what_is_no_index_is_not_replaced(index: Index, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize("exists", [False, True], ids=["new", "forced"])
-def test_nothing_is_left_half_written(
+def test_no_partial_folder_is_left(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, exists: bool
 ) -> None:
     path = tmp_path / "ref.fa.readmap"
@@ -358,7 +358,7 @@ def test_nothing_is_left_half_written(
         assert raised.value.filename == str(path)
 
 
-def test_a_copied_folder_is_an_index(index: Index, path: Path, tmp_path: Path) -> None:
+def test_copied_folder(index: Index, path: Path, tmp_path: Path) -> None:
     shutil.copytree(path, tmp_path / "elsewhere")
     shutil.rmtree(path)
     assert_same(Index.open(tmp_path / "elsewhere"), index)
@@ -367,7 +367,7 @@ def test_a_copied_folder_is_an_index(index: Index, path: Path, tmp_path: Path) -
 # Building.
 
 
-def test_build_index_from_plain_and_gzip_and_with_any_threads(tmp_path: Path) -> None:
+def test_same_index_from_gzip_and_with_any_threads(tmp_path: Path) -> None:
     data = fasta(CONTIGS)
     (tmp_path / "ref.fa").write_bytes(data)
     (tmp_path / "ref.fa.gz").write_bytes(gzip.compress(data[:500]) + gzip.compress(data[500:]))
@@ -383,7 +383,7 @@ def test_build_index_from_plain_and_gzip_and_with_any_threads(tmp_path: Path) ->
     ("structure", "last"),
     [("array", ["prefix table"]), ("tree", ["suffix tree"]), ("both", ["prefix table", "suffix tree"])],
 )
-def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: list[str]) -> None:
+def test_build_progress(tmp_path: Path, structure: str, last: list[str]) -> None:
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     reported: list[tuple[str, int, int]] = []
     build_index(tmp_path / "ref.fa", structure=structure, progress=lambda *told: reported.append(told))
@@ -392,8 +392,8 @@ def test_build_index_tells_its_progress(tmp_path: Path, structure: str, last: li
     assert stages == ["read", "sort suffixes", "gather suffixes", *last]
 
 
-def test_an_index_that_is_written_while_it_is_built_is_the_same(tmp_path: Path) -> None:
-    """Each array as soon as it is there."""
+def test_writing_while_building(tmp_path: Path) -> None:
+    """Each array is written as soon as it is built."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     with folder.KIND.writing(tmp_path / "x.readmap", 2, False) as output:
         there: list[list[str]] = []
@@ -411,8 +411,10 @@ def test_an_index_that_is_written_while_it_is_built_is_the_same(tmp_path: Path) 
     assert contents(tmp_path / "x.readmap") == contents(tmp_path / "y.readmap")
 
 
-def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
-    """Once, when it knows how large the reference is; a tree takes more than the array, and more than its own size."""
+def test_build_memory(tmp_path: Path) -> None:
+    """Memory is reported once, after reading the reference; a tree takes more than the array and more than its own
+    size.
+    """
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     reported: dict[str, list[int]] = {structure: [] for structure in ("array", "tree", "both")}
     for structure, memory in reported.items():
@@ -424,8 +426,8 @@ def test_build_index_tells_the_memory_that_it_takes(tmp_path: Path) -> None:
     assert tree > made.suffixes.nbytes + made.edges.nbytes
 
 
-def test_reference_that_is_too_large_for_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused before anything is sorted."""
+def test_reference_too_large_for_a_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference is rejected before sorting."""
     (tmp_path / "ref.fa").write_bytes(fasta(CONTIGS))
     monkeypatch.setattr(suffix_tree, "MAX_TREE_BASES", 900 + 1 + 201)
     reported: list[str] = []
@@ -444,7 +446,7 @@ def test_same_index_on_any_device(backends: str, tmp_path: Path) -> None:
     )
 
 
-def test_build_index_names_the_file(tmp_path: Path) -> None:
+def test_build_error_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "ref.fa").write_text("text")
     with pytest.raises(DataError, match=r"ref\.fa: expected FASTA"):
         build_index(tmp_path / "ref.fa")
@@ -452,6 +454,6 @@ def test_build_index_names_the_file(tmp_path: Path) -> None:
         build_index(tmp_path / "none.fa")
 
 
-def test_reference_has_all_the_arrays_of_the_folder() -> None:
-    """A new array of the reference has to be kept in the folder as well."""
+def test_folder_has_all_reference_arrays() -> None:
+    """Every array of Reference must be stored."""
     assert {*Reference.__dataclass_fields__} == {*REFERENCE_ARRAYS, "contigs"}

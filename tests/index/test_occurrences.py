@@ -1,4 +1,4 @@
-"""Exact occurrences against a search of the text: by suffix array, with and without its table, and by suffix tree."""
+"""Exact occurrences compared with a text search: by suffix array with and without table, and by suffix tree."""
 
 import dataclasses
 import functools
@@ -32,10 +32,12 @@ LENGTHS = (1, 2, 3, 5, 6, 7, 12, 13, 31, 32, 33, 63, 64, 65, 96, 97, 128, 200)
 
 
 def queries_like(contigs: Sequence[str], generator: random.Random) -> list[str]:
-    """Of what a reference holds and nearly holds, on both strands: its ends, what is beside an N, all that is short."""
+    """Return queries that occur or nearly occur in the contigs, on both strands: contig ends, neighbours of N, all
+    short words.
+    """
     text = "N".join(clean(contig) for contig in contigs)
-    closed = text.replace("N", "")  # as if no contig ended and no base was ambiguous
-    filled = text.replace("N", "A")  # as packed words have it
+    closed = text.replace("N", "")  # as if contigs had no ends and no ambiguous bases
+    filled = text.replace("N", "A")  # A instead of N, as in packed words
     queries = ["", "N", *"ACGT", *(a + b for a in "ACGT" for b in "ACGT"), "acgu", "U", "R", "ACNGT"]
     some = sorted({below(generator, len(contigs)) for _ in range(12)})
     for contig in [clean(contigs[number]) for number in some]:
@@ -62,7 +64,7 @@ def queries_like(contigs: Sequence[str], generator: random.Random) -> list[str]:
 
 @functools.cache
 def expected_ranges(name: str) -> tuple[list[str], list[list[tuple[int, int]]]]:
-    """Queries, and for each strand where those that begin with each stand among the sorted suffixes: first, count."""
+    """Return queries, and for each strand the (first, count) of the sorted suffixes that start with each query."""
     generator = random.Random(f"queries for {name}")
     text, queries = text_of(TEXTS[name]), queries_like(TEXTS[name], generator)
     queries = list(dict.fromkeys(queries))
@@ -85,7 +87,7 @@ def expected_ranges(name: str) -> tuple[list[str], list[list[tuple[int, int]]]]:
 def found_ranges(
     queries: Sequence[str], index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> list[list[tuple[int, int]]]:
-    """For each strand that was searched, first rank and count by query."""
+    """Return for each searched strand the first rank and the count of each query."""
     reads, _ = reads_from_sequences(queries, None, backend)
     patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
     found = find_occurrences(patterns, index, strand, structure, backend)
@@ -101,7 +103,7 @@ def found_ranges(
 
 
 def searches(index: Index, backend: Backend) -> list[tuple[DeviceIndex, IndexStructure]]:
-    """Every way to find something."""
+    """Return all ways to search."""
     return [
         (index.to_device(backend), IndexStructure.ARRAY),
         (index.to_device(backend, prefix_table=False), IndexStructure.ARRAY),
@@ -122,7 +124,7 @@ def test_ranges(backends: str, name: str, force_64_bits: bool) -> None:
 
 
 def test_queries_are_hard_enough() -> None:
-    """Most texts have queries that occur once, that occur often, and that occur nowhere."""
+    """Most texts have queries that occur once, that occur often, and that do not occur."""
     for name in TEXTS:
         queries, (forward, reverse) = expected_ranges(name)
         assert len(queries) > 60
@@ -134,7 +136,7 @@ def test_queries_are_hard_enough() -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 4, 32])
-def test_ranges_do_not_depend_on_the_layout(backends: str, lanes: int) -> None:
+def test_ranges_do_not_depend_on_the_lanes(backends: str, lanes: int) -> None:
     backend = open_backend(backends, 4)
     backend.warp_width = lanes
     queries, expected = expected_ranges("runs of N")
@@ -147,7 +149,7 @@ def test_ranges_do_not_depend_on_the_layout(backends: str, lanes: int) -> None:
 @pytest.mark.parametrize("name", ["random", "one letter", "fibonacci, contigs", "runs of N"])
 @pytest.mark.parametrize("bases", [1, 2, 3, 8, 10])
 def test_ranges_do_not_depend_on_the_tables(backends: str, name: str, bases: int) -> None:
-    """However many first bases they resolve, more than most queries have and than leaves need."""
+    """Tables may resolve more bases than most queries and leaves have."""
     backend, index = open_backend(backends), indexed(name)
     queries, expected = expected_ranges(name)
     reference, _, order = held(index, backend)
@@ -164,7 +166,7 @@ def places_of(contigs: Sequence[str], queries: Sequence[str]) -> list[list[tuple
 
 
 def by_query(places: Locations) -> list[list[tuple[int, int, int]]]:
-    """Contig, start and strand."""
+    """Return (contig, start, strand) of each query's locations."""
     rows = list(zip(places.contigs.tolist(), places.starts.tolist(), places.strands.tolist(), strict=True))
     return [rows[begin:end] for begin, end in itertools.pairwise(places.offsets.tolist())]
 
@@ -202,15 +204,15 @@ def test_any_contigs_and_queries(
     contigs=st.lists(st.text("AT", min_size=1, max_size=90), min_size=1, max_size=3),
     queries=st.lists(st.text("AT", max_size=9), max_size=10),
 )
-def test_two_letters_that_pair(backends: str, contigs: list[str], queries: list[str]) -> None:
-    """Texts full of palindromes."""
+def test_palindromes(backends: str, contigs: list[str], queries: list[str]) -> None:
+    """Texts of A and T are full of palindromes."""
     index = index_of(contigs, structure="both")
     for structure in ("array", "tree"):
         check_api(index, contigs, queries, backends, structure=structure, threads=1)
 
 
-def test_lengths_from_one_base_to_ten_thousand(backends: str) -> None:
-    """Each where it is from, and no longer found with another base anywhere in it."""
+def test_query_lengths(backends: str) -> None:
+    """Each query is found where it is from, and not with one changed base."""
     generator = random.Random(101)
     contigs = [random_bases(generator, 12_000), "N" + random_bases(generator, 11_000), random_bases(generator, 40)]
     lengths = [*range(1, 140), *range(140, 1_000, 41), 1_023, 1_024, 4_095, 9_967, 9_968, 9_999, 10_000]
@@ -233,7 +235,7 @@ def test_lengths_from_one_base_to_ten_thousand(backends: str) -> None:
 
 
 def test_many_occurrences(backends: str) -> None:
-    """Of one letter everywhere, all are found, in the order of what follows: the shorter ones first."""
+    """In a text of one letter all occurrences are found, in suffix array order: those with the shorter rest first."""
     count = 30_000
     index = index_of(["A" * count, "TTTT"], structure="both")
     for structure in ("array", "tree"):
@@ -263,8 +265,8 @@ def options(request: pytest.FixtureRequest, backends: str) -> dict[str, Any]:
     return {"structure": request.param, "device": backends}
 
 
-def test_places(index: Index, options: dict[str, Any]) -> None:
-    """Forward ones first; on a strand in the order of what follows, where an end comes first."""
+def test_locations(index: Index, options: dict[str, Any]) -> None:
+    """Forward locations come first; on each strand the order is that of the following bases, with an end first."""
     assert index.count(["GATTACA", "TGTAATC", "ACGT", "AACC", "A" * 8], **options).tolist() == [4, 4, 4, 0, 1]
     places = index.locate(["GATTACA", "TTT", "ACGT", "AACC", "TGTAATCG"], **options)
     assert len(places) == 16
@@ -303,8 +305,8 @@ def test_types(index: Index, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 4, 5, 1_000, None])
-def test_most(index: Index, options: dict[str, Any], most: int | None) -> None:
-    """The first places of each; the totals are all the same."""
+def test_max_per_query(index: Index, options: dict[str, Any], most: int | None) -> None:
+    """Returns the first locations of each query; totals are unaffected."""
     queries = ["GATTACA", "ACGT", "A", "CC", "", "N", "AAAAAAAA"]
     expected = places_of(list(CONTIGS.values()), queries)
     places = index.locate(queries, max_per_query=most, **options)
@@ -325,8 +327,8 @@ def test_strands(index: Index, options: dict[str, Any], strand: str) -> None:
         assert capped == [found[:1] for found in expected]
 
 
-def test_kinds_of_sequences(index: Index, options: dict[str, Any]) -> None:
-    """Text, bytes, an iterator, lower case, U."""
+def test_sequence_types(index: Index, options: dict[str, Any]) -> None:
+    """Text, bytes, an iterator, lower case and U."""
     queries = ["GATTACA", "acgt", "aaaaa"]
     expected = [4, 4, 4]
     assert index.count(queries, **options).tolist() == expected
@@ -345,8 +347,10 @@ def test_no_queries(index: Index, options: dict[str, Any]) -> None:
     assert (places.totals.shape, places.offsets.tolist()) == ((0,), [0])
 
 
-def test_queries_that_occur_nowhere(index: Index, options: dict[str, Any]) -> None:
-    """Nothing, an ambiguous base, more than there is, and what an ambiguous base or a contig's end interrupts."""
+def test_queries_without_occurrences(index: Index, options: dict[str, Any]) -> None:
+    """An empty query, an ambiguous base, a query longer than the contig, and matches interrupted by N or a contig's
+    end.
+    """
     queries = ["", "N", "GATTACAN", "NGATTACA", "GACNGATTACA", "GACAGATTACA", "GACGATTACA", "GATTACACCGATTACA"]
     queries += ["GATTACAR", "GATTACAA", "AAAAAAAAA", "A" * 10_000, "GATTACAAAAA", "R"]
     assert index.count(queries, **options).tolist() == [0] * len(queries)
@@ -371,7 +375,7 @@ def test_bad_sequences(index: Index, options: dict[str, Any], sequences: list[st
         index.locate(sequences, **options)
 
 
-def test_what_is_no_device_strand_or_structure(index: Index) -> None:
+def test_invalid_options(index: Index) -> None:
     with pytest.raises(UsageError, match="--device abacus"):
         index.count(["A"], device="abacus")
     with pytest.raises(ValueError, match="sideways"):
@@ -383,7 +387,7 @@ def test_what_is_no_device_strand_or_structure(index: Index) -> None:
 # What an index holds.
 
 
-def test_structure_that_is_not_held(backends: str) -> None:
+def test_missing_structure(backends: str) -> None:
     array, tree = (index_of(["GATTACA"], structure=structure) for structure in ("array", "tree"))
     assert (array.nodes, array.edges) == (0, None)
     assert tree.nodes > 0
@@ -401,8 +405,8 @@ def test_structure_that_is_not_held(backends: str) -> None:
     assert tree.count(["TTA", "A"], device=backends).tolist() == [1, 5]
 
 
-def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str) -> None:
-    """What is not wanted is not counted."""
+def test_index_too_large_for_the_device(monkeypatch: pytest.MonkeyPatch, backends: str) -> None:
+    """Arrays that are not wanted are not counted."""
     index, backend = indexed("random"), open_backend(backends)
     assert index.edges is not None
     assert index.prefix_table is not None
@@ -418,6 +422,6 @@ def test_index_that_does_not_fit(monkeypatch: pytest.MonkeyPatch, backends: str)
     monkeypatch.setattr(backend, "memory", lambda: (held + index.prefix_table.nbytes + 20_000, 2**40))
     monkeypatch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)
     monkeypatch.setattr(backend, "max_table_bases", 15)
-    assert index.to_device(backend).table_bases == index.table_bases  # there is no room for a larger one
+    assert index.to_device(backend).table_bases == index.table_bases  # no memory for a larger table
     with pytest.raises(BackendError, match="the index needs"):
         index.to_device(backend, IndexStructure.BOTH)

@@ -1,4 +1,4 @@
-"""The packed reference against the oracle: words, barriers, contigs, and room behind the end."""
+"""The packed reference compared with an oracle: words, barriers, contigs, and the padding after the end."""
 
 import hashlib
 import itertools
@@ -21,7 +21,7 @@ contig_lists = st.lists(st.text("ACGTACGTACGTNRM", min_size=1, max_size=150), mi
 
 
 def make(contigs: list[str], backends: str) -> Reference:
-    """The contigs as FASTA, read by the kernels of a backend."""
+    """Read the contigs as FASTA with a backend's kernels."""
     data = "".join(f">contig_{number}\n{contig}\n" for number, contig in enumerate(contigs))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fasta, "host_backend", lambda module, threads: None)
@@ -29,7 +29,7 @@ def make(contigs: list[str], backends: str) -> Reference:
 
 
 def intervals(contigs: list[str]) -> list[tuple[int, int, str]]:
-    """Start, end and letter of each run of one barrier letter; between contigs the letter is NUL."""
+    """Return start, end and letter of each run of one ambiguous letter; between contigs the letter is NUL."""
     text = "".join(contig + "\0" for contig in contigs)
     runs = [(letter, len(list(run))) for letter, run in itertools.groupby(text)]
     ends = list(itertools.accumulate(length for _, length in runs))
@@ -91,8 +91,8 @@ def test_corners(backends: str, contigs: list[str]) -> None:
     check(contigs, reference)
 
 
-def test_long_reads_may_be_laid_over_the_end(backends: str) -> None:
-    """Kernels look at words and barrier bits of up to a read's length, and a word more, behind the last base."""
+def test_padding(backends: str) -> None:
+    """Kernels read words and barrier bits of up to a read's length, and one more word, after the last base."""
     for length in (1, 63, 64, 4_095, 4_096, 4_097):
         reference = make(["A" * length], backends)
         furthest = reference.length + MAX_READ_LENGTH + 32
@@ -108,7 +108,7 @@ def test_large(backends: str) -> None:
 
 
 def test_index_has_the_same_reference(backends: str) -> None:
-    """The same from a FASTA file: lower case and U are read as A, C, G and T."""
+    """In FASTA, lower case and U are read as A, C, G and T."""
     contigs = ["ACGTN" * 20, "TTTRA"]
     reference = make(contigs, backends)
     spelt = index_of({"contig": "acguN" * 20, "b": "UtTra"}).reference

@@ -1,4 +1,4 @@
-"""Suffixes that several devices sort: the order of one device, however many, and whatever becomes of one of them."""
+"""Suffix sorting by several devices: the order is that of one device, and an error of a device ends the sort."""
 
 import random
 import threading
@@ -22,7 +22,7 @@ from readmap.index.sort_plan import SortPlan, plan_sort
 
 
 def planned(contigs: list[str], devices: int, memory: dict[int, int] | None = None) -> SortPlan:
-    """By so many devices, of which some have but so much memory, the others enough."""
+    """Plan a sort on `devices` devices; memory: bytes of some devices, the others have enough."""
     with team_of("cpu", devices) as group:
         if memory:
             for i, backend in enumerate(group.backends):
@@ -39,7 +39,7 @@ def planned(contigs: list[str], devices: int, memory: dict[int, int] | None = No
 def test_order(
     backends: str, name: str, dtype: type[np.generic], devices: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of fewer suffixes than devices, and of none."""
+    """Includes fewer suffixes than devices, and none."""
     take_few(monkeypatch, few)
     with team_of(backends, devices) as group:
         assert sort(TEXTS[name], group, dtype).tolist() == suffix_order(text_of(TEXTS[name]))
@@ -48,8 +48,8 @@ def test_order(
 @few_at_a_time
 @pytest.mark.parametrize("devices", [2, 3, 8])
 @pytest.mark.parametrize("name", HARD[False])
-def test_what_is_hard(backends: str, name: str, devices: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of several batches and parts, and ranks that cross in several pieces."""
+def test_hard_texts(backends: str, name: str, devices: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps have several batches and ranges, and ranks are exchanged in several chunks."""
     expected = sort(HARD[few][name], open_backend(backends))
     take_few(monkeypatch, few)
     monkeypatch.setattr(suffix_sorting, "_CHUNK", 1000)
@@ -84,7 +84,7 @@ def test_many_equal_contigs(backends: str) -> None:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-def test_devices_have_about_as_many_suffixes_each(devices: int) -> None:
+def test_balanced_parts(devices: int) -> None:
     plan = planned([random_bases(random.Random(3), 100_000)], devices)
     assert len(plan.parts) == devices
     assert all(abs(part.suffixes * devices / plan.suffixes - 1) < 0.05 for part in plan.parts)
@@ -95,14 +95,14 @@ def test_devices_have_about_as_many_suffixes_each(devices: int) -> None:
 
 
 @pytest.mark.parametrize(("contigs", "parts"), [(["N" * 50], 1), (["A"], 1), (["A" * 999], 1), (["A", "CG"], 3)])
-def test_devices_without_suffixes_do_not_sort(contigs: list[str], parts: int) -> None:
+def test_no_empty_parts(contigs: list[str], parts: int) -> None:
     plan = planned(contigs, 8)
     assert len(plan.parts) == parts
     assert plan.suffixes == len("".join(contigs).replace("N", ""))
 
 
 def test_memory_of_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device needs room for its part alone, and for all ranks; where one has too little, the first sorts alone."""
+    """A device needs memory for its part and for all ranks; if one has too little, the first device sorts alone."""
     monkeypatch.setattr(sort_plan, "_FIXED_BYTES", 0)
     size = 100_000
     contigs = [random_bases(random.Random(3), size)]
@@ -124,8 +124,8 @@ def test_memory_of_several_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kernel", ["key_batch", "merge_ranks", "key_tied", "apply_ranks"])
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_an_error_of_one_device_ends_all(failing: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any stage of the work."""
+def test_error_of_one_device(failing: int, kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error may occur in any stage."""
     contigs = HARD[True]["satellites"]
     with team_of("cpu", 3) as group:
         expected = sort(contigs, group)
@@ -145,9 +145,7 @@ def test_an_error_of_one_device_ends_all(failing: int, kernel: str, monkeypatch:
 
 
 @pytest.mark.parametrize("devices", [2, 8])
-def test_the_same_folder_by_any_number_of_devices(
-    devices: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_folder_with_any_number_of_devices(devices: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ref.fa").write_bytes(fasta({"a": HARD[True]["satellites"][0], "b": "ACGTN" * 500}))
     monkeypatch.setattr(suffix_array, "SMALL", 0)
     monkeypatch.setattr(team, "device_names", lambda device, gpus: [device] * gpus)

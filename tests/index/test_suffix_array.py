@@ -1,4 +1,4 @@
-"""The suffix array and the prefix table against sorted suffixes, and the check that finds what is out of order."""
+"""The suffix array and the prefix table compared with sorted strings, and the check for suffixes out of order."""
 
 import random
 from typing import Any
@@ -39,13 +39,15 @@ def test_order(name: str, force_64_bits: bool) -> None:
     contigs=st.lists(st.text("ACGTN", min_size=1, max_size=40), min_size=1, max_size=8), copies=st.sampled_from([1, 60])
 )
 def test_order_of_any_contigs(contigs: list[str], copies: int) -> None:
-    """By divsufsort where barriers are few, else by kernels; by places where barriers make suffixes equal."""
+    """Few barriers are sorted by divsufsort, others by kernels; suffixes that barriers make equal are in order of
+    position.
+    """
     index = index_of(contigs * copies)
     assert index.suffixes.tolist() == suffix_order(text_of(contigs * copies))
 
 
 @pytest.mark.parametrize("contigs", [251, 252, 253, 254])
-def test_as_many_barriers_as_divsufsort_has_letters(contigs: int) -> None:
+def test_maximum_barriers_of_divsufsort(contigs: int) -> None:
     index, backend = index_of(["ACGT"] * contigs), open_backend("cpu", 1)
     plan = plan_suffix_array(index.reference, index.reference.to_device(backend), Team.of(backend))
     assert (plan.sort is None) == (contigs <= 252)
@@ -53,9 +55,7 @@ def test_as_many_barriers_as_divsufsort_has_letters(contigs: int) -> None:
 
 
 @pytest.mark.parametrize(("threads", "small", "by_kernels"), [(1, 0, False), (2, 0, True), (2, 2**24, False)])
-def test_the_builder_is_the_quickest_and_changes_nothing(
-    threads: int, small: int, by_kernels: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choice_of_the_builder(threads: int, small: int, by_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suffix_array, "SMALL", small)
     index, team = indexed("runs of N", False), Team.of(open_backend("cpu", threads))
     held = index.reference.to_device(team.first)
@@ -79,17 +79,15 @@ def test_prefix_table(backends: str, name: str, force_64_bits: bool) -> None:
         assert table.tolist() == prefix_table(text, bases)
 
 
-def test_bases_of_the_prefix_table() -> None:
-    """About a suffix an entry, within limits."""
+def test_table_bases() -> None:
+    """About one suffix per entry, within limits."""
     assert [table_bases(length) for length in (0, 1, 4**6, 4**6 + 1, 4**9, 4**12, 10**9)] == [6, 6, 6, 7, 9, 12, 12]
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if len(indexed(name, False).suffixes)])
-def test_prefix_table_that_is_made_where_the_index_is_loaded(
-    backends: str, name: str, force_64_bits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is that of so many bases, and counted in the memory that the index takes."""
+def test_table_built_at_loading(backends: str, name: str, force_64_bits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has the chosen number of bases, and counts in the index's memory."""
     index, backend = indexed(name, force_64_bits), open_backend(backends)
     found = with_table(index, 8, backend, monkeypatch)
     assert found.prefix_table.dtype == index.suffixes.dtype
@@ -99,7 +97,7 @@ def test_prefix_table_that_is_made_where_the_index_is_loaded(
 
 
 class Device:
-    """What the rule of a loaded table asks of a backend."""
+    """The attributes of a backend that the choice of the loaded table reads."""
 
     def __init__(self, max_table_bases: int, free: int | None = None) -> None:
         self.max_table_bases, self._free = max_table_bases, free
@@ -117,22 +115,22 @@ class Device:
         *((15, 2**31, 3 * 10**9, 13), (15, 2**30 - 16, 3 * 10**9, 12), (15, 0, 3 * 10**9, 12), (15, 1000, 4**13, 12)),
     ],
 )
-def test_bases_of_a_loaded_table(most: int, free: int | None, suffixes: int, bases: int) -> None:
-    """A suffix an entry, and a quarter of the memory that the rest of the index leaves; the stored table's at least."""
+def test_loaded_table_bases(most: int, free: int | None, suffixes: int, bases: int) -> None:
+    """One suffix per entry, in at most a quarter of the memory left by the index; at least the stored table's bases."""
     others = 10**9
     order = np.broadcast_to(np.uint32(0), suffixes)
     device: Any = Device(most, None if free is None else others + free)
     assert loaded_table_bases(12, order, others, device) == bases
 
 
-def test_entries_of_64_bits_take_twice_the_memory() -> None:
+def test_memory_of_64_bit_entries() -> None:
     device: Any = Device(15, 2**32)
     found = [loaded_table_bases(12, np.broadcast_to(dtype(0), 2**33), 0, device) for dtype in (np.uint32, np.uint64)]
     assert found == [14, 13]
 
 
-def disorder(index: Index, suffixes: Suffixes, backend: Backend) -> int | None:
-    """What the check says of other suffixes."""
+def find_disorder(index: Index, suffixes: Suffixes, backend: Backend) -> int | None:
+    """Return the rank that the check reports for other suffixes."""
     reference, length, _ = held(index, backend)
     return first_unsorted_rank(reference, length, backend.to_device(suffixes), backend)
 
@@ -141,13 +139,13 @@ def disorder(index: Index, suffixes: Suffixes, backend: Backend) -> int | None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_disorder(backends: str, name: str, force_64_bits: bool) -> None:
     index, backend = indexed(name, force_64_bits), open_backend(backends)
-    assert disorder(index, index.suffixes, backend) is None
+    assert find_disorder(index, index.suffixes, backend) is None
     index.check(backend)
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if len(indexed(name, False).suffixes) > 1])
 def test_swapped_suffixes_are_found(backends: str, name: str) -> None:
-    """Any two, were they equal up to a barrier."""
+    """Any two suffixes, even if equal up to a barrier."""
     index, backend = indexed(name, False), open_backend(backends)
     generator, count = np.random.default_rng(3), len(index.suffixes)
     for distance in (1, 1, 1, 1, 1, 2, 3, count - 1, *generator.integers(1, count, 10)):
@@ -155,11 +153,11 @@ def test_swapped_suffixes_are_found(backends: str, name: str) -> None:
         b = min(a + distance, count - 1)
         spoilt = index.suffixes.copy()
         spoilt[[a, b]] = spoilt[[b, a]]
-        assert (disorder(index, spoilt, backend) is None) == (a == b)
+        assert (find_disorder(index, spoilt, backend) is None) == (a == b)
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
-def test_places_that_are_no_base_or_doubled_are_found(backends: str, force_64_bits: bool) -> None:
+def test_invalid_or_repeated_positions_are_found(backends: str, force_64_bits: bool) -> None:
     index, text = indexed("runs of N", force_64_bits), text_of(TEXTS["runs of N"])
     backend, largest = open_backend(backends), np.iinfo(index.suffixes.dtype).max
     for rank in (0, 1, len(index.suffixes) // 2, len(index.suffixes) - 1):
@@ -167,12 +165,12 @@ def test_places_that_are_no_base_or_doubled_are_found(backends: str, force_64_bi
         for place in (text.index(BARRIER), len(text) - 1, len(text), len(text) + 100, largest, doubled):
             spoilt = index.suffixes.copy()
             spoilt[rank] = place
-            found = disorder(index, spoilt, backend)
+            found = find_disorder(index, spoilt, backend)
             assert found is not None
             assert found <= max(rank, len(index.suffixes) - 1 if place == doubled else rank)
 
 
-def test_disorder_behind_a_long_common_prefix_is_found(backends: str) -> None:
+def test_disorder_after_a_long_common_prefix_is_found(backends: str) -> None:
     repeat = random_bases(random.Random(4), 5_000)
     index, backend = index_of([repeat + "A", repeat + "C"]), open_backend(backends)
     ranks = {place: rank for rank, place in enumerate(index.suffixes.tolist())}
@@ -181,12 +179,12 @@ def test_disorder_behind_a_long_common_prefix_is_found(backends: str) -> None:
         assert second == first + 1
         spoilt = index.suffixes.copy()
         spoilt[[first, second]] = spoilt[[second, first]]
-        assert disorder(index, spoilt, backend) is not None
+        assert find_disorder(index, spoilt, backend) is not None
 
 
 def test_order_of_a_megabase_of_one_letter_is_checked(backends: str) -> None:
     index = index_of(["A" * 1_000_000])
-    assert disorder(index, index.suffixes, open_backend(backends)) is None
+    assert find_disorder(index, index.suffixes, open_backend(backends)) is None
 
 
 def test_check_names_a_rank() -> None:

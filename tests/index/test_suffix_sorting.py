@@ -1,4 +1,4 @@
-"""Suffixes sorted by kernels, against sorted strings and against divsufsort."""
+"""Suffix sorting by kernels compared with sorted strings and with divsufsort."""
 
 import random
 
@@ -17,7 +17,7 @@ from readmap.index import sort_plan
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
 
-#: Batches and parts of few suffixes each, so that small references have many.
+#: Small batches and ranges, so that small references have many of them.
 few_at_a_time = pytest.mark.parametrize("few", [False, True], ids=["at once", "few at a time"])
 
 
@@ -38,7 +38,7 @@ def sort(contigs: list[str], device: Backend | Team, dtype: type[np.generic] = n
     return order
 
 
-def take_few(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
+def use_small_batches(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
     if few:
         monkeypatch.setattr(sort_plan, "_MIN_PAIRS", 1)
         monkeypatch.setattr(sort_plan, "_MAX_PAIRS", 1)
@@ -49,13 +49,13 @@ def take_few(monkeypatch: pytest.MonkeyPatch, few: bool) -> None:
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 @pytest.mark.parametrize("name", TEXTS)
 def test_order(backends: str, name: str, dtype: type[np.generic], few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_few(monkeypatch, few)
+    use_small_batches(monkeypatch, few)
     assert sort(TEXTS[name], open_backend(backends), dtype).tolist() == suffix_order(text_of(TEXTS[name]))
 
 
 @few_at_a_time
 def test_order_of_any_contigs(backends: str, few: bool) -> None:
-    """Also of contigs that are repeated, within and among each other, so that barriers make many suffixes equal."""
+    """Includes repeated contigs, so that barriers make many suffixes equal."""
 
     @settings(derandomize=True, max_examples=60, deadline=None)
     @given(
@@ -68,7 +68,7 @@ def test_order_of_any_contigs(backends: str, few: bool) -> None:
     )
     def check(contigs: list[str], copies: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            take_few(patch, few)
+            use_small_batches(patch, few)
             assert sort(contigs * copies, backend).tolist() == suffix_order(text_of(contigs * copies))
 
     backend = open_backend(backends)
@@ -76,7 +76,7 @@ def test_order_of_any_contigs(backends: str, few: bool) -> None:
 
 
 def hard_texts(size: int) -> dict[str, list[str]]:
-    """Of about so many bases each, none of them with two barriers that a suffix could tie at."""
+    """Return texts of about `size` bases, without two barriers at which suffixes could tie."""
     generator = random.Random(8)
     unit = random_bases(generator, 171)
     half = random_bases(generator, size // 2)
@@ -93,21 +93,21 @@ def hard_texts(size: int) -> dict[str, list[str]]:
     }
 
 
-#: Those that are sorted at once, and a few at a time.
+#: Texts sorted in one batch, and smaller texts for small batches.
 HARD = {False: hard_texts(50_000), True: hard_texts(12_500)}
 
 
 @few_at_a_time
 @pytest.mark.parametrize("name", HARD[False])
-def test_what_is_hard(backends: str, name: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_few(monkeypatch, few)
+def test_hard_texts(backends: str, name: str, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_batches(monkeypatch, few)
     contigs = HARD[few][name]
     codes = np.frombuffer((contigs[0] + "!").encode().translate(bytes.maketrans(b"!ACGT", b"\0\1\2\3\4")), np.uint8)
     assert np.array_equal(sort(contigs, open_backend(backends)), divsufsort(codes.copy())[1:])
 
 
 def test_many_equal_contigs(backends: str) -> None:
-    """Barriers make all their suffixes equal: places decide, and no round is needed for them."""
+    """Barriers make all suffixes equal: positions decide, without any doubling."""
     contigs = ["ACGTTGCA" * 5] * 3000
     order = sort(contigs, open_backend(backends))
     assert order.tolist() == suffix_order(text_of(contigs))
@@ -115,8 +115,8 @@ def test_many_equal_contigs(backends: str) -> None:
 
 @pytest.mark.parametrize("held", ["all", "ranks", "nothing"])
 def test_little_memory(backends: str, held: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Order and ranks stay in the host's memory where the device's does not hold them; less is refused."""
-    monkeypatch.setattr(sort_plan, "_SHARE", 1)  # all at once: 28 bytes a suffix, beside order and ranks
+    """Order and ranks stay in host memory if the device has too little; with even less, sorting is refused."""
+    monkeypatch.setattr(sort_plan, "_SHARE", 1)  # all at once: 28 bytes per suffix, in addition to order and ranks
     monkeypatch.setattr(sort_plan, "_FIXED_BYTES", 0)
     contigs, backend = HARD[False]["satellites"], open_backend(backends)
     size, expected = len(contigs[0]), sort(contigs, backend)

@@ -1,4 +1,4 @@
-"""The common prefixes and the suffix tree against slow and obvious ones, and the check that finds a wrong edge."""
+"""The LCP array and the suffix tree compared with plain implementations, and the check for wrong edges."""
 
 import dataclasses
 import random
@@ -26,7 +26,7 @@ from readmap.index.suffix_tree import (
 DRAW = random.Random(81)
 REPEAT = random_bases(DRAW, 1_300)
 
-# Over 32 * 32 suffixes, so that the minima have three levels and more, and prefixes as long as that.
+# More than 32 * 32 suffixes, so that the minima have at least three levels, and prefixes of that length.
 LARGE_TEXTS = {
     "two letters": [random_bases(DRAW, 3_000, "CG")],
     "fibonacci": [fibonacci(2_600)],
@@ -41,7 +41,7 @@ LARGE_TEXTS = {
 
 
 def naive_prefixes(text: str, order: list[int]) -> list[int]:
-    """The bases that each suffix shares with the one before it."""
+    """Return the common prefix of each suffix and its predecessor."""
     found = []
     for rank, place in enumerate(order):
         shared, other = 0, order[rank - 1]
@@ -52,16 +52,16 @@ def naive_prefixes(text: str, order: list[int]) -> list[int]:
 
 
 def lcp_array(index: Index, backend: Backend) -> NDArray[np.uint32]:
-    """The common prefixes from which the tree is built."""
+    """Return the LCP array from which the tree is built."""
     reference, suffixes = index.reference.to_device(backend), backend.to_device(index.suffixes)
     prefixes = build_lcp(reference, index.reference.length, suffixes, backend)
     return backend.to_host(prefixes.values)[: len(index.suffixes)]
 
 
 def check_tree(text: str, index: Index, backend: Backend) -> tuple[Edges, dict[Node, int]]:
-    """Every node of the oracle's tree is one of the built tree's, with the same four edges, and there are no others.
+    """Assert that the tree has exactly the oracle's nodes, with the same four edges each.
 
-    The built edges, and the number of each of the oracle's nodes among them.
+    Returns the edges, and the index of each of the oracle's nodes.
     """
     order = index.suffixes.tolist()
     prefixes = lcp_array(index, backend)
@@ -113,7 +113,7 @@ def test_tree_of_two_letters(backends: str, contigs: list[str]) -> None:
 
 
 def test_same_tree_on_any_threads(backends: str) -> None:
-    """Of more suffixes than a slice of places, a block of ranks and a call of the CPU have."""
+    """The text has more suffixes than a slice of positions, a block of ranks and a call of the CPU."""
     generator = random.Random(82)
     contigs = [random_bases(generator, 40_000), fibonacci(5_000), random_bases(generator, 3_000, "AT")]
     index = index_of(contigs, structure="tree")
@@ -123,7 +123,7 @@ def test_same_tree_on_any_threads(backends: str) -> None:
 
 
 def test_homopolymer_of_a_megabase(backends: str) -> None:
-    """A node for every length, each on the way to the next: as deep a tree as there is."""
+    """A node for every length, each the parent of the next: the deepest possible tree."""
     count = 1_000_000
     index = index_of(["A" * count])
     backend = open_backend(backends)
@@ -138,7 +138,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
         node = destinations[node]
     assert node == 0
     assert np.array_equal(np.sort(depths), np.arange(count))
-    # A suffix of n bases has the rank n - 1; those that go on behind a node of depth d are the ones from rank d on.
+    # A suffix of n bases has rank n - 1; the suffixes longer than a node of depth d have rank d or more.
     assert np.array_equal(edges[:, 0, [0, 1, 3]], np.stack([np.full(count, count - 1), np.ones(count), depths], 1))
     assert not edges[:, 1:, :3].any()
     assert (edges[:, 1:, 3] == count).all()
@@ -146,7 +146,7 @@ def test_homopolymer_of_a_megabase(backends: str) -> None:
 
 
 def test_size_of_the_tree() -> None:
-    """At most a node a base, and one more."""
+    """At most one node per base, plus one."""
     for name in TEXTS:
         index = indexed(name)
         assert 1 <= index.nodes <= len(index.suffixes) + 1
@@ -154,7 +154,7 @@ def test_size_of_the_tree() -> None:
         assert len(index.edges) == 4 * index.nodes
 
 
-def test_references_that_have_no_tree() -> None:
+def test_references_too_large_for_a_tree() -> None:
     refuse_large(2**32 - 1)
     with pytest.raises(
         UsageError, match="a suffix tree holds references below 2\\^32 bases, this one has 4,294,967,296"
@@ -165,7 +165,7 @@ def test_references_that_have_no_tree() -> None:
 @pytest.mark.parametrize("bases", [0, 1, 2, 5])
 @pytest.mark.parametrize("name", TEXTS)
 def test_entries(backends: str, name: str, bases: int) -> None:
-    """For all first bases there are, the deepest node that a walk along them meets, and the bound of its ranks."""
+    """For all codes: the deepest node on the walk along the first bases, and the bound of its ranks."""
     index, backend = indexed(name), open_backend(backends)
     edges, numbers = check_tree(text_of(TEXTS[name]), index, backend)
     tree = suffix_tree(text_of(TEXTS[name]), index.suffixes.tolist())
@@ -183,12 +183,12 @@ def test_entries(backends: str, name: str, bases: int) -> None:
         assert (len(index.suffixes) if bound < 0 else edges[bound, 3]) == high
 
 
-# What is wrong with a tree.
+# Damaged trees.
 
 
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_nothing_is_wrong(backends: str, name: str, force_64_bits: bool) -> None:
+def test_no_error(backends: str, name: str, force_64_bits: bool) -> None:
     index, backend = indexed(name, force_64_bits), open_backend(backends)
     assert index.edges is not None
     assert first_mismatched_node(*held(index, backend), index.edges, backend) is None
@@ -213,9 +213,10 @@ def kind_of(edge: list[int]) -> str:
 @pytest.mark.parametrize("kind", ["inner", "leaf", "fake"])
 @pytest.mark.parametrize("name", SPOILT)
 def test_planted_errors_are_found(backends: str, name: str, kind: str) -> None:
-    """Each field of each edge changed in a way; but for the start of a fake edge, which nothing reads.
+    """Every field of every edge is changed, except the start of an empty edge, which is not read.
 
-    What is found is at the edge's node or at the one above it, since a node's depth and bounds follow from its edges.
+    The error is reported at the node of the edge or at its parent, because a node's depth and bounds follow from its
+    edges.
     """
     index, backend = index_of(SPOILT[name], structure="tree"), open_backend(backends)
     edges = index.edges
@@ -251,7 +252,7 @@ def test_smallest_wrong_node_is_reported(backends: str) -> None:
         assert found in (node, above)
 
 
-def test_error_behind_a_long_label_is_found(backends: str) -> None:
+def test_error_after_a_long_label_is_found(backends: str) -> None:
     repeat = random_bases(random.Random(86), 5_000)
     index = index_of([repeat + "A", repeat + "C" + repeat[:10]], structure="tree")
     backend = open_backend(backends)

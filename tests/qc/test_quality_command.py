@@ -1,4 +1,4 @@
-"""readmap search and markdup --report, --multiqc: of the records that are written, whatever the way."""
+"""readmap search and markdup with --report and --multiqc: the same numbers for all options and devices."""
 
 import json
 import os
@@ -28,7 +28,7 @@ LANES = [r"l0_1.fq,l0_2.fq,@RG\tID:A\tSM:s\tLB:x", r"l1_1.fq,l1_2.fq,@RG\tID:B\t
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index and two lanes."""
+    """Return a folder with an index and two lanes."""
     folder = tmp_path_factory.mktemp("quality")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
@@ -50,7 +50,7 @@ def search(folder: Path, *options: str, device: str = "cpu") -> int:
 
 
 def reported(folder: Path, out: Path, *options: str, device: str = "cpu", ending: str = "bam") -> dict[str, str]:
-    """The texts of all reports of a search, by their names; the same for programs is one of them."""
+    """Return the texts of all reports of a search by name, including the JSON report."""
     out.mkdir()
     to = ["-o", f"{out}/o.{ending}", "--report", f"{out}/o.html", "--multiqc", f"{out}/m", "--json", f"{out}/o.json"]
     assert search(folder, *to, "--sort", *options, device=device) == 0
@@ -62,19 +62,19 @@ def reported(folder: Path, out: Path, *options: str, device: str = "cpu", ending
 
 
 @pytest.fixture(scope="module")
-def usual(folder: Path) -> dict[str, str]:
-    return reported(folder, folder / "usual")
+def default_reports(folder: Path) -> dict[str, str]:
+    return reported(folder, folder / "default_reports")
 
 
-def test_equal_to_samtools(folder: Path, usual: dict[str, str]) -> None:
-    bam = str(folder / "usual/o.bam")
-    assert usual["m/s.flagstat"] == pysam.samtools.flagstat(bam)
+def test_equal_to_samtools(folder: Path, default_reports: dict[str, str]) -> None:
+    bam = str(folder / "default_reports/o.bam")
+    assert default_reports["m/s.flagstat"] == pysam.samtools.flagstat(bam)
     theirs = [line.split("\t#")[0] for line in pysam.samtools.stats(bam).splitlines() if line.startswith("SN")]
-    ours = [line for line in usual["m/s.stats"].splitlines() if line.startswith("SN")]
+    ours = [line for line in default_reports["m/s.stats"].splitlines() if line.startswith("SN")]
     assert [line for line in ours if "oriented pairs" not in line] == [
         line for line in theirs if "oriented pairs" not in line
     ]
-    (sample,) = json.loads(usual["quality"])
+    (sample,) = json.loads(default_reports["quality"])
     with pysam.AlignmentFile(bam) as file:
         depths = oracle.depths(file.fetch(until_eof=True), {"A": "s", "B": "s"})["s"]
         uncovered = sum(file.lengths) - len(depths)
@@ -82,26 +82,30 @@ def test_equal_to_samtools(folder: Path, usual: dict[str, str]) -> None:
     assert sample["coverage"]["histogram"] == {str(depth): count for depth, count in sorted(counted.items()) if count}
     assert [lane["lane"] for lane in sample["lanes"]] == ["A", "B"]
     assert [library["library"] for library in sample["libraries"]] == ["x", "y"]
-    assert "A read 1" in usual["page"]
+    assert "A read 1" in default_reports["page"]
 
 
 @pytest.mark.parametrize(
     "options", [["-t", "1"], ["--sort-memory", "100K"], ["--batch-reads", "50"], ["--level", "6"]], ids=" ".join
 )
-def test_the_same_on_every_way(
-    folder: Path, usual: dict[str, str], tmp_path: Path, options: list[str], backends: str
+def test_same_reports_with_any_options(
+    folder: Path, default_reports: dict[str, str], tmp_path: Path, options: list[str], backends: str
 ) -> None:
-    assert reported(folder, tmp_path / "o", *options, device=backends) == usual
+    assert reported(folder, tmp_path / "o", *options, device=backends) == default_reports
 
 
-def test_cram(folder: Path, usual: dict[str, str], tmp_path: Path) -> None:
+def test_cram(folder: Path, default_reports: dict[str, str], tmp_path: Path) -> None:
     found = reported(folder, tmp_path / "o", ending="cram")
-    assert found["quality"] == usual["quality"]
+    assert found["quality"] == default_reports["quality"]
 
 
-def test_duplicates_are_seen(folder: Path, usual: dict[str, str], tmp_path: Path, backends: str) -> None:
+def test_duplicates_are_counted(folder: Path, default_reports: dict[str, str], tmp_path: Path, backends: str) -> None:
     marked = reported(folder, tmp_path / "marked", "--markdup", device=backends)
-    assert marked["m/s.flagstat"] == pysam.samtools.flagstat(str(tmp_path / "marked/o.bam")) != usual["m/s.flagstat"]
+    assert (
+        marked["m/s.flagstat"]
+        == pysam.samtools.flagstat(str(tmp_path / "marked/o.bam"))
+        != default_reports["m/s.flagstat"]
+    )
     assert "DuplicationMetrics" in marked["m/s.markdup.txt"]
     assert "<h2>Duplicates</h2>" in marked["page"]
     removed = reported(folder, tmp_path / "removed", "--remove-duplicates", device=backends)
@@ -109,18 +113,18 @@ def test_duplicates_are_seen(folder: Path, usual: dict[str, str], tmp_path: Path
     assert json.loads(removed["quality"])[0]["coverage"] == json.loads(marked["quality"])[0]["coverage"]
 
 
-def test_by_name_without_coverage(folder: Path, usual: dict[str, str], tmp_path: Path) -> None:
+def test_by_name_without_coverage(folder: Path, default_reports: dict[str, str], tmp_path: Path) -> None:
     found = reported(folder, tmp_path / "o", "--sort-order", "queryname")
-    (sample,), (expected,) = json.loads(found["quality"]), json.loads(usual["quality"])
+    (sample,), (expected,) = json.loads(found["quality"]), json.loads(default_reports["quality"])
     assert sample["coverage"] is None
     assert {**sample, "coverage": 0} == {**expected, "coverage": 0}
 
 
-@pytest.mark.usefixtures("usual")
+@pytest.mark.usefixtures("default_reports")
 def test_markdup_reports_the_same(folder: Path, tmp_path: Path, backends: str) -> None:
     marked = reported(folder, tmp_path / "marked", "--markdup")
     to = ["-o", f"{tmp_path}/o.bam", "--report", f"{tmp_path}/o.html", "--multiqc", f"{tmp_path}/m", "-q"]
-    assert main(["markdup", f"{folder}/usual/o.bam", *to, "--device", backends]) == 0
+    assert main(["markdup", f"{folder}/default_reports/o.bam", *to, "--device", backends]) == 0
     for name in names_in(tmp_path / "m"):
         if name != "s.markdup.txt":
             assert (tmp_path / "m" / name).read_text() == marked[f"m/{name}"]
@@ -135,7 +139,7 @@ def failure(capfd: pytest.CaptureFixture[str], folder: Path) -> Callable[..., st
     return lambda *arguments: failures(run)(capfd, *arguments, code=2)
 
 
-def test_what_is_refused(failure: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_options(failure: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "--report: only with --sort" in failure("-o", "o.bam", "--report", "o.html")
     assert "--multiqc: only with --sort" in failure("-o", "o.sam", "--multiqc", "m")
@@ -147,8 +151,8 @@ def test_what_is_refused(failure: Callable[..., str], tmp_path: Path, monkeypatc
     assert same == "--json o.html is where the page goes: name another file"
 
 
-def test_what_fails_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    """A broken lane, with the folder of MultiQC's files made for it."""
+def test_failure_leaves_no_files(folder: Path, tmp_path: Path) -> None:
+    """A damaged lane, with the MultiQC folder created for it."""
     (folder / "broken_1.fq").write_bytes((folder / "l0_1.fq").read_bytes()[:-30])
     to = ["-o", f"{tmp_path}/o.bam", "--sort", "--report", f"{tmp_path}/o.html", "--multiqc", f"{tmp_path}/m"]
     assert main(["search", f"{folder}/broken_1.fq", "-x", str(folder / "ref.fa"), *to, "-q"]) == 1

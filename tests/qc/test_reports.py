@@ -1,4 +1,4 @@
-"""The reports of what was counted: equal to samtools's own counts, whole, and readable by whom they are for."""
+"""Quality reports: the same counts as samtools and mosdepth, valid HTML, and readable by MultiQC."""
 
 import html.parser
 import json
@@ -13,12 +13,11 @@ import pytest
 from test_survey import CONTIGS, draw_records, encoded, surveyed
 
 from readmap.backend import open_backend
-from readmap.duplicates.metrics import LibraryMetrics
-from readmap.duplicates.metrics import duplicates_table
+from readmap.duplicates.metrics import LibraryMetrics, duplicates_table
 from readmap.qc.charts import Axis, Line, line_chart
+from readmap.qc.json_report import as_json
 from readmap.qc.multiqc import file_name, multiqc_files
 from readmap.qc.page import write_page
-from readmap.qc.json_report import as_json
 from readmap.qc.samtools import write_flagstat, write_stats
 from readmap.qc.tally import SampleTally
 
@@ -40,7 +39,7 @@ def samples(folder: Path) -> list[SampleTally]:
 
 @pytest.fixture(scope="module")
 def only(samples: list[SampleTally]) -> SampleTally:
-    """All records as of one sample, as samtools sees them."""
+    """Return all records as one sample, as samtools counts them."""
     return SampleTally("all", [lane for sample in samples for lane in sample.lanes], None)
 
 
@@ -49,7 +48,7 @@ def test_flagstat(only: SampleTally, folder: Path) -> None:
 
 
 def test_stats(only: SampleTally, folder: Path) -> None:
-    """But for pairs that begin at one place, which samtools calls inward from 1.22 on, and qualities of no reads."""
+    """Not compared: pairs at one position, inward in samtools since 1.22, and qualities of reads without qualities."""
 
     def parts(text: str, names: tuple[str, ...]) -> list[list[str]]:
         return [line.split("\t") for line in text.splitlines() if line.startswith(names)]
@@ -59,7 +58,7 @@ def test_stats(only: SampleTally, folder: Path) -> None:
     found = {name: value for _, name, value in parts(ours, ("SN",))}
     assert list(found) == list(summary)
     qualities = [float(value.pop("average quality:")) for value in (found, summary)]
-    assert qualities[0] < qualities[1]  # samtools adds 255 where a quality is not known
+    assert qualities[0] < qualities[1]  # samtools adds 255 if a quality is missing
     assert found == summary
     sizes = {row[1]: row[2:] for row in parts(theirs, ("IS",)) if row[2] != "0"}
     for row in parts(ours, ("IS",)):
@@ -69,7 +68,7 @@ def test_stats(only: SampleTally, folder: Path) -> None:
 
 
 def test_stats_of_qualities(tmp_path: Path) -> None:
-    """samtools has cycles for hard clips too, which are empty."""
+    """samtools has empty cycles for hard clips."""
     records = [one for one in draw_records(9, 300) if one.query_qualities is not None]
     parts = encoded(records, tmp_path / "in.bam")
     (lanes,) = [[lane for sample in surveyed(parts, [], open_backend("cpu", 1)) for lane in sample.lanes]]
@@ -83,7 +82,7 @@ def test_stats_of_qualities(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("mosdepth") is None, reason="mosdepth is not installed")
-def test_coverage_as_mosdepth_has_it(shared: Path, tmp_path: Path) -> None:
+def test_same_coverage_as_mosdepth(shared: Path, tmp_path: Path) -> None:
     from readmap.cli import main
 
     names = [str(shared / "data/human" / name) for name in ("na12878_chr20_1.fq.gz", "na12878_chr20_2.fq.gz")]
@@ -101,8 +100,8 @@ def test_coverage_as_mosdepth_has_it(shared: Path, tmp_path: Path) -> None:
     assert coverage["histogram"] == {str(depth): int(counted[depth]) for depth in np.flatnonzero(counted)}
 
 
-def test_programs(samples: list[SampleTally]) -> None:
-    """JSON, without NaN, that says the same as the tallies."""
+def test_json(samples: list[SampleTally]) -> None:
+    """JSON without NaN and with the numbers of the tallies."""
     found = json.loads(json.dumps(as_json(samples), allow_nan=False))["quality"]
     assert [one["sample"] for one in found] == ["s", "t", "unnamed"]
     first, tally = found[0], samples[0].tally
@@ -140,7 +139,7 @@ def test_multiqc_itself(samples: list[SampleTally], tmp_path: Path) -> None:
 
 
 class _Reader(html.parser.HTMLParser):
-    """Holds that what is opened is closed, in order, and that nothing is fetched from anywhere."""
+    """Asserts that all elements are closed in order, and that nothing is loaded from elsewhere."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,14 +180,14 @@ def test_page(samples: list[SampleTally]) -> None:
     assert f"{samples[0].tally.reads:,}" in page
 
 
-def test_page_of_nothing(tmp_path: Path) -> None:
+def test_page_without_records(tmp_path: Path) -> None:
     page = write_page(surveyed([], [], open_backend("cpu", 1)), [], "o.bam", "")
     reader = _Reader()
     reader.feed(page)
     assert reader.open == []
 
 
-def test_lines_are_interrupted_where_nothing_is_known() -> None:
+def test_lines_are_interrupted_at_nan() -> None:
     values = np.array([1.0, np.nan, 2.0, 3.0])
     picture = line_chart("t", np.arange(4.0), [Line("a", values, "c1")], Axis("x"), Axis("y"))
     (path,) = re.findall(r'class="line c1" d="([^"]+)"', picture)
@@ -198,8 +197,8 @@ def test_lines_are_interrupted_where_nothing_is_known() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (1200, True), (400, False)])
-def test_pictures_of_the_page(samples: list[SampleTally], tmp_path: Path, width: int, dark: bool) -> None:
-    """Drawn in light and dark, and on a narrow screen no wider than that."""
+def test_page_in_a_browser(samples: list[SampleTally], tmp_path: Path, width: int, dark: bool) -> None:
+    """Light and dark; a narrow screen does not scroll horizontally."""
     from matplotlib.image import imread
 
     (tmp_path / "p.html").write_text(write_page(samples, TABLES, "o.bam", "readmap"))
@@ -211,4 +210,4 @@ def test_pictures_of_the_page(samples: list[SampleTally], tmp_path: Path, width:
     paper = picture[2, 2]
     assert (paper < 0.2).all() if dark else (paper > 0.9).all()
     assert len(np.unique((picture.reshape(-1, 3) * 255).astype(np.uint8), axis=0)) > 30
-    assert np.allclose(picture[:, -4:], paper, atol=0.02)  # nothing runs over the edge
+    assert np.allclose(picture[:, -4:], paper, atol=0.02)  # no horizontal scrolling

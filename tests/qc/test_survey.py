@@ -1,4 +1,4 @@
-"""What is counted of records: as the oracle counts them, in any pieces, on every backend."""
+"""Counts of records compared with an oracle, for any chunks and on every backend."""
 
 import random
 from collections import Counter
@@ -52,7 +52,7 @@ def draw_letters(draw: random.Random, size: int) -> str:
 
 
 def draw_md(draw: random.Random, cigar: Sequence[tuple[int, int]]) -> str:
-    """A text that the CIGAR allows, with mismatches here and there."""
+    """Return an MD text that fits the CIGAR, with some mismatches."""
     text, run = "", 0
     for kind, length in cigar:
         if kind in (0, 7, 8):
@@ -88,7 +88,9 @@ def draw_record(draw: random.Random, name: str, flag: int, place: tuple[int, int
 
 
 def draw_records(seed: int, fragments: int) -> Records:
-    """Pairs that overlap, single reads, other parts of reads, failed ones and duplicates, in the order of places."""
+    """Return overlapping pairs, single reads, secondary and supplementary records, failed reads and duplicates, sorted
+    by position.
+    """
     draw, records = random.Random(seed), []
     for number in range(fragments):
         group = draw.choice(["1", "1", "2", "3", "4", None])
@@ -131,7 +133,7 @@ def draw_records(seed: int, fragments: int) -> Records:
 
 
 def encoded(records: Records, path: Path) -> list[bytes]:
-    """Each record as BAM holds it."""
+    """Return the bytes of each record in BAM."""
     with pysam.AlignmentFile(str(path), "wb0", header=HEADER) as file:
         for one in records:
             file.write(one)
@@ -139,7 +141,9 @@ def encoded(records: Records, path: Path) -> list[bytes]:
 
 
 def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_host: bool = False) -> list[SampleTally]:
-    """What a survey finds of records in pieces; the seen ones are added behind each other, as late as they may be."""
+    """Return the result of a survey of records in chunks; events are accumulated in order, after all chunks have been
+    measured.
+    """
     survey = Survey(backend)
     survey.begin(read_groups(str(HEADER).splitlines()), CONTIGS)
     seen = []
@@ -234,8 +238,8 @@ def test_coverage(records: Records, parts: list[bytes], pieces: int, backends: s
         assert sample.depths.all_depths.sum() == 3550
 
 
-def test_gc_is_near_to_each_read(records: Records, parts: list[bytes]) -> None:
-    """A read is in a per cent that a point within one base of its share is of."""
+def test_gc_of_each_read(records: Records, parts: list[bytes]) -> None:
+    """Each read counts for a percentage within one base of its share."""
     for one, part in zip(records, parts, strict=True):
         if not one.query_length or one.flag & 0x900:
             continue
@@ -246,7 +250,7 @@ def test_gc_is_near_to_each_read(records: Records, parts: list[bytes]) -> None:
         assert strong / (len(letters) + 1) * 101 - 1 <= found <= (strong + 1) / (len(letters) + 1) * 101
 
 
-def test_reads_beyond_the_last_cycle(tmp_path: Path, backends: str) -> None:
+def test_reads_longer_than_the_cycles(tmp_path: Path, backends: str) -> None:
     one = pysam.AlignedSegment(HEADER)
     one.query_name, one.flag, one.query_sequence = "long", 4, "ACGT" * 200
     one.query_qualities = pysam.qualitystring_to_array("F" * 800)
@@ -260,10 +264,10 @@ def test_reads_beyond_the_last_cycle(tmp_path: Path, backends: str) -> None:
     assert sample.tally.bases[0, 511].sum() == 289
 
 
-def test_a_depth_above_all_that_are_counted(tmp_path: Path, backends: str) -> None:
+def test_depth_above_the_histogram(tmp_path: Path, backends: str) -> None:
     one = pysam.AlignedSegment(HEADER)
     one.query_name, one.query_sequence, one.reference_id, one.reference_start = "r", "A" * 20, 1, 2_990
-    one.cigarstring = "20M"  # beyond the contig's end
+    one.cigarstring = "20M"  # after the contig's end
     (sample,) = [
         each
         for each in surveyed(encoded([one] * 5000, tmp_path / "in.bam"), [1, 2000], open_backend(backends, 1))
@@ -274,7 +278,7 @@ def test_a_depth_above_all_that_are_counted(tmp_path: Path, backends: str) -> No
     assert sample.depths.covered[:, 0].tolist() == [0, 50_000, 0]
 
 
-def test_nothing(backends: str) -> None:
+def test_no_records(backends: str) -> None:
     first, *others = surveyed([], [], open_backend(backends, 1))
     assert [first.name, *(other.name for other in others)] == ["s", "t", "unnamed"]
     assert first.tally.reads == 0
