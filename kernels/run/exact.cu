@@ -14,13 +14,13 @@ struct Lines {
     SuffixArray index;
     ContigNames names;
     const u8* common_tags OF(common_tags_length);
-    i64 common_tags_length, most_hits;
+    i64 common_tags_length, max_hits;
     i32 format;
 
     // A record that occurs nowhere has a line all the same, but in BED, which has nothing to say of it.
     HOST_DEVICE i64 count(i64 record) const {
         if (format == COUNTS) return 1;
-        i64 hits = minimum(occurrences.total(record), most_hits);
+        i64 hits = minimum(occurrences.total(record), max_hits);
         return format == BED ? hits : maximum(hits, (i64)1);
     }
     HOST_DEVICE static i32 mapq(i64 total) { return total == 1 ? 60 : total == 2 ? 3 : total <= 4 ? 1 : 0; }

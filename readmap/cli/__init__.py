@@ -20,12 +20,13 @@ from readmap.cli.common.options import FLAG
 from readmap.cli.common.report import Session
 from readmap.version import __version__
 
-#: The modules of the commands, which have functions of their names; `map` is a name of `search`.
+#: The modules of the commands, which have functions of their names.
 COMMANDS = {
     "index": "readmap.cli.index",
     "search": "readmap.cli.search.command",
     "map": "readmap.cli.search.command",
-    "learn": "readmap.cli.learn",
+    "estimate": "readmap.cli.estimate",
+    "learn": "readmap.cli.estimate",
     "mem": "readmap.cli.mem",
     "compare": "readmap.cli.compare.command",
     "scan": "readmap.cli.scan.command",
@@ -36,6 +37,8 @@ COMMANDS = {
     "compile": "readmap.cli.compile",
 }
 
+#: Further names of commands, which the help does not list.
+ALIASES = {"map": "search", "learn": "estimate"}
 
 EXAMPLES = """[bold]Start with[/]
   $ readmap index ref.fa
@@ -67,10 +70,10 @@ def application(names: Iterable[str]) -> typer.Typer:
     app.callback(epilog=EXAMPLES)(readmap)
     for name in names:
         module = importlib.import_module(COMMANDS[name])
-        function = getattr(module, "search" if name == "map" else name)
+        function = getattr(module, ALIASES.get(name, name))
         # The -h of these is bwa mem's.
         own = {"help_option_names": ["--help"]} if name in ("search", "map", "mem") else None
-        app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name == "map", context_settings=own)(function)
+        app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name in ALIASES, context_settings=own)(function)
     return app
 
 

@@ -7,17 +7,17 @@ from typing import Any, ClassVar
 
 import typer
 
+from readmap.cli.common.conflicts import spelling_options
 from readmap.cli.common.options import LARGEST_SCORE, argument, command, flag, number, option
-from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.resources import SharedResources
-from readmap.cli.search import command as searching
-from readmap.cli.search import options as search
-from readmap.cli.search.scores import LARGEST_MATCH, ScoringOptions, penalties
-from readmap.cli.search.shards import ShardOptions
+from readmap.cli.search.command import run
+from readmap.cli.search.options import PairOptions, RecordOptions
+from readmap.cli.search.scoring import LARGEST_MATCH, ScoringOptions, penalties
 from readmap.errors import UsageError
-from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS
-from readmap.run.output_format import Kind
+from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS, Scoring
+from readmap.run.config import SearchConfig
+from readmap.run.output_format import OutputFormat
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap index -p ref ref.fa
@@ -107,8 +107,8 @@ class OtherOptions:
     scored_places: bool = flag("-u", "XB instead of XA.")
 
     @property
-    def told(self) -> str | None:
-        """Those that were given and could change what bwa writes, in words."""
+    def warning(self) -> str | None:
+        """A line about the given options that would change what bwa writes, or None."""
         shown = {one.name: one.metadata["shown"].param_decls[0] for one in fields(self)}
         given = [shown[name] for name in shown if name not in SILENT and getattr(self, name)]
         return f"warning: without an effect: {', '.join(given)} (readmap mem --help)" if given else None
@@ -127,7 +127,7 @@ class OwnOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class MemOptions:
     """All options of readmap mem."""
 
     reference: str = argument("REF", "The prefix of readmap index -p, or the FASTA file that was indexed.")
@@ -138,65 +138,60 @@ class Options:
     own: OwnOptions
     others: OtherOptions
 
-
-@command
-def mem(context: typer.Context, options: Options) -> None:
-    """Map reads as bwa mem's command line asks for: all options of bwa 0.7.19 and of bwa-mem2 are taken.
-
-    SAM goes to standard output. XS and XA are looked for as bwa does, in all places. readmap search has more.
-    """
-    told = [options.others.told] if options.others.told else []
-    if options.applied.smart_pairing and options.second is not None:
-        told.append(f"warning: -p: {options.second} is ignored, as bwa mem does it")
-    searching.run(context.obj, _search_options(options), told)
-
-
-def _search_options(options: Options) -> search.Options:
-    """The same for readmap search."""
-    applied, own = options.applied, options.own
-    _expect_no_tabs(applied.read_group)
-    second = None if applied.smart_pairing else options.second
-    return search.Options(
-        named_reads=[options.first, *([second] if second is not None else [])],
-        lanes=search.LaneOptions(),
-        shards=ShardOptions(),
-        cluster=search.ClusterOptions(),
-        pairs=search.PairOptions(
-            smart_pairing=applied.smart_pairing,
-            insert_size=applied.insert_size,
-            no_pairing=applied.no_pairing,
-            no_rescue=applied.no_rescue,
-        ),
-        index=options.reference,
-        ignore_alternates=applied.ignore_alternates,
-        output=search.OutputOptions(
-            path=applied.output,
-            kind_name=Kind.SAM,
-            read_groups=[applied.read_group] if applied.read_group is not None else None,
-            header=[applied.header] if applied.header is not None else None,
-        ),
-        duplicates=search.DuplicateOptions(),
-        quality=QualityOptions(),
-        records=search.RecordOptions(
+    def config(self, command_line: str) -> SearchConfig:
+        """Return the configuration of the search; raises UsageError if an option is invalid."""
+        applied = self.applied
+        _check_no_tabs(applied.read_group)
+        second = None if applied.smart_pairing else self.second
+        pairs = PairOptions(insert_size=applied.insert_size, no_pairing=applied.no_pairing, no_rescue=applied.no_rescue)
+        limits = applied.alternatives or f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}"
+        records = RecordOptions(
             all_places=applied.all_places,
-            max_alternatives=None
-            if applied.all_places
-            else applied.alternatives or f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}",
+            max_alternatives=None if applied.all_places else limits,
             xa_share=_percent("-z", applied.xa_share),
             soft_clip=applied.soft_clip,
             mark_secondary=applied.mark_secondary,
             leftmost_primary=applied.leftmost_primary,
-        ),
-        tags=search.TagOptions(comments=applied.comments),
-        exact=search.ExactOptions(),
-        scoring=_scoring(applied, own.long_gap),
-        resources=search.Resources(**vars(options.resources)),
-        report=ReportOptions(quiet=own.quiet, json=own.json, debug=own.debug),
-    )
+        )
+        return SearchConfig(
+            reads=(self.first, *([second] if second is not None else [])),
+            smart_pairing=applied.smart_pairing,
+            index=self.reference,
+            alternates=not applied.ignore_alternates,
+            output=applied.output,
+            format=OutputFormat.SAM,
+            read_group=applied.read_group,
+            header=(applied.header,) if applied.header is not None else (),
+            comments=applied.comments,
+            scoring=_scoring(applied, self.own.long_gap),
+            pairing=pairs.pairing(),
+            reporting=records.reporting(),
+            device=self.resources.device,
+            gpus=self.resources.chosen_gpus,
+            threads=self.resources.threads,
+            gpu_memory=self.resources.gpu_memory,
+            command_line=command_line,
+            is_lenient=True,
+        )
 
 
-def _scoring(applied: AppliedOptions, long_gap: int | None) -> ScoringOptions:
-    """The scores that are given, by themselves or by the preset."""
+@command
+def mem(context: typer.Context, options: MemOptions) -> None:
+    """Map reads as bwa mem's command line asks for: all options of bwa 0.7.19 and of bwa-mem2 are taken.
+
+    SAM goes to standard output. XS and XA are looked for as bwa does, in all places. readmap search has more.
+    """
+    notes = [options.others.warning] if options.others.warning else []
+    if options.applied.smart_pairing and options.second is not None:
+        notes.append(f"warning: -p: {options.second} is ignored, as bwa mem does it")
+    own = options.own
+    with spelling_options(context, {"pairing": ["insert_size"]}):
+        config = options.config(context.obj.command_line)
+        run(context.obj, config, ReportOptions(quiet=own.quiet, json=own.json, debug=own.debug), notes)
+
+
+def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
+    """Return the scores that options or the preset give."""
     if applied.preset is not None and applied.preset not in PRESETS:
         raise UsageError(f"-x {applied.preset}: expected {', '.join(PRESETS)}")
     preset = PRESETS.get(applied.preset or "", {})
@@ -214,7 +209,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> ScoringOptions:
         clip_penalty=given("clip_penalty"),
         unpaired_penalty=applied.unpaired_penalty,
         min_score=applied.min_score,
-    )
+    ).scoring()
 
 
 def _percent(name: str, text: str | None) -> int | None:
@@ -230,7 +225,7 @@ def _percent(name: str, text: str | None) -> int | None:
     return round(100 * share)
 
 
-def _expect_no_tabs(line: str | None) -> None:
+def _check_no_tabs(line: str | None) -> None:
     """As bwa: a shell that has made tabs of \\t would have made others of what else the line holds."""
     if line is not None and "\t" in line:
         raise UsageError(f"-R {line!r}: the line holds a tab: write it as \\t, between quotes")

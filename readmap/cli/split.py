@@ -8,11 +8,10 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_processors
-from readmap.cli.common.conflicts import refuse
+from readmap.cli.common.conflicts import spelling_options
 from readmap.cli.common.options import argument, command, option
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.resources import threads_option
-from readmap.cli.search.conflicts import lane_conflicts
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
@@ -20,7 +19,8 @@ from readmap.formats.path_checks import refuse_inputs, refuse_same_outputs
 from readmap.formats.wording import format_bytes, pluralize, printable
 from readmap.reads.file_splitter import split_files
 from readmap.reads.split_table import SplitFile, SplitTable, check_equal_record_counts
-from readmap.run.lanes import Lane, files_of, lanes_of
+from readmap.run.config import SearchConfig
+from readmap.run.lanes import Lane, resolve_lanes
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap split r1.fq.gz r2.fq.gz -o reads.split
@@ -29,10 +29,10 @@ EXAMPLES = """[bold]Examples[/]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SplitOptions:
     """All options of readmap split."""
 
-    named_reads: list[str] | None = argument(  # noqa: RUF009
+    reads: list[str] | None = argument(  # noqa: RUF009
         "READS", "FASTQ or FASTA (plain, gzip or bgzip), or two files of pairs.", default=None
     )
     path: str = option("-o --output", "The table.", "TABLE", default=...)
@@ -42,16 +42,20 @@ class Options:
 
 
 @command
-def split(context: typer.Context, options: Options) -> None:
+def split(context: typer.Context, options: SplitOptions) -> None:
     """Make a table of where reads begin, by which readmap search --shard takes a part of them.
 
     The files are inflated once, and stay as they are.
 
     The table has the place of one record in 1,024, and what inflating gzip needs to begin there.
     """
-    lanes = lanes_of(options.lanes)
-    files = files_of(lanes, options.named_reads)
-    _refuse_conflicts(context, options, lanes, files)
+    given = options.lanes
+    with spelling_options(context, {}):
+        reads, named = tuple(options.reads or ()), tuple(given.lanes or ())
+        SearchConfig(reads=reads, lanes=named, sheet=given.sheet, sample=given.sample)  # raises for conflicts
+        lanes = resolve_lanes(named, given.sheet, given.sample)
+        files = [file for lane in lanes for file in lane.files] or [*reads]
+        _check_files(options, lanes, files)
     with Report(context.obj, options.report) as report, open_output(options.path) as output:
         warnings: list[str] = []
         with report.progress() as show:
@@ -63,7 +67,9 @@ def split(context: typer.Context, options: Options) -> None:
         _expect_mates(found, files, lanes)
         table = SplitTable(options.path, found).to_bytes()
         output.write(table)
-        told = [{"name": printable(each.name), "records": each.records, "text_bytes": each.text_bytes} for each in found]
+        told = [
+            {"name": printable(each.name), "records": each.records, "text_bytes": each.text_bytes} for each in found
+        ]
         record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": told}
         report.finish(record, [output])
         for warning in warnings:
@@ -83,8 +89,7 @@ def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[La
         begin += count
 
 
-def _refuse_conflicts(context: typer.Context, options: Options, lanes: list[Lane], files: list[str]) -> None:
-    refuse(context, lane_conflicts(options.lanes))
+def _check_files(options: SplitOptions, lanes: list[Lane], files: list[str]) -> None:
     if not files:
         raise UsageError("no reads: name their files, or --lane, or --sheet (readmap split --help says more)")
     if "-" in files:

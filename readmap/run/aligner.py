@@ -13,9 +13,9 @@ import pysam
 from readmap.backend import Array, open_backend
 from readmap.errors import UsageError
 from readmap.index import folder
-from readmap.index.folder import find_alternates_file, read_alternates
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
+from readmap.index.folder import find_alternates_file, read_alternates
 from readmap.index.index import Index
 from readmap.mapping.alignments import Alignments, HitTable, gather_hits
 from readmap.mapping.batch import Batch
@@ -27,7 +27,7 @@ from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, Texts, read_names, reads_from_pairs, reads_from_sequences
 from readmap.run.file_batches import file_batches
 from readmap.run.hits import Hits, Pairs
-from readmap.run.sample import learn, observe
+from readmap.run.sample import estimate_sample, observe
 from readmap.run.segments import header_of, parse_records
 
 
@@ -213,7 +213,7 @@ class Aligner:
         batch = search_reads(reads, self._context)
         if not tell:
             return _Searched(batch, self._context, count)
-        sample = learn([observe(batch, self._context)], insert_size)
+        sample = estimate_sample([observe(batch, self._context)], insert_size)
         context = replace(self._context, sample=sample)
         return _Searched(search_again(batch, context), context, count)
 

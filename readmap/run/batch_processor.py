@@ -21,7 +21,8 @@ class RunSummary:
         warnings: doubts about the files of reads, and devices that failed.
         seconds: time since the first chunk was asked for.
         waiting: seconds that the mapping threads waited, on average, for the reader and for the writer.
-        devices: by name of a device, the reads it mapped and the seconds that each of its threads waited, on average, for
+        devices: by name of a device, the reads it mapped and the seconds that each of its threads waited, on average,
+            for
             the reader and for its turn to write.
     """
 
@@ -49,13 +50,13 @@ class DoesNotFit(MemoryError):
 class BatchProcessor(Protocol):
     """Turns batches of reads into blocks for the outputs and counts them in `summary`.
 
-    Several threads process batches at once, each on one of several devices. `turn.wait()` returns after all earlier batches
-    have yielded all their blocks; a processor calls it before it estimates, counts, keeps or yields anything. A batch may
-    be kept, and yield its blocks before those of a later batch or in `remaining_blocks`.
+    Several threads process batches at once, each on one of several devices. `turn.wait()` returns after all earlier
+    batches have yielded all their blocks; a processor calls it before it estimates, counts, keeps or yields anything. A
+    batch may be kept, and yield its blocks before those of a later batch or in `remaining_blocks`.
 
-    If memory runs out before a batch has yielded a block, the batch is processed again in halves; DoesNotFit ends the run.
-    After a block has been yielded, the processor checks the block's error: if its device has failed, the processor goes on
-    with another device and yields the bytes that have not been copied again.
+    If memory runs out before a batch has yielded a block, the batch is processed again in halves; DoesNotFit ends the
+    run. After a block has been yielded, the processor checks the block's error: if its device has failed, the processor
+    goes on with another device and yields the bytes that have not been copied again.
     """
 
     @property

@@ -1,7 +1,7 @@
 """The order of chunks that several threads map at once.
 
-Out of turn a thread computes, with memory that an earlier chunk may need. In turn it estimates, counts and writes. After
-memory has run out once, chunks are mapped one at a time (serial mode).
+Out of turn a thread computes, with memory that an earlier chunk may need. In turn it estimates, counts and writes.
+After memory has run out once, chunks are mapped one at a time (serial mode).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from readmap.backend import Backend, Gpus, open_backends, parse_gpus
@@ -214,9 +214,10 @@ _RANGES = {
     "batch_reads": (1, 1 << 31),
 }
 
-_DEFAULTS = {
-    one.name: one.default_factory() if one.default is MISSING else one.default  # type: ignore[misc]
-    for one in fields(SearchConfig)
+_DEFAULTS = {one.name: one.default for one in fields(SearchConfig)} | {
+    "scoring": Scoring(),
+    "pairing": Pairing(),
+    "reporting": Reporting(),
 }
 
 

@@ -1,4 +1,4 @@
-"""Chunk -> DeviceReads: the reads of a chunk on one of several devices, and again on another where that one fails."""
+"""Chunk -> DeviceReads: the reads of a chunk on one of several devices; on another one if that device fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AnyChunk = Chunk | AlignmentChunk
 
 
 class Source(NamedTuple):
-    """A chunk that has not been released, whether its reads' comments have to be tags, and the devices."""
+    """A chunk that has not been released; comments: its reads' comments must be tags; devices: where it may go."""
 
     chunk: AnyChunk
     comments: bool
@@ -25,75 +25,71 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceReads:
-    """Reads of a chunk, all that are good or some of them, on the device of a place.
+    """The valid reads of a chunk, or some of them, on a device.
 
     Attributes:
-        reads: what kernels take.
-        place: of the device.
-        source: what they can be found in again; None where they cannot.
-        first: the number of the first of them among the chunk's reads.
+        device_index: of the device.
+        source: the chunk, from which the reads can be parsed again; None if they cannot.
+        first: index of the first of these reads among those of the chunk.
     """
 
     reads: Reads
-    place: int = 0
+    device_index: int = 0
     source: Source | None = None
     first: int = 0
 
     @classmethod
-    def of(cls, source: Source, place: int) -> DeviceReads:
-        """The reads of a chunk on a device, or on another one where that fails."""
+    def of(cls, source: Source, device_index: int) -> DeviceReads:
+        """Parse the reads of a chunk on a device, or on another one if that device fails."""
         devices = source.devices
         try:
-            reads = parse_chunk(source.chunk, source.comments, devices.backends[place])
-            return cls(reads, place, source)
+            reads = parse_chunk(source.chunk, source.comments, devices.backends[device_index])
+            return cls(reads, device_index, source)
         except devices.errors as error:
-            return cls.of(source, _move(devices, place, error))
+            return cls.of(source, _replace_device(devices, device_index, error))
 
     def part(self, first: int, last: int) -> DeviceReads:
-        """The records [first, last) alone."""
+        """Return the reads [first, last)."""
         return replace(self, reads=self.reads.part(first, last), first=self.first + first)
 
     def halves(self) -> tuple[DeviceReads, DeviceReads]:
-        """As Reads.halves."""
+        """Return two halves, between which no pair is divided."""
         middle = self.reads.halves()[0].count
         return self.part(0, middle), self.part(middle, self.reads.count)
 
-    def on(self, place: int) -> DeviceReads:
-        """The same on a device, which the calling thread uses."""
-        if place == self.place or self.source is None:
+    def on(self, device_index: int) -> DeviceReads:
+        """Return the same reads on a device, which the calling thread uses."""
+        if device_index == self.device_index or self.source is None:
             return self
-        whole = DeviceReads.of(self.source, place)
+        whole = DeviceReads.of(self.source, device_index)
         return whole.part(self.first, self.first + self.reads.count)
 
     def elsewhere(self, error: Exception) -> DeviceReads:
-        """The same on another device, which the calling thread uses from now on, since this one has failed.
-
-        Raises the error where none is left.
-        """
+        """Return the same reads on another device after this one has failed, as `leave` does."""
         return self.on(self.leave(error))
 
     def leave(self, error: Exception) -> int:
-        """Leave out this device, which has failed: the place of another, which the calling thread uses from now on.
+        """Exclude this device, which has failed with `error`, and let the calling thread use another one.
 
-        Raises the error where none is left.
+        Return the other device's index; raise the error if no device is left.
         """
         if self.source is None:
             raise error
-        return _move(self.source.devices, self.place, error)
+        return _replace_device(self.source.devices, self.device_index, error)
 
     def keep(self) -> None:
-        """Keep the chunk's memory for longer than the way of a chunk takes; `release` ends that."""
+        """Keep the chunk's memory until `release`, while other chunks are read into other buffers."""
         if self.source is not None:
             self.source.chunk.keep()
 
     def release(self) -> None:
-        """The reads are not needed any more."""
+        """Release the chunk's memory: the reads are no longer needed."""
         if self.source is not None:
             self.source.chunk.release()
 
 
 def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
-    """The reads of a chunk, as far as they are good; comments: whether they have to be tags, which alignments have."""
+    """Return the valid reads of a chunk on a device; comments: comments of FASTQ must be tags."""
     if isinstance(chunk, AlignmentChunk):
         return chunk.to_device(backend)
     data = backend.upload(chunk.parts)
@@ -102,7 +98,7 @@ def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
     return pair_adjacent_reads(reads, backend) if chunk.layout is PairLayout.ADJACENT else reads
 
 
-def _move(devices: Devices, place: int, error: Exception) -> int:
-    other = devices.leave(place, error)
+def _replace_device(devices: Devices, device_index: int, error: Exception) -> int:
+    other = devices.exclude(device_index, error)
     devices.backends[other].use_thread_stream()
     return other

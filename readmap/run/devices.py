@@ -1,4 +1,4 @@
-"""The devices of a search: those that fail are left out, and the others do their work."""
+"""The devices of a search. A device that fails is excluded, and the others do its work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from readmap.backend import Backend
 
 
 class Devices:
-    """The devices by their places, from 0 on; the first one has what is sorted or compressed on a device."""
+    """The devices of a search by their index; the first one sorts, merges and compresses records."""
 
     def __init__(self, backends: Sequence[Backend], warn: Callable[[str], None], at_once: int) -> None:
-        """warn: hears of a device that has failed. at_once: chunks that each maps."""
+        """warn: receives a message about each device that fails. at_once: chunks that each device maps at once."""
         self.backends, self.at_once = tuple(backends), at_once
         self._warn = warn
         self._working = list(range(len(backends)))
@@ -21,49 +21,49 @@ class Devices:
 
     @property
     def first(self) -> Backend:
-        """That of the first place."""
+        """The device of index 0."""
         return self.backends[0]
 
     @property
-    def places(self) -> Sequence[int]:
-        """Those of devices that have not failed."""
+    def working(self) -> Sequence[int]:
+        """The indices of the devices that have not failed."""
         return self._working
 
     @property
-    def places_of_chunks(self) -> list[int]:
-        """That of each thread that maps chunks: first one on each device, then others, as many as a device has."""
-        return [*self.places] * self.at_once
+    def thread_devices(self) -> list[int]:
+        """The device index of each mapping thread: one thread on each device, then further threads."""
+        return [*self.working] * self.at_once
 
     @property
     def concurrent_chunks(self) -> int:
-        """Of all of them together."""
+        """The number of chunks that all devices together map at once."""
         return self.at_once * len(self.backends)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What is raised where one of them fails."""
+        """The exceptions that are raised if a device fails."""
         return tuple({error for backend in self.backends for error in backend.device_errors})
 
     @contextlib.contextmanager
-    def using(self, place: int) -> Iterator[None]:
-        """Have the calling thread use a device, by a stream of its own."""
+    def using(self, device_index: int) -> Iterator[None]:
+        """Let the calling thread use a device, on a stream of its own."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self.backends[place].thread_stream())
+            stack.enter_context(self.backends[device_index].thread_stream())
             yield
-            if place not in self._working:
-                stack.pop_all()  # its stream would raise again what has been told
+            if device_index not in self._working:
+                stack.pop_all()  # closing the stream of a failed device would raise its error again
 
-    def leave(self, place: int, error: Exception) -> int:
-        """Leave out a device that has failed, by an error; the place of another, or the error where none is left."""
+    def exclude(self, device_index: int, error: Exception) -> int:
+        """Exclude a device that has failed; return the index of another one, or raise `error` if none is left."""
         with self._lock:
-            if place in self._working:
-                self._working = [other for other in self._working if other != place]
+            if device_index in self._working:
+                self._working = [other for other in self._working if other != device_index]
                 if self._working:
-                    name = self.backends[place].name
+                    name = self.backends[device_index].name
                     self._warn(f"{name} has failed and is left out, others map its reads: {error}")
             if not self._working:
                 raise error
-            return self._working[place % len(self._working)]
+            return self._working[device_index % len(self._working)]
 
 
 def describe_device(backend: Backend) -> str:

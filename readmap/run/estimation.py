@@ -1,79 +1,122 @@
-"""The first reads of a run -> what they show: what `readmap learn` does."""
+"""The first reads of a run -> its sample model, without records: what `readmap estimate` does."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from readmap.backend import Backend
-from readmap.formats.byte_source import ByteSource
-from readmap.formats.sam import ReadGroup
-from readmap.reads.alignment_reads import AlignmentReads
-from readmap.reads.chunks import PairLayout
+from readmap.index.reference import reference_checksum
+from readmap.index.suffix_array import kernel_types
+from readmap.mapping.context import Context
+from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
-from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.chunk_turns import Turn
+from readmap.run.batch_processor import RunSummary
+from readmap.run.chunk_turns import ChunkTurn
+from readmap.run.config import SearchConfig
 from readmap.run.device_reads import DeviceReads
-from readmap.run.read_mapper import MappingSummary, ReadMapper
+from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
+from readmap.run.index_loading import LoadedIndex, load_index, open_index, warn_index
+from readmap.run.inputs import OpenReads, open_inputs
+from readmap.run.lanes import Lane, first_lanes
+from readmap.run.monitor import Monitor, Silent
+from readmap.run.read_mapper import observe_reads
+from readmap.run.sample import SampleEstimator
+from readmap.run.sample_model import SampleModel
+from readmap.run.search import KERNEL_ROOMS, searched_structure
 from readmap.run.writer import Block
 
+#: Opens the files of some lanes.
+OpenLanes = Callable[[Sequence[Lane]], contextlib.AbstractContextManager[OpenReads]]
 
-class _Enough(Exception):
-    """Further reads show no more."""
+
+class _Complete(Exception):
+    """No further read can change the sample model."""
 
 
-@dataclass(frozen=True)
-class _Learning:
-    """Maps reads, and writes nothing of them, until no more is learnt."""
+class _Observer:
+    """A BatchProcessor that observes reads until the sample model is complete, and writes nothing."""
 
-    mapping: ReadMapper
+    comments = False
+
+    def __init__(self, contexts: Sequence[Context], lanes: Sequence[Lane], is_paired: bool, model: SampleModel) -> None:
+        self.summary = RunSummary()
+        self._contexts = contexts
+        self._libraries = [lane.group.field("LB") or "" for lane in lanes]
+        self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
+        insert_size = contexts[0].pairing.insert_size
+        self._estimator = SampleEstimator[None](model, self._libraries, insert_size, is_paired)
 
     @property
-    def summary(self) -> MappingSummary:
-        """What has been counted."""
-        return self.mapping.summary
+    def model(self) -> SampleModel:
+        """The sample model; a library without pairs or without reads has no insert sizes."""
+        model = self._estimator.model
+        return replace(model, libraries={**model.libraries, **{n: model.libraries.get(n) for n in self._libraries}})
 
-    @property
-    def comments(self) -> bool:
-        """Whether the reads' comments are tags."""
-        return self.mapping.comments
+    def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
+        """Observe the reads; raise _Complete if no more reads are needed."""
+        turn.wait()
+        library = self._libraries[reads.reads.lane]
+        self._estimator.start_library(library)
+        if self._estimator.wants(reads.reads):
+            _, observation = observe_reads(reads, self._contexts, self._estimator.sample_of(library), self._errors)
+            self._estimator.add(None, observation)
+        self.summary.reads += reads.reads.count
+        if self._estimator.is_complete:
+            raise _Complete
+        return iter(())
 
-    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
-        """None."""
-        for _ in self.mapping.blocks(arrival, turn):
-            if not self.mapping.is_learning:
-                raise _Enough  # what is held need not be aligned
-        turn()
-        if not self.mapping.is_learning:
-            raise _Enough
-        yield from ()
-
-    def rest(self, place: int = 0) -> Iterator[Block]:
-        """None."""
-        for _ in self.mapping.rest(place):
-            pass
-        yield from ()
+    def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
+        """Estimate from the reads that there were."""
+        self._estimator.finish()
+        return iter(())
 
 
-def first_lanes(groups: Sequence[ReadGroup]) -> list[list[int]]:
-    """Of each library the numbers of its lanes in front of those of another one; groups: those of all lanes."""
-    libraries: dict[str | None, list[int]] = {}
-    for library, lanes in groupby(range(len(groups)), lambda number: groups[number].field("LB")):
-        libraries.setdefault(library, list(lanes))
-    return [*libraries.values()]
+def estimate_sample_model(
+    config: SearchConfig, monitor: Monitor | None = None, more_outputs: Mapping[str, str | None] = NO_OUTPUTS
+) -> SampleModel:
+    """Return the sample model that a search with this configuration would estimate, reading no more than it needs.
+
+    more_outputs: paths that the caller writes, by the names of their options. Raises the errors of open_search.
+    """
+    monitor, files = monitor or Silent(), check_files(config, more_outputs)
+    path, index = open_index(config, more_outputs)
+    backends = config.open_backends()
+    warn_index(path, index, config, monitor.say)
+    for backend in backends:
+        backend.compile_missing(kernel_types(index.suffixes), list(KERNEL_ROOMS), monitor.say)
+    monitor.show("loading the index")
+    structure = searched_structure(config, index)
+    loaded = load_index(path, index, structure, True, backends, False, monitor.say)
+
+    def open_lanes(lanes: Sequence[Lane]) -> contextlib.AbstractContextManager[OpenReads]:
+        own = InputFiles(list(lanes), files.are_lanes_named)
+        return open_inputs(config, own, [], inflaters_for(backends[0]))
+
+    model = estimate_from_lanes(config, files.lanes, loaded, open_lanes, monitor)
+    return replace(model, scoring=config.scoring, reference=reference_checksum(index.reference.contigs))
 
 
-def learn_from(
-    reads: Sequence[str | ByteSource] | AlignmentReads,
-    layout: PairLayout | Sequence[PairLayout],
-    mapping: ReadMapper,
-    backends: Sequence[Backend],
-    plan: ChunkPlan | None = None,
-    progress: Callable[[], None] | None = None,
-) -> None:
-    """Have a mapping learn what there is to learn of some reads, of which no more than needed are read; the arguments
-    are those of stream.run, and its errors."""
-    with contextlib.suppress(_Enough):
-        stream.run(reads, [], _Learning(mapping), backends, layout=layout, plan=plan, progress=progress)
+def estimate_from_lanes(
+    config: SearchConfig, lanes: Sequence[Lane], loaded: LoadedIndex, open_lanes: OpenLanes, monitor: Monitor
+) -> SampleModel:
+    """Return the sample model of some lanes, library by library; open_lanes: opens their files."""
+    model = SampleModel()
+    contexts = [
+        Context(index, backend, config.scoring, config.pairing)
+        for index, backend in zip(loaded.indexes, loaded.backends, strict=True)
+    ]
+    for own in first_lanes(lanes):
+        with open_lanes(own) as reads:
+            observer = _Observer(contexts, own, reads.is_paired, model)
+            counts, layouts = observer.summary, reads.layouts
+
+            def progress(counts: RunSummary = counts) -> None:
+                monitor.show(f"{counts.reads:,} reads")
+
+            with contextlib.suppress(_Complete):
+                stream.run(
+                    *(reads.take(), [], observer, loaded.backends), layout=layouts, plan=loaded.plan, progress=progress
+                )
+        model = observer.model
+    return model

@@ -1,4 +1,4 @@
-"""Reads -> lines of their exact occurrences: what `readmap search --exact` does with a batch."""
+"""Batches of reads -> lines of their exact occurrences (DeviceReads -> Block)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
-from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags
+from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags
 from readmap.formats.sam_header import PROGRAM
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
@@ -19,7 +19,7 @@ from readmap.index.occurrences import Occurrences, count_occurrences, find_occur
 from readmap.reads.parsing import Reads
 from readmap.reads.patterns import pack_patterns
 from readmap.run.batch_processor import RunSummary
-from readmap.run.chunk_turns import Turn
+from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.device_reads import DeviceReads
 from readmap.run.replay_filter import ReplayFilter
 from readmap.run.writer import Block
@@ -28,7 +28,7 @@ from readmap.strand import Strand
 _COUNT = Kernel("run/exact", "count_lines")
 _MEASURE, _WRITE = Kernel("run/exact", "measure_lines"), Kernel("run/exact", "write_lines")
 
-#: Device memory that a line of a block may take, for its length, its end and its bytes.
+#: Upper bound of the device memory that a line takes for its length, its end and its bytes.
 LINE_BYTES = 512
 
 ALL = 2**62
@@ -45,48 +45,47 @@ class LineFormat(StrEnum):
 
     @property
     def number(self) -> int:
-        """The number by which the kernels know it."""
+        """The value of the format in kernels."""
         return constant("run/exact.cu", self.name)
 
     @property
     def header(self) -> bytes:
-        """The first line of a table; that of records needs more than the format, and BED has none."""
+        """The first line of a table; empty for BED and for records."""
         tables = {LineFormat.TSV: b"query\tcount\tcontig\tstart\tend\tstrand\n", LineFormat.COUNTS: b"query\tcount\n"}
         return tables.get(self, b"")
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What is searched, and what of it is written.
+    """What an exact search looks for, and what it writes.
 
     Attributes:
-        strand, structure: on which strands, by what; the structure is array or tree.
-        format: of the lines.
-        most_hits: occurrences of a read that are written; all are counted.
-        read_group, program: of SAM or BAM records; the program is the ID of readmap's @PG in their header.
+        structure: array or tree.
+        max_hits: limit of the occurrences of a read that are written; all are counted.
+        read_group, program: of SAM or BAM records; program is the ID of readmap's @PG line in the header.
     """
 
     strand: Strand = Strand.BOTH
     structure: IndexStructure = IndexStructure.ARRAY
     format: LineFormat = LineFormat.SAM
-    most_hits: int = ALL
+    max_hits: int = ALL
     read_group: ReadGroup = NO_READ_GROUP
     program: str = PROGRAM
 
     @property
     def form(self) -> SamEncoding:
-        """The form of records."""
+        """The encoding of records."""
         return SamEncoding.BINARY if self.format is LineFormat.BAM else SamEncoding.TEXT
 
 
 @dataclass
 class ExactSummary(RunSummary):
-    """What a search counted.
+    """What an exact search counted.
 
     Attributes:
-        found: reads that occur; unique: those that do once.
-        occurrences: of all reads, also those that were not written.
-        ambiguous: reads that occur nowhere because they hold an ambiguous base.
+        found: reads that occur; unique: reads that occur once.
+        occurrences: of all reads, including those that were not written.
+        ambiguous: reads that occur nowhere because they contain an ambiguous base.
     """
 
     found: int = 0
@@ -100,20 +99,20 @@ class ExactSummary(RunSummary):
 
 
 class _Lines(Table, struct="run/exact.cu:Lines"):
-    """What lines are written from."""
+    """What the lines are written from."""
 
 
 @dataclass(frozen=True)
-class _Place:
-    """What a search has on one device; tags: uint8, of all records."""
+class _OnDevice:
+    """The index and the tags of all records, uint8, on one device."""
 
     index: DeviceIndex
     backend: Backend
     tags: Array
 
     @classmethod
-    def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _Place:
-        """The tags of the parameters beside an index."""
+    def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _OnDevice:
+        """Copy the tags of the parameters to a device."""
         tags = common_tags(parameters.read_group, parameters.program, parameters.form)
         with backend.thread_stream():
             return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
@@ -125,33 +124,39 @@ class ExactSearch:
     comments = False
 
     def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
-        """indexes: the same one on each of the devices."""
+        """indexes: a copy of the index for each device."""
         self.summary = ExactSummary()
         self.parameters = parameters
-        self._places = [_Place.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)]
+        self._devices = [
+            _OnDevice.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)
+        ]
         self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
-    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
-        """The lines of a batch, in blocks that a read with a million occurrences does not make larger."""
-        return self._lines_from(0, arrival, turn, ReplayFilter())
+    def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
+        """Yield the lines of a batch, in blocks whose size does not grow with the occurrences of a read."""
+        return self._blocks_from(0, reads, turn, ReplayFilter())
 
-    def _lines_from(
-        self, first: int, arrival: DeviceReads, turn: Turn, handed: ReplayFilter, is_counted: bool = False
+    def _blocks_from(
+        self, first: int, reads: DeviceReads, turn: ChunkTurn, replay_filter: ReplayFilter, is_counted: bool = False
     ) -> Iterator[Block]:
-        """Those of the lines from the `first` one on; handed: what the output has of these. is_counted: whether the
-        batch is."""
-        given = first
-        try:
-            for line, block in self._blocks(first, arrival, turn, is_counted):
-                is_counted = True
-                yield from handed.missing([block])
-                given = line
-        except self._errors as error:
-            yield from self._lines_from(given, arrival.elsewhere(error), turn, handed, is_counted)
+        """Yield the blocks of the lines from index `first` on, on another device if this one fails.
 
-    def _blocks(self, first: int, arrival: DeviceReads, turn: Turn, is_counted: bool) -> Iterator[tuple[int, Block]]:
-        """The same, each with the number of the line behind it."""
-        reads, parameters, place = arrival.reads, self.parameters, self._places[arrival.place]
+        replay_filter: knows what the output has of these lines. is_counted: the batch has been counted.
+        """
+        written = first
+        try:
+            for end, block in self._blocks(first, reads, turn, is_counted):
+                is_counted = True
+                yield from replay_filter.missing([block])
+                written = end
+        except self._errors as error:
+            yield from self._blocks_from(written, reads.elsewhere(error), turn, replay_filter, is_counted)
+
+    def _blocks(
+        self, first: int, device_reads: DeviceReads, turn: ChunkTurn, is_counted: bool
+    ) -> Iterator[tuple[int, Block]]:
+        """Yield (index after the last line, block) for the lines from index `first` on."""
+        reads, parameters, place = device_reads.reads, self.parameters, self._devices[device_reads.device_index]
         backend = place.backend
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
         found = find_occurrences(patterns, place.index, parameters.strand, parameters.structure, backend)
@@ -159,31 +164,31 @@ class ExactSearch:
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
         line_ends, total = backend.inclusive_sum_with_total(counts)
-        most = backend.scratch_bytes // LINE_BYTES
+        limit = backend.scratch_bytes // LINE_BYTES
         while first < total:
-            count = min(most, total - first)
+            count = min(limit, total - first)
             try:
                 out = _write(lines, line_ends, first, count, backend)
             except backend.memory_error:
                 if not first or count == 1:
                     raise
-                most = count // 2
+                limit = count // 2
                 backend.release_memory()
                 continue
             if not (first or is_counted):
-                turn()
+                turn.wait()
                 self._add(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
             first += count
             yield first, Block(out, backend)
         if not total:
-            turn()
+            turn.wait()
             self._add(reads, found, backend)
 
-    def rest(self, place: int = 0) -> Iterator[Block]:
-        """Nothing: no batch is held."""
+    def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
+        """Yield nothing: no batch is kept."""
         return iter(())
 
-    def _lines(self, reads: Reads, found: Occurrences, place: _Place) -> _Lines:
+    def _lines(self, reads: Reads, found: Occurrences, place: _OnDevice) -> _Lines:
         index, tags, parameters = place.index, place.tags, self.parameters
         return _Lines(
             texts=reads,
@@ -195,12 +200,12 @@ class ExactSearch:
             names=index.contig_names,
             common_tags=tags,
             common_tags_length=len(tags),
-            most_hits=parameters.most_hits,
+            max_hits=parameters.max_hits,
             format=parameters.format.number,
         )
 
     def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
-        """Count the batch."""
+        """Count a batch."""
         summary, totals = self.summary, backend.to_host(count_occurrences(found, backend))
         empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
         summary.reads += reads.count
@@ -212,7 +217,7 @@ class ExactSearch:
 
 
 def _write(lines: _Lines, line_ends: Array, first: int, count: int, backend: Backend) -> Array:
-    """The bytes of the lines [first, first + count), uint8."""
+    """Return the bytes of the lines [first, first + count), uint8."""
     shared = {"lines": lines, "line_ends": line_ends, "record_count": len(lines.lengths), "first_line": first}
     lengths = backend.empty(count, np.int64)
     backend.launch(_MEASURE, count, lengths_out=lengths, **shared)

@@ -1,4 +1,4 @@
-"""Files of reads -> batches that have been searched, with what the first of them show of the sample, as in a search."""
+"""Files of reads -> searched batches with the sample that a search of the files would estimate."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.device_reads import parse_chunk
-from readmap.run.sample import Observed, enough, learn, observe
+from readmap.run.sample import SampleEstimator, observe
+from readmap.run.sample_model import SampleModel
+
+#: The only library of files without read groups.
+_LIBRARY = ""
 
 
 def file_batches(
     paths: Sequence[str], layout: PairLayout, context: Context, batch_reads: int | None
 ) -> Iterator[tuple[Batch, Context]]:
-    """The batches in the order of the reads. One is there until the next one is asked for.
+    """Yield the batches in the order of the reads, each with the context to align it; each is valid until the next.
 
-    Raises DataError and OSError behind the batches of all that was good.
+    Raises DataError and OSError after the batches of all valid reads before the error.
     """
     if batch_reads is not None and batch_reads < 1:
         raise UsageError(f"batch_reads is {batch_reads}, expected 1 or more")
-    backend, held, observed = context.backend, list[tuple[Batch, Chunk]](), list[Observed]()
-    learnt: Context | None = None
+    backend, insert_size = context.backend, context.pairing.insert_size
+    estimator = SampleEstimator[tuple[Batch, Chunk]](SampleModel(), [_LIBRARY], insert_size)
 
-    def rest() -> Iterator[tuple[Batch, Context]]:
-        if held:
-            known = replace(context, sample=learn(observed, context.pairing.insert_size))
-            while held:
-                batch, chunk = held.pop(0)
-                yield search_again(batch, known), known
-                chunk.release()
+    def replay(pending: list[tuple[Batch, Chunk]]) -> Iterator[tuple[Batch, Context]]:
+        while pending:
+            batch, chunk = pending.pop(0)
+            known = replace(context, sample=estimator.sample_of(_LIBRARY))
+            yield search_again(batch, known), known
+            chunk.release()
 
-    most = plan_chunks([backend]).nbytes
-    chunks = read_chunks(paths, backend.host_buffer, most, batch_reads, backend.threads, layout=layout)
+    limit = plan_chunks([backend]).nbytes
+    chunks = read_chunks(paths, backend.host_buffer, limit, batch_reads, backend.threads, layout=layout)
     try:
         for chunk in chunks:
             reads = parse_chunk(chunk, False, backend)
-            if reads.count and learnt:
-                yield search_reads(reads, learnt), learnt
-            elif reads.count:
+            estimator.start_library(_LIBRARY)
+            if reads.count and estimator.wants(reads):
                 batch = search_reads(reads, context)
-                observed.append(observe(batch, context))
-                held.append((batch, chunk))
                 chunk.keep()
-                if enough(observed, context.pairing.insert_size):
-                    learnt = replace(context, sample=learn(observed, context.pairing.insert_size))
-                    yield from rest()
+                yield from replay(estimator.add((batch, chunk), observe(batch, context)))
+            elif reads.count:
+                known = replace(context, sample=estimator.sample_of(_LIBRARY))
+                yield search_reads(reads, known), known
             if reads.bad is not None:
                 raise chunk.error(reads.bad)
             chunk.release()
     except (DataError, OSError):
-        yield from rest()
+        yield from replay(estimator.finish())
         raise
-    yield from rest()
+    yield from replay(estimator.finish())

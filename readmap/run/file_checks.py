@@ -55,8 +55,9 @@ class InputFiles:
 def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> InputFiles:
     """Return the files of reads after checking all inputs and outputs.
 
-    more_outputs: paths of further outputs by the names of their options. Raises UsageError if there are no reads or too many files, or if an output is an input
-    or another output; OSError if a file of reads cannot be read; the errors of resolve_lanes.
+    more_outputs: paths of further outputs by the names of their options. Raises UsageError if there are no reads or too
+    many files, or if an output is an input or another output; OSError if a file of reads cannot be read; the errors of
+    resolve_lanes.
     """
     lanes, are_named = resolve_lanes(config.lanes, config.sheet, config.sample), True
     if not lanes:

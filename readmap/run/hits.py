@@ -62,7 +62,8 @@ class Hits:
         ref_starts, ref_ends: int64 [n], 0-based, half-open, on the contig.
         strands: int8 [n], 1 or -1.
         mapqs: uint8 [n].
-        scores, suboptimal_scores, edit_distances: int32 [n]; suboptimal_scores: of the best other placement, 0 where none was found:
+        scores, suboptimal_scores, edit_distances: int32 [n]; suboptimal_scores: of the best other placement, 0 where
+            none was found:
             what is 60 phred less likely is not looked for, unless Reporting.max_xa_hits is given.
         cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
         names: the reference's contigs.

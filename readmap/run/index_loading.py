@@ -11,8 +11,8 @@ from readmap.errors import IndexFolderError
 from readmap.formats.path_checks import refuse_inside
 from readmap.formats.wording import format_bytes, pluralize
 from readmap.index import folder
-from readmap.index.folder import find_alternates_file
 from readmap.index.device import DeviceIndex, IndexStructure
+from readmap.index.folder import find_alternates_file
 from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.config import SearchConfig

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from readmap.errors import DataError, UsageError, option
 from readmap.formats.byte_source import ByteSource
-from readmap.formats.gzip_data import Inflaters
+from readmap.formats.gzip_reader import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
-from readmap.reads.bam import ALL_TAGS
+from readmap.reads.bam_records import ALL_TAGS
 from readmap.reads.chunks import PairLayout
-from readmap.reads.record_ranges import RecordRange
-from readmap.reads.record_ranges import RecordLocator
+from readmap.reads.record_ranges import RecordLocator, RecordRange
 from readmap.reads.shards import Shard, SplitLanes
 from readmap.reads.split_table import read_table
 from readmap.run.batch_processor import RunSummary
@@ -134,7 +133,7 @@ def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
 
 
 def _start_alignments(source: AlignmentReads, reads: OpenReads, config: SearchConfig) -> None:
-    """Start reading BAM or CRAM: choose the tags and header lines to keep, and collect mates unless the search is exact."""
+    """Start reading BAM or CRAM: choose the tags and header lines to keep, and pair mates unless the search is exact."""
     has_group = config.read_group is not None
     reads.layouts = [PairLayout.SINGLE if config.exact else PairLayout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]

@@ -77,7 +77,7 @@ def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | No
 
 
 def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
-    """Return, for each library, its lanes up to the first lane of another library: its sample model comes from these."""
+    """Return, for each library, its lanes up to the first lane of another library: its model comes from these."""
     libraries: dict[str | None, list[Lane]] = {}
     for library, own in groupby(lanes, lambda lane: lane.group.field("LB")):
         libraries.setdefault(library, list(own))

@@ -1,4 +1,4 @@
-"""Chunks -> blocks, in the order of the chunks, by threads of which each device has some."""
+"""Chunks -> blocks in the order of the chunks, by threads that map chunks on the devices."""
 
 from __future__ import annotations
 
@@ -10,168 +10,173 @@ from typing import NamedTuple
 
 from readmap.errors import DataError
 from readmap.reads.chunks import Chunk
-from readmap.run.batch_processor import DoesNotFit, Work
-from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns
+from readmap.run.batch_processor import BatchProcessor, DoesNotFit
+from readmap.run.chunk_turns import ChunkTurn, ChunkTurns, Preempted, Stopped
 from readmap.run.device_reads import AnyChunk, DeviceReads, Source
 from readmap.run.devices import Devices
 from readmap.run.writer import Block
 
 #: Seconds that an interrupt waits for what other threads compute.
-PATIENCE = 2.0
+INTERRUPT_SECONDS = 2.0
 
 
 class Item(NamedTuple):
-    """A chunk and its number, or the error that comes in its place."""
+    """A chunk and its position in the order of the reads, or the error that was raised instead of it."""
 
-    number: int
+    position: int
     chunk: AnyChunk | BaseException
 
 
 class Mappers:
-    """Threads that map chunks, some on each device, of which the caller's is one, and what they write in the order of
-    the chunks."""
+    """Threads that map chunks, some on each device, and write their blocks in the order of the chunks.
+
+    The calling thread is one of them.
+    """
 
     def __init__(
         self,
         chunks: queue.Queue[Item | None],
-        work: Work,
+        processor: BatchProcessor,
         devices: Devices,
         write: Callable[[Block], None],
         idle: Callable[[], None],
     ) -> None:
         """idle: called by each thread that has no chunk left to map."""
         self._chunks = chunks
-        self._work = work
+        self._processor = processor
         self._devices = devices
         self._write = write
         self._idle = idle
-        self._turns = Turns()
+        self._turns = ChunkTurns()
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Map all chunks; raises what ends that, behind the blocks of what is in front of it."""
-        for place in self._devices.places:
-            with self._devices.using(place):  # what is there already was not put there by the mappers
-                self._devices.backends[place].synchronize()
-        own, *places = self._devices.places_of_chunks
+        """Map all chunks; raise the first error after the blocks of everything before it have been written."""
+        for device_index in self._devices.working:
+            with self._devices.using(device_index):  # wait for what other threads put there, such as the index
+                self._devices.backends[device_index].synchronize()
+        own, *others = self._devices.thread_devices
         threads = [
-            threading.Thread(target=self._map_all, args=(place,), name="readmap-map", daemon=True) for place in places
+            threading.Thread(target=self._map_all, args=(other,), name="readmap-map", daemon=True) for other in others
         ]
         for thread in threads:
             thread.start()
-        patience = None
+        timeout = None
         try:
             self._map_all(own)
         except BaseException:  # an interrupt
             self._stop()
-            patience = PATIENCE
+            timeout = INTERRUPT_SECONDS
             raise
         finally:
             for thread in threads:
-                thread.join(patience)
+                thread.join(timeout)
         if self._error is not None:
             raise self._error
-        place = self._devices.places[0]
-        with self._devices.using(place):
-            for block in self._work.rest(place):
+        device_index = self._devices.working[0]
+        with self._devices.using(device_index):
+            for block in self._processor.remaining_blocks(device_index):
                 self._write(block)
 
     def _stop(self) -> None:
         self._turns.stop()
         self._chunks.put(None)
 
-    def _map_all(self, place: int) -> None:
-        """The way of each of the threads, until all is done or the device of its place has failed."""
-        with self._devices.using(place):
-            while place in self._devices.places:
-                began = time.perf_counter()
+    def _map_all(self, device_index: int) -> None:
+        """Map chunks in one thread until none is left or its device has failed."""
+        with self._devices.using(device_index):
+            while device_index in self._devices.working:
+                start = time.perf_counter()
                 item = self._chunks.get()
-                waited = time.perf_counter() - began
+                waited = time.perf_counter() - start
                 if item is None:
-                    self._chunks.put(None)  # for the others
+                    self._chunks.put(None)  # for the other threads
                     self._idle()
                     return
-                turn = Turn(self._turns, item.number)
+                turn = ChunkTurn(self._turns, item.position)
                 try:
-                    self._map(item, place, turn)
-                    self._turns.drop(item.number)
-                    self._count(item, place, waited, turn.waited)
-                    self._turns.end(item.number)
+                    self._map(item, device_index, turn)
+                    self._turns.drop(item.position)
+                    self._count(item, device_index, waited, turn.waited)
+                    self._turns.end(item.position)
                 except Stopped:
                     return
                 except BaseException as error:
                     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                         raise
-                    self._fail(error, item.number)
+                    self._fail(error, item.position)
                     return
 
-    def _map(self, item: Item, place: int, turn: Turn) -> None:
-        """Write the blocks of a chunk; where another needs the memory, they are computed anew."""
-        self._turns.begin(item.number)
+    def _map(self, item: Item, device_index: int, turn: ChunkTurn) -> None:
+        """Write the blocks of a chunk; if an earlier chunk needs the memory, compute them again in turn."""
+        self._turns.start(item.position)
         try:
-            self._write_blocks(item, place, turn)
+            self._write_blocks(item, device_index, turn)
             return
         except Preempted:
             pass
-        self._devices.backends[place].release_memory()
-        self._turns.drop(item.number)
-        self._write_blocks(item, place, turn)
+        self._devices.backends[device_index].release_memory()
+        self._turns.drop(item.position)
+        self._write_blocks(item, device_index, turn)
 
-    def _write_blocks(self, item: Item, place: int, turn: Turn) -> None:
-        for block in self._blocks(item, place, turn):
-            turn()
+    def _write_blocks(self, item: Item, device_index: int, turn: ChunkTurn) -> None:
+        for block in self._blocks(item, device_index, turn):
+            turn.wait()
             self._write(block)
 
-    def _blocks(self, item: Item, place: int, turn: Turn) -> Iterator[Block]:
-        """Those of a chunk; where it or the next one cannot be read, all that are left before the error."""
+    def _blocks(self, item: Item, device_index: int, turn: ChunkTurn) -> Iterator[Block]:
+        """Yield the blocks of a chunk; if reading fails here, yield all blocks that remain before raising the error."""
         try:
             if isinstance(item.chunk, BaseException):
                 raise item.chunk
-            yield from _chunk_blocks(item.chunk, self._work, self._devices, place, turn)
+            yield from _chunk_blocks(item.chunk, self._processor, self._devices, device_index, turn)
         except (DataError, OSError):
-            self._turns.drop(item.number)
-            yield from self._work.rest(place)
+            self._turns.drop(item.position)
+            yield from self._processor.remaining_blocks(device_index)
             raise
 
-    def _count(self, item: Item, place: int, waited: float, waited_turn: float) -> None:
-        """In turn: what a thread of a device has done, and what it waited for."""
-        summary, name, at_once = self._work.summary, self._devices.backends[place].name, self._devices.at_once
+    def _count(self, item: Item, device_index: int, waited: float, waited_turn: float) -> None:
+        """Count, in turn, what a thread of a device has mapped and how many seconds it waited."""
+        summary, at_once = self._processor.summary, self._devices.at_once
+        name = self._devices.backends[device_index].name
         summary.waiting["read"] += waited / self._devices.concurrent_chunks
         counts = summary.devices.setdefault(name, {"reads": 0, "waiting_read": 0.0, "waiting_turn": 0.0})
         counts["reads"] += 0 if isinstance(item.chunk, BaseException) else item.chunk.reads
         counts["waiting_read"] += waited / at_once
         counts["waiting_turn"] += waited_turn / at_once
 
-    def _fail(self, error: BaseException, number: int) -> None:
-        """End the run with an error, once all in front of it has been written."""
+    def _fail(self, error: BaseException, chunk_index: int) -> None:
+        """End the run with an error after everything before the chunk has been written."""
         try:
-            self._turns.drop(number)
+            self._turns.drop(chunk_index)
         except Stopped:
             return
         self._error = error
         self._stop()
 
 
-def _chunk_blocks(chunk: AnyChunk, work: Work, devices: Devices, place: int, turn: Turn) -> Iterator[Block]:
-    """The blocks of the chunk's batches, which are released; raises DataError behind those of the last good record."""
-    batches, backend = [chunk], devices.backends[place]
+def _chunk_blocks(
+    chunk: AnyChunk, processor: BatchProcessor, devices: Devices, device_index: int, turn: ChunkTurn
+) -> Iterator[Block]:
+    """Yield the blocks of a chunk, in halves if memory runs out; raise DataError after those of all valid records."""
+    batches, backend = [chunk], devices.backends[device_index]
     while batches:
         batch = batches.pop(0)
-        begun = False
+        has_yielded = False
         try:
-            arrival = DeviceReads.of(Source(batch, work.comments, devices), place)
-            for block in work.blocks(arrival, turn) if arrival.reads.count else ():
-                begun = True
+            reads = DeviceReads.of(Source(batch, processor.comments, devices), device_index)
+            for block in processor.blocks(reads, turn) if reads.reads.count else ():
+                has_yielded = True
                 yield block
         except DoesNotFit:
             raise
         except backend.memory_error:
-            were_others = turn.alone()
-            if begun or not (were_others or batch.is_divisible):
+            were_others = turn.wait_exclusive()
+            if has_yielded or not (were_others or batch.is_divisible):
                 raise
             batches[:0] = [batch] if were_others else batch.halves()
             backend.release_memory()
             continue
-        if arrival.reads.bad is not None and isinstance(batch, Chunk):
-            raise batch.error(arrival.reads.bad)
+        if reads.reads.bad is not None and isinstance(batch, Chunk):
+            raise batch.error(reads.reads.bad)
         batch.release()

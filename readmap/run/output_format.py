@@ -30,7 +30,7 @@ def output_format_of(path: str | None) -> OutputFormat | None:
 
 
 def has_unknown_ending(path: str | None) -> bool:
-    """Return True if a path has an ending that names no format; standard output, devices and pipes may have any name."""
+    """Return True if a path has an ending that names no format; streams and devices may have any name."""
     if path is None or output_format_of(path) or (os.path.exists(path) and not os.path.isfile(path)):
         return False
     name = os.path.basename(path).lower()

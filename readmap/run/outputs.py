@@ -22,7 +22,7 @@ from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.errors import UsageError, option
 from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
-from readmap.formats.output import ByteSink, Pending, open_output
+from readmap.formats.output import ByteSink, PendingOutput, open_output
 from readmap.formats.path_checks import STANDARD_OUTPUT
 from readmap.formats.samtools_output import Letters, open_samtools_output
 from readmap.formats.wording import format_bytes, printable
@@ -34,8 +34,8 @@ from readmap.run.config import SearchConfig
 from readmap.run.output_format import BINARY, OutputFormat
 from readmap.run.reports import QualityReports, open_reports
 
-#: Upper bounds measured on reads of 100 to 150 bases: bytes of FASTQ in a byte of a compressed file, and bytes of records
-#: in a byte of FASTQ; and the endings of uncompressed FASTQ.
+#: Upper bounds measured on reads of 100 to 150 bases: bytes of FASTQ in a byte of a compressed file, and bytes of
+#: records in a byte of FASTQ; and the endings of uncompressed FASTQ.
 COMPRESSED_SHARE, BAM_SHARE = 3.0, 1.15
 PLAIN = (".fq", ".fastq", ".fa", ".fasta")
 
@@ -65,7 +65,7 @@ class SearchOutputs:
         return self.sinks["output"]
 
     @property
-    def pending(self) -> list[Pending]:
+    def pending(self) -> list[PendingOutput]:
         """All outputs, to be committed together."""
         return [*self.sinks.values(), *self.reports.outputs]
 
@@ -81,7 +81,7 @@ class SearchOutputs:
 
 
 def choose_compression(config: SearchConfig, backends: Sequence[Backend]) -> Compression:
-    """Return how outputs are compressed: by nvCOMP on the devices if it is installed, unless the configuration differs."""
+    """Return how outputs are compressed: by nvCOMP if it is installed, unless the configuration differs."""
 
     def open_codec() -> Codec:
         return choose_codec(config.codec, compression.level, backends)
@@ -96,7 +96,8 @@ def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[
 
     backends: the devices; the first one sorts, marks and counts records.
     """
-    first, marker = backends[0], None
+    first = backends[0]
+    marker: DuplicateMarker | None = None
     shard = config.shard if isinstance(config.shard, Shard) else None
     if config.for_merge:
         marker = FragmentRecorder(config.duplicate_rules, first, shard=shard)
@@ -190,7 +191,7 @@ def _is_stream(path: str | None) -> bool:
 
 
 def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
-    """Return True if sorted runs of records stay in the memory of the device: it has its own, and they are sorted by position."""
+    """Return True if sorted runs of records stay in the memory of the device: for a coordinate sort on a GPU."""
     return order is SortOrder.COORDINATE and backend.memory() is not None
 
 

@@ -1,4 +1,4 @@
-"""Alignments -> blocks for the outputs: records, in order where they are sorted, and reads without a place."""
+"""Alignments -> blocks for the outputs: records, sorted within the batch if wanted, and unmapped reads."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from readmap.mapping.records import Records, Style, format_records
 from readmap.run.unmapped import format_unmapped
 from readmap.run.writer import Block
 
-#: The outputs of the blocks: records, and reads without a place.
+#: The indices of the outputs: records and unmapped reads.
 RECORDS, UNMAPPED_READS = range(2)
 
 
-class Made(NamedTuple):
-    """The blocks of a batch, that of its records first, and its fragments, where duplicates are to be marked."""
+class RecordBatch(NamedTuple):
+    """The blocks of a batch, its records first, and its fragments if duplicates are marked."""
 
     blocks: list[Block]
-    described: FragmentBatch | None
+    fragments: FragmentBatch | None
 
 
 class RecordBlocks:
-    """Makes blocks of batches; records are sorted on the first device, where all are merged."""
+    """Makes the blocks of batches. Records are sorted on the first device, where all sorted runs are merged."""
 
-    def __init__(self, first: Context, style: Style, duplicates: DuplicateMarker | None) -> None:
-        """first: the first device's. duplicates: is told of all fragments, where these are to be marked."""
+    def __init__(self, first: Context, style: Style, marker: DuplicateMarker | None) -> None:
+        """first: of the first device. marker: is given all fragments if duplicates are marked."""
         self._first = first.backend
         self._contigs = len(first.index.contig_names.offsets) - 1
-        self._style, self._duplicates = style, duplicates
+        self._style, self._marker = style, marker
 
-    def of(self, batch: Batch, alignments: Alignments, context: Context) -> Made:
-        """Those of the alignments of a batch."""
-        records, described = format_records(alignments, batch, self._style, context), None
+    def of(self, batch: Batch, alignments: Alignments, context: Context) -> RecordBatch:
+        """Return the blocks of the alignments of a batch."""
+        records, fragments = format_records(alignments, batch, self._style, context), None
         backend, blocks = context.backend, list[Block]()
         if self._style.order:
-            run, described = self._sort(records, alignments.plan.offsets, batch.reads.records_per_fragment, backend)
+            run, fragments = self._sort(records, alignments.plan.offsets, batch.reads.records_per_fragment, backend)
             blocks.append(Block(run.bytes, self._first, RECORDS, run))
         else:
             blocks.append(Block(records.bytes, backend, RECORDS))
@@ -50,19 +50,19 @@ class RecordBlocks:
             unmapped = format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(Block(unmapped, backend, UNMAPPED_READS))
-        return Made(blocks, described)
+        return RecordBatch(blocks, fragments)
 
-    def tell_duplicates(self, made: Made, backend: Backend) -> None:
-        """Tell them of a batch's fragments, in the order of the batches; backend: that which the thread uses."""
-        if self._duplicates and made.described and (run := made.blocks[RECORDS].run):
+    def count_fragments(self, made: RecordBatch, backend: Backend) -> None:
+        """Give the fragments of a batch to the marker, batch after batch; backend: the one that the thread uses."""
+        if self._marker and made.fragments and (run := made.blocks[RECORDS].run):
             with self._using_first(backend):
-                self._duplicates.take(made.described, run)
+                self._marker.take(made.fragments, run)
 
     def _sort(
         self, records: Records, offsets: Array, together: int, backend: Backend
     ) -> tuple[SortedRecords, FragmentBatch | None]:
-        """The records of a batch in order, on the first device; offsets: as describe has it."""
-        first, described, numbers = self._first, None, None
+        """Return the sorted records of a batch, and its fragments, on the first device; offsets: of each read's records."""
+        first, fragments, numbers = self._first, None, None
         if backend is not first:
             backend.synchronize()
         with self._using_first(backend):
@@ -71,13 +71,13 @@ class RecordBlocks:
                 first.copy_from_peer(records.lengths),
                 first.copy_from_peer(records.ends),
             )
-            if self._duplicates:
-                described = self._duplicates.table.describe(*given, first.copy_from_peer(offsets), together)
-                numbers = described.numbers
+            if self._marker:
+                fragments = self._marker.table.describe(*given, first.copy_from_peer(offsets), together)
+                numbers = fragments.numbers
             if self._style.order is SortOrder.QUERYNAME:
-                return sort_by_name(*given, first, numbers), described
-            return sort_records(*given, self._contigs, first, numbers), described
+                return sort_by_name(*given, first, numbers), fragments
+            return sort_records(*given, self._contigs, first, numbers), fragments
 
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
-        """Have the thread use the first device for a while; backend: that which it uses."""
+        """Let the thread use the first device for a while; backend: the one that it uses."""
         return contextlib.nullcontext() if backend is self._first else self._first.thread_stream()

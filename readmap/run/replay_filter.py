@@ -1,4 +1,4 @@
-"""Blocks that are made again, since a device failed before they were copied: outputs are given what they lack."""
+"""Blocks that are made again after a device has failed: outputs receive only the bytes that they do not have yet."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from readmap.run.writer import Block
 
 
 class ReplayFilter:
-    """What outputs have been given of reads whose blocks may come again, in others, but with the same bytes."""
+    """Counts the bytes that outputs have received for some reads, whose blocks may be made again."""
 
     def __init__(self) -> None:
         self._ahead = Counter[int]()
 
     def missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """What outputs lack of some blocks, which have all been copied in the end.
+        """Yield the bytes of blocks that the outputs do not have.
 
-        Raises the error of a device that has failed before; then all of these come again.
+        Raises the error of a device that fails before all bytes are copied; then all these blocks are made again.
         """
         given = Counter[int]()
         for block in blocks:

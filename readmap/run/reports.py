@@ -9,8 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from readmap.duplicates.marker import DuplicateMarker
-from readmap.duplicates.metrics import LibraryMetrics
-from readmap.duplicates.metrics import duplicates_table
+from readmap.duplicates.metrics import LibraryMetrics, duplicates_table
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.wording import format_ratio, pluralize, printable
 from readmap.qc.json_report import as_json
@@ -72,7 +71,8 @@ class QualityReports:
 
 @contextlib.contextmanager
 def open_reports(page: str | None, multiqc: str | None, survey: Survey | None) -> Iterator[QualityReports]:
-    """Open the quality reports; on exit abort what has not been committed and remove MultiQC's folder if it is new and empty.
+    """Open the quality reports; on exit abort what has not been committed and remove MultiQC's folder if it is new and
+    empty.
 
     page, multiqc: path of the page and of MultiQC's folder, or None. Raises OSError if a path cannot be written.
     """

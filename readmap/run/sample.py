@@ -1,8 +1,8 @@
 """The first reads of a search -> divergence of the sample and insert sizes of each library.
 
 MAPQ and the placement of mates depend on both. So the first batches are searched and kept until enough reads have been
-observed; then they are aligned, with the estimates, before all later batches. The estimates depend on the reads alone, not on
-how they are divided into batches.
+observed; then they are aligned, with the estimates, before all later batches. The estimates depend on the reads alone,
+not on how they are divided into batches.
 """
 
 from __future__ import annotations
@@ -123,9 +123,10 @@ class _Library(Generic[Pending]):
 class SampleEstimator(Generic[Pending]):
     """Estimates the sample model from the first batches, and returns these batches when they can be aligned.
 
-    Batches arrive in the order of the reads: `start_library` before each batch; then, if `wants` it, `add` with what was
-    observed. Both return the pending batches to align now, in order; `finish` returns the last ones. Insert sizes of a
-    library are estimated from its lanes up to the first lane of another library, the divergence from the first reads of all.
+    Batches arrive in the order of the reads: `start_library` before each batch; then, if `wants` it, `add` with what
+    was observed. Both return the pending batches to align now, in order; `finish` returns the last ones. Insert sizes
+    of a library are estimated from its lanes up to the first lane of another library, the divergence from the first
+    reads of all.
 
     Attributes:
         model: what was known before the first read, and what has been estimated since.
@@ -138,7 +139,7 @@ class SampleEstimator(Generic[Pending]):
         insert_size: tuple[float, ...] | None = None,
         pairs_may_come: bool = False,
     ) -> None:
-        """libraries: of all lanes. insert_size: given by the user. pairs_may_come: even if the first reads are single."""
+        """libraries: of all lanes. insert_size: given by the user. pairs_may_come: after single reads too."""
         self.model, self._samples = model, model.samples
         self._libraries, self._insert_size, self._pairs_may_come = libraries, insert_size, pairs_may_come
         self._current: _Library[Pending] | None = None

@@ -6,17 +6,16 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from readmap.backend import Backend
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.fasta import Contig
-from readmap.formats.header import PROGRAM, parse_header_lines, program_name, read_groups
-from readmap.formats.output import ByteSink, Pending
-from readmap.formats.sam import Form, header
+from readmap.formats.output import ByteSink, PendingOutput
+from readmap.formats.sam import SamEncoding, header
+from readmap.formats.sam_header import PROGRAM, parse_header_lines, program_name, read_groups
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -37,6 +36,7 @@ from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
 from readmap.run.index_loading import LoadedIndex, load_index, open_index, warn_index
 from readmap.run.inputs import OpenReads, open_inputs
 from readmap.run.lanes import Lane
+from readmap.run.monitor import Monitor, Silent
 from readmap.run.outputs import SearchOutputs, describe_sorting, open_outputs
 from readmap.run.read_mapper import ReadMapper
 from readmap.run.sample_model import SampleModel, read_sample_model
@@ -50,8 +50,8 @@ from readmap.run.summary import (
 from readmap.strand import Strand
 from readmap.version import __version__
 
-#: Seconds between switches of threads in the Python interpreter. The default of 5 ms is too long: a GPU maps 70,000 reads
-#: in that time while threads that read, write and copy wait for the interpreter's lock.
+#: Seconds between switches of threads in the Python interpreter. The default of 5 ms is too long: a GPU maps 70,000
+#: reads in that time while threads that read, write and copy wait for the interpreter's lock.
 SWITCH_SECONDS = 0.0005
 
 #: The rooms of kernels that every search needs.
@@ -60,31 +60,11 @@ KERNEL_ROOMS = ("common", "index", "reads", "mapping", "run")
 Summary = SearchSummary | ExactSearchSummary
 
 
-class Monitor(Protocol):
-    """Receives what a search says while it runs."""
-
-    def say(self, line: str) -> None:
-        """Report a line of text, such as a warning."""
-
-    def show(self, text: str, share: float | None = None) -> None:
-        """Show the current state; share: of the input that has been read, if it is known."""
-
-
-class Silent:
-    """A monitor that shows nothing."""
-
-    def say(self, line: str) -> None:
-        """Ignore a line."""
-
-    def show(self, text: str, share: float | None = None) -> None:
-        """Ignore the current state."""
-
-
 class FinishedSearch(NamedTuple):
     """A search whose outputs are complete; the caller commits them together."""
 
     summary: Summary
-    outputs: list[Pending]
+    outputs: list[PendingOutput]
 
 
 @contextlib.contextmanager
@@ -93,7 +73,8 @@ def open_search(
 ) -> Iterator[FinishedSearch]:
     """Run a search; on exit abort the outputs that the caller has not committed.
 
-    more_outputs: paths that the caller writes, by the names of their options. Raises UsageError, DataError, BackendError and OSError.
+    more_outputs: paths that the caller writes, by the names of their options. Raises UsageError, DataError,
+    BackendError and OSError.
     """
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     lines = [line for given in config.header for line in parse_header_lines(given)]
@@ -187,7 +168,7 @@ def run_batches(
 
 def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> Style:
     """Return how alignment records are written."""
-    form, groups = Form.BINARY if config.is_binary else Form.TEXT, tuple(lane.group for lane in lanes)
+    form, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
     unmapped = config.unmapped is not None
     return Style(form, groups, program, comments, config.barcode_name, config.order, unmapped)
 
@@ -234,12 +215,12 @@ def make_header(
         marker.begin(found, [contig.length for contig in contigs])
     if survey:
         survey.begin(found, [(contig.name, contig.length) for contig in contigs])
-    form = Form.BINARY if config.is_binary else Form.TEXT
+    form = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT
     return header(contigs, __version__, config.command_line, b"", form, [*groups, *lines], config.order)
 
 
 def known_sample_model(config: SearchConfig, files: InputFiles, index: Index) -> SampleModel | None:
-    """Return the sample model of the configuration, or None; raises UsageError if it does not suit the reads or the index."""
+    """Return the sample model of the configuration, or None; raises UsageError if it does not suit the reads."""
     if config.sample_model is None:
         return None
     model, name = config.sample_model, ""
@@ -271,10 +252,10 @@ def _load(
         monitor.say(needs)
     types = kernel_types(index.suffixes)
     for backend in backends:
-        backend.prepare(types, kernel_rooms(config), monitor.say)
+        backend.compile_missing(types, kernel_rooms(config), monitor.say)
     monitor.show("loading the index")
     for backend in backends:
-        backend.load_ahead(types, ("common", "reads", "mapping", "run"))
+        backend.preload(types, ("common", "reads", "mapping", "run"))
     start, structure = time.perf_counter(), searched_structure(config, index)
     loaded = load_index(path, index, structure, config.prefix_table, backends, config.sort, monitor.say)
     return loaded, time.perf_counter() - start

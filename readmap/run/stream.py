@@ -1,7 +1,7 @@
-"""A whole search: a thread reads, others map, a thread writes, and buffers go round between them.
+"""The threads of a run: one reads, others map, one writes; buffers circulate between them.
 
 reader    chunk 0   chunk 1   chunk 2   chunk 3
-mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: in turn, to the writer
+mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: writes in turn
                               1 1 1 1 1 1 W
 """
 
@@ -18,7 +18,7 @@ from readmap.formats.byte_source import ByteSource
 from readmap.formats.output import ByteSink
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout, read_chunks
-from readmap.run.batch_processor import Work
+from readmap.run.batch_processor import BatchProcessor
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.device_lease import DeviceLease
 from readmap.run.device_reads import AnyChunk
@@ -30,69 +30,70 @@ from readmap.run.writer import Block, Writer
 def run(
     paths: Sequence[str | ByteSource] | AlignmentReads,
     outputs: Sequence[ByteSink],
-    work: Work,
+    processor: BatchProcessor,
     backends: Sequence[Backend],
     *,
     layout: PairLayout | Sequence[PairLayout] = PairLayout.SINGLE,
     batch_reads: int | None = None,
     plan: ChunkPlan | None = None,
     progress: Callable[[], None] | None = None,
-    succession: DeviceLease | None = None,
+    lease: DeviceLease | None = None,
 ) -> None:
-    """Write the blocks of the reads of all files, each to its output; the header is the caller's.
+    """Process all reads and write their blocks, each to its output; the caller writes the header.
 
-    paths: of files, or sources that are open already, or alignments that are started. backends: the devices, in the
-    order of what the work has for each; the first one has what is merged or compressed. layout: as
-    read_chunks has it. plan: default, one for unsorted records by the memory that is free.
-    progress: called behind every block. succession: default, one that has its devices alone. Reads in front of a bad
-    record, or of its pair, and of a file that cannot be read are written before the DataError or OSError is raised.
+    paths: of files, or open sources, or alignments that have been started. backends: the devices, in the processor's
+    order; the first one merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory
+    that is free.
+    progress: called after every block. lease: default, the search has its devices alone.
+    Reads before an invalid record, or before its pair, and before a file that cannot be read are written before the
+    DataError or OSError is raised.
     """
-    summary, succession = work.summary, succession or DeviceLease()
-    began = time.perf_counter()
+    summary, lease = processor.summary, lease or DeviceLease()
+    start = time.perf_counter()
     plan = plan or plan_chunks(backends)
     devices, buffers = Devices(backends, summary.warnings.append, plan.at_once), plan.buffers(len(backends))
-    backend, most = devices.first, plan.nbytes
+    backend, limit = devices.first, plan.nbytes
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
-        chunks = paths.chunks(backend.host_buffer, most, batch_reads, buffers)
+        chunks = paths.chunks(backend.host_buffer, limit, batch_reads, buffers)
     else:
         warn = summary.warnings.append
-        first = most if succession.is_ahead() else None
+        first = limit if lease.is_ahead() else None
         chunks = read_chunks(
-            paths, backend.host_buffer, most, batch_reads, backend.threads, buffers, first, layout=layout, warn=warn
+            paths, backend.host_buffer, limit, batch_reads, backend.threads, buffers, first, layout=layout, warn=warn
         )
-    # What is sorted stays on the first device, and is lost with it.
+    # Sorted runs stay on the first device and are lost with it, so no other device can take over.
     others = devices.errors if len(backends) > 1 and not any(isinstance(one, SortedOutput) for one in outputs) else ()
-    with Writer(outputs, backend, most, others) as writer:
+    with Writer(outputs, backend, limit, others) as writer:
 
         def write(block: Block) -> None:
             writer.write(block)
             summary.waiting["write"] = writer.waited
-            summary.seconds = time.perf_counter() - began
+            summary.seconds = time.perf_counter() - start
             if progress:
                 progress()
 
-        ready = _ahead(chunks, succession.end_reading)
-        succession.wait_for_device()
-        Mappers(ready, work, devices, write, succession.release_device).run()
-    summary.seconds = time.perf_counter() - began
+        ready = _read_ahead(chunks, lease.end_reading)
+        lease.wait_for_device()
+        Mappers(ready, processor, devices, write, lease.release_device).run()
+    summary.seconds = time.perf_counter() - start
 
 
-def _ahead(chunks: Iterator[AnyChunk], end: Callable[[], None]) -> queue.Queue[Item | None]:
-    """The chunks, read by a thread of their own while others are mapped; behind them, or behind an error, None.
+def _read_ahead(chunks: Iterator[AnyChunk], end: Callable[[], None]) -> queue.Queue[Item | None]:
+    """Read chunks in a thread of their own into a queue, which None ends, also after an error.
 
-    end: called behind the last one.
+    end: called after the last chunk.
     """
     ready: queue.Queue[Item | None] = queue.Queue()
 
     def read() -> None:
-        number = 0
+        position = 0
         try:
             for chunk in chunks:
-                ready.put(Item(number, chunk))
-                number += 1
+                ready.put(Item(position, chunk))
+                position += 1
         except BaseException as error:
-            ready.put(Item(number, error))
+            ready.put(Item(position, error))
         ready.put(None)
         end()
 

@@ -139,7 +139,7 @@ class SearchSummary:
     reports: QualityReports | None = field(default=None, repr=False)
 
     @property
-    def counts(self) -> dict[str, int]:  # noqa: D102
+    def counts(self) -> dict[str, int]:
         result = self.result
         counts = {
             "reads": result.reads,
@@ -154,35 +154,35 @@ class SearchSummary:
         return counts if result.lost is None else counts | {"singles": result.singles, "lost_mates": result.lost}
 
     @property
-    def mapq_histogram(self) -> NDArray[np.int64]:  # noqa: D102
+    def mapq_histogram(self) -> NDArray[np.int64]:
         return self.result.mapqs
 
     @property
-    def bases_per_difference(self) -> int | None:  # noqa: D102
+    def bases_per_difference(self) -> int | None:
         return self.result.bases_per_difference
 
     @property
-    def insert_sizes(self) -> dict[str, tuple[InsertSize, ...]]:  # noqa: D102
+    def insert_sizes(self) -> dict[str, tuple[InsertSize, ...]]:
         return self.result.libraries
 
     @property
-    def quality(self) -> dict[str, Any]:  # noqa: D102
+    def quality(self) -> dict[str, Any]:
         return self.reports.as_json() if self.reports else {}
 
     @property
-    def seconds(self) -> float:  # noqa: D102
+    def seconds(self) -> float:
         return self.result.seconds
 
     @property
-    def reads_per_second(self) -> float:  # noqa: D102
+    def reads_per_second(self) -> float:
         return reads_per_second(self.result)
 
     @property
-    def warnings(self) -> list[str]:  # noqa: D102
+    def warnings(self) -> list[str]:
         return self.result.warnings
 
     @property
-    def outputs(self) -> dict[str, str]:  # noqa: D102
+    def outputs(self) -> dict[str, str]:
         return dict(self.origin.outputs)
 
     def as_json(self) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class ExactSearchSummary:
     prefix_table: bool
 
     @property
-    def counts(self) -> dict[str, int]:  # noqa: D102
+    def counts(self) -> dict[str, int]:
         result = self.result
         return {
             "reads": result.reads,

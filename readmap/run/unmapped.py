@@ -1,4 +1,4 @@
-"""Unmapped reads -> the bytes of FASTQ or FASTA, as they came."""
+"""Unmapped reads -> the bytes of FASTQ or FASTA, as they were read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MEASURE, _WRITE = Kernel("run/fastq", "measure_unmapped"), Kernel("run/fastq", 
 
 
 class _UnmappedReads(Table, struct="run/fastq.cu:UnmappedReads"):
-    """Reads, and where their lines and the lines' flags are."""
+    """Reads with the offsets and flags of their records."""
 
 
 def format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
-    """The unmapped reads of a batch, and of mates those where both are, uint8 on the device.
+    """Return the unmapped reads of a batch, and the pairs of which both mates are unmapped, as uint8 on the device.
 
     They are in the order of the input: mates alternate, and their names end in /1 and /2.
     """

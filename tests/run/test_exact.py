@@ -128,7 +128,7 @@ def search(world: World, tmp_path: Path, parameters: Parameters | None = None, *
 )
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_lines(world: World, tmp_path: Path, format: str, most: int | None, strand: str, structure: str) -> None:
-    chosen = Parameters(Strand(strand), IndexStructure(structure), Format(format), most_hits=most or exact.ALL)
+    chosen = Parameters(Strand(strand), IndexStructure(structure), Format(format), max_hits=most or exact.ALL)
     found, expected = search(world, tmp_path, chosen), expected_lines(READS, format, most, strand)
     assert found.splitlines() == expected.splitlines()
     assert found == expected
@@ -175,7 +175,7 @@ def test_bam_holds_what_sam_does(world: World, tmp_path: Path, most: int) -> Non
     """As htslib reads both, secondary records without letters included."""
     group = ReadGroup(b"@RG\tID:x", b"x")
     for format, form in ((Format.SAM, SamEncoding.TEXT), (Format.BAM, SamEncoding.BINARY)):
-        parameters = Parameters(format=format, most_hits=most, read_group=group)
+        parameters = Parameters(format=format, max_hits=most, read_group=group)
         search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters)
         head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, form)
         write_bgzf(tmp_path / form.name, head + (tmp_path / "out").read_bytes())
@@ -239,7 +239,7 @@ def test_same_bytes_from_pieces(world: World, tmp_path: Path, lines: int, most: 
     backend = open_backend(world.backend.name)
     backend.scratch_bytes = lines * exact.LINE_BYTES + 1
     pieces: list[int] = []
-    chosen = Parameters(format=Format(format), most_hits=most)
+    chosen = Parameters(format=Format(format), max_hits=most)
     progress: dict[str, Any] = {"progress": lambda: pieces.append(1)}
     search_files([world.reads], world.index, backend, tmp_path / "out", chosen, **progress)
     found = (tmp_path / "out").read_text()
@@ -295,7 +295,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path, format: str) -> None:
         backend = open_backend(name)
         index = INDEX.to_device(backend, IndexStructure.BOTH)
         for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
-            parameters = Parameters(structure=structure, format=Format(format), most_hits=50)
+            parameters = Parameters(structure=structure, format=Format(format), max_hits=50)
             search_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", parameters)
             found.add((tmp_path / "out").read_bytes())
     assert len(found) == 1
@@ -329,7 +329,7 @@ def expected_summary(reads: Sequence[Read], strand: str = "both") -> dict[str, i
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_summary(world: World, tmp_path: Path, format: str, strand: str, structure: str) -> None:
     """All that there is, whatever is written of it."""
-    parameters = Parameters(Strand(strand), IndexStructure(structure), Format(format), most_hits=2)
+    parameters = Parameters(Strand(strand), IndexStructure(structure), Format(format), max_hits=2)
     for batch in (None, 40):
         summary = search_files(
             [world.reads], world.index, world.backend, tmp_path / "out", parameters, batch_reads=batch
@@ -496,7 +496,7 @@ def make_reads() -> bytes:
 def make_sam(device: str, structure: IndexStructure, folder: Path) -> bytes:
     backend = open_backend(device)
     index = build_index(ROOT / "data/demo.fa.gz", structure=structure).to_device(backend, structure)
-    parameters = Parameters(structure=structure, most_hits=MOST_HITS)
+    parameters = Parameters(structure=structure, max_hits=MOST_HITS)
     search_files([FOLDER / "exact.fq"], index, backend, folder / "records", parameters)
     command = f"readmap search --exact --max-hits {MOST_HITS} -x demo.fa.gz exact.fq"
     return header(index.host.contigs, "golden", command) + (folder / "records").read_bytes()

@@ -1,15 +1,12 @@
-"""What search and markdup share: the options of duplicates, and what is told of them."""
+"""The options of duplicates, as search, markdup and merge take them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 from readmap.cli.common.options import flag, number, option
 from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
-from readmap.duplicates.metrics import LibraryMetrics
-from readmap.formats.wording import format_ratio, pluralize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,26 +33,3 @@ class DuplicateOptions:
     def rules(self) -> DuplicateRules:
         """What duplicates are; raises UsageError where the tag is none."""
         return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
-
-
-def duplicates_in_words(libraries: Sequence[LibraryMetrics] | None) -> list[str]:
-    """Those of each library; nothing where none are looked for."""
-    return [_in_words(library) for library in libraries or ()]
-
-
-def duplicates_for_programs(libraries: Sequence[LibraryMetrics] | None) -> dict[str, Any]:
-    """The same, with the libraries' sizes."""
-    if libraries is None:
-        return {}
-    told = []
-    for one in libraries:
-        counts = asdict(one)
-        told.append({"library": counts.pop("name"), **counts, "share": round(one.share, 6), "library_size": one.size})
-    return {"duplicates": told}
-
-
-def _in_words(library: LibraryMetrics) -> str:
-    pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
-    singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
-    told = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
-    return f"{told}; {format_ratio(library.duplicates, library.reads)} of the mapped reads"

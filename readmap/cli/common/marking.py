@@ -12,10 +12,10 @@ import typer
 from readmap.backend import Backend
 from readmap.bam.compression import BAM_ENDING
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.conflicts import refuse
-from readmap.cli.common.duplicates import DuplicateOptions, duplicates_for_programs, duplicates_in_words
+from readmap.cli.common.conflicts import refuse, spelling_options
+from readmap.cli.common.duplicates import DuplicateOptions
 from readmap.cli.common.options import option, parse_size, size
-from readmap.cli.common.quality import QualityOptions, open_quality
+from readmap.cli.common.quality import QualityOptions
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.resources import Resources
 from readmap.duplicates.files import open_marked
@@ -24,7 +24,10 @@ from readmap.errors import UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.path_checks import refuse_inputs, refuse_same_outputs
 from readmap.formats.wording import printable
+from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads
+from readmap.run.file_checks import check_report_paths
+from readmap.run.reports import describe_duplicates, duplicates_as_json, open_reports
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +50,9 @@ class MarkingOptions:
 
 def refuse_conflicts(context: typer.Context, options: MarkingOptions, inputs: Sequence[str], noun: str) -> None:
     """Raise UsageError where options contradict each other; inputs, noun: files that are read, and what they are."""
-    metrics, page, record = options.duplicates.metrics, options.quality.page, options.report.json
-    options.quality.check()
+    metrics, page, record = options.duplicates.metrics, options.quality.report, options.report.json
+    with spelling_options(context, {}):
+        check_report_paths(page, options.quality.multiqc)
     if not options.path.endswith(BAM_ENDING):
         raise UsageError(f"-o {options.path}: expected a name that ends with {BAM_ENDING}")
     removed = "not with --remove-duplicates, which leaves no duplicates to tell of"
@@ -78,10 +82,14 @@ def write_marked(
 
     reads: whose header and contigs the output has. named: the inputs, for the report.
     """
-    duplicates, survey = DuplicateMarker(options.duplicates.rules(), backend), options.quality.survey(backend)
+    page, multiqc = options.quality.report, options.quality.multiqc
+    duplicates, survey = (
+        DuplicateMarker(options.duplicates.rules(), backend),
+        Survey(backend) if page is not None or multiqc is not None else None,
+    )
     with contextlib.ExitStack() as stack:
         memory = parse_size("--sort-memory", options.sort_memory)
-        quality = stack.enter_context(open_quality(options.quality, survey))
+        reports = stack.enter_context(open_reports(page, multiqc, survey))
         to_mark = reads, memory, duplicates, backend, report.command_line, survey
         sink = stack.enter_context(open_marked(options.path, *to_mark))
         outputs: list[ByteSink] = [sink]
@@ -97,8 +105,9 @@ def write_marked(
             sink.finish()
         if len(outputs) > 1:
             outputs[1].write(duplicates.metrics(report.command_line).encode())
+        reports.write(sink.name, duplicates, report.command_line)
         told: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
-        told |= duplicates_for_programs(duplicates.libraries)
-        told |= quality.write(sink.name, duplicates, report.command_line)
-        report.finish(named | {"output": printable(sink.name)} | told, [*outputs, *quality.outputs])
-        return Marked(records, duplicates, [*duplicates_in_words(duplicates.libraries), *quality.lines()])
+        told |= duplicates_as_json(duplicates.libraries)
+        told |= reports.as_json()
+        report.finish(named | {"output": printable(sink.name)} | told, [*outputs, *reports.outputs])
+        return Marked(records, duplicates, [*describe_duplicates(duplicates.libraries), *reports.describe()])

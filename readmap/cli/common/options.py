@@ -62,6 +62,24 @@ def _options_of(kind: type, values: dict[str, Any]) -> Any:
     )
 
 
+def values_of(options: Any) -> dict[str, Any]:
+    """Return the values of all options of a dataclass, groups included, by name."""
+    values: dict[str, Any] = {}
+    for one in fields(options):
+        value = getattr(options, one.name)
+        if is_dataclass(value):
+            values |= values_of(value)
+        else:
+            values[one.name] = value
+    return values
+
+
+def hidden(declaration: Any) -> Any:
+    """Return the declaration of an option that the help does not show."""
+    declaration.metadata["shown"].hidden = True
+    return declaration
+
+
 def declared(shown: Any) -> Any:
     """A field that is an option or an argument; shown: typer's own declaration of it."""
     return field(default=MISSING if shown.default is ... else shown.default, metadata={"shown": shown})

@@ -10,11 +10,11 @@ from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
 from readmap.cli.compare.options import Options
 from readmap.formats.wording import pluralize
-from readmap.run.devices import describe_devices
 from readmap.pairwise.comparison import compare_all, compare_pairs, count_cells
 from readmap.pairwise.parameters import Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
+from readmap.run.devices import describe_devices
 from readmap.strand import Strand
 
 

@@ -1,47 +1,32 @@
-"""readmap search: reads to SAM, or to tables of exact occurrences."""
+"""readmap search: reads to alignment records, or to tables of exact occurrences."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from readmap.bam.order import SortOrder
-from readmap.cli.common.options import command
-from readmap.cli.common.quality import open_quality
-from readmap.cli.common.report import Report, Session
-from readmap.cli.common.resources import describe_devices
-from readmap.cli.search.alignment import AlignmentMode
-from readmap.cli.search.conflicts import refuse_conflicts, refuse_for_single
-from readmap.cli.search.exact import ExactMode
-from readmap.cli.search.options import Options
-from readmap.cli.search.record import record_of
-from readmap.cli.search.speed import rate
-from readmap.duplicates.marker import DuplicateMarker
-from readmap.duplicates.shards import FragmentRecorder
-from readmap.formats.path_checks import refuse_inside
-from readmap.formats.sam_header import program_name
-from readmap.formats.wording import printable
+from readmap.cli.common.conflicts import given_options, spelling_options
+from readmap.cli.common.options import command, names_of
+from readmap.cli.common.report import Report, ReportOptions, Session, Show, is_terminal
+from readmap.cli.search.options import PairOptions, RecordOptions, SearchOptions
+from readmap.cli.search.scoring import ScoringOptions
+from readmap.dask import LOCAL
+from readmap.errors import UsageError, option
+from readmap.formats.byte_source import open_bytes
 from readmap.index import folder
-from readmap.index.index import Index
-from readmap.index.reference import reference_checksum
-from readmap.index.suffix_array import kernel_types
-from readmap.reads.inflaters import inflaters_for
-from readmap.run import stream
-from readmap.run.exact import Format
-from readmap.run.file_checks import check_files
-from readmap.run.index_loading import load, tell
-from readmap.run.inputs import open_all
-from readmap.run.lanes import Lane, files_of, lanes_of
-from readmap.run.outputs import compression_of, open_outputs, sorting_needs
-from readmap.run.sample_model import SampleModel, read_sample_model
+from readmap.reads.bad_records import MAX_READ_LENGTH
+from readmap.run.config import SearchConfig
+from readmap.run.conflicts import check_conflicts
+from readmap.run.search import open_search
 
-#: Seconds after which a thread that computes in Python lets another one go on: those that read, write and copy wait for
-#: that each time, and the usual 5 ms are what a GPU maps 70,000 reads in.
-SWITCH_SECONDS = 0.0005
+#: Bytes that contain a header line and the first bases of a sequence that is too long for a read.
+START_BYTES = 1 << 16
 
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
@@ -52,148 +37,113 @@ EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq -x ref.fa --exact -o places.bed
   $ readmap search primers.fa -x ref.fa --exact --count-only"""
 
+#: Parameters of the command that stand for one field of SearchConfig.
+GROUPS: Mapping[str, Sequence[str]] = {
+    "pairing": [name for name in names_of(PairOptions) if name in ("insert_size", "no_pairing", "no_rescue")],
+    "reporting": names_of(RecordOptions),
+    "scoring": names_of(ScoringOptions),
+    "check": ["no_check"],
+    "alternates": ["ignore_alternates"],
+    "prefix_table": ["no_prefix_table"],
+    "read_group": ["read_groups"],
+    "sample_model": ["sample_model", "learnt"],
+}
+
 
 @command
-def search(context: typer.Context, options: Options) -> None:
+def search(context: typer.Context, options: SearchOptions) -> None:
     """Map reads or pairs of reads and write SAM, BAM or CRAM, or find all their exact occurrences (--exact).
 
     The output is in the order of the reads (but for --sort), the same on every device and for any number of threads.
 
     Also called: readmap map
     """
-    refuse_conflicts(context, options)
-    run(context.obj, options, pairs_only=lambda paired: refuse_for_single(context, paired))
+    session: Session = context.obj
+    with spelling_options(context, GROUPS):
+        config = options.config(session.command_line)
+        given = given_options(context)
+        check_conflicts(config, {*given, *(name for name, own in GROUPS.items() if not given.keys().isdisjoint(own))})
+        _check_cluster_options(given, options)
+        if config.index is None and config.reads:
+            _check_not_reference(config.reads)
+        if options.cluster.dask is None:
+            run(session, config, options.report)
+            return
+        from readmap.cli.search.cluster import run_on_cluster  # few searches use one
+
+        run_on_cluster(session, config, options.report, options.cluster)
 
 
-def run(
-    session: Session,
-    options: Options,
-    said: Sequence[str] = (),
-    pairs_only: Callable[[bool], None] = lambda paired: None,
-) -> None:
-    """Do what the options say, which do not contradict each other.
+@dataclass(frozen=True)
+class ReportMonitor:
+    """Shows the messages and the progress of a search in a report."""
 
-    said: first, in lines. pairs_only: called with whether some reads may have mates; raises UsageError where an option
-    needs them.
-    """
-    lanes = lanes_of(options.lanes)
-    layouts, header = check_files(options, lanes), options.output.header_lines()
-    path = folder.find(options.index)
-    _refuse_inside(path, options)
-    index = Index.open(path, not options.no_check, not options.ignore_alternates)
-    if options.cluster.dask is not None:
-        pairs_only(any(layout.paired for layout in layouts))
-        from readmap.cli.search.cluster import ClusterSearch, run_on_cluster  # few searches have one
+    report: Report
+    progress: Show
 
-        run_on_cluster(
-            session, ClusterSearch(options, lanes, layouts, index, path, _learnt(options, lanes, index)), header
-        )
-        return
-    rules, backends = options.duplicates.rules(), options.resources.open_backends()
-    backend = backends[0]  # that of what is sorted, compressed or counted on a device
-    kept = FragmentRecorder(rules, backend, shard=options.shards.shard) if options.duplicates.for_merge else None
-    duplicates = DuplicateMarker(rules, backend) if options.duplicates.is_marked else kept
-    survey = options.quality.survey(backend, options.output.order is SortOrder.COORDINATE)
-    if options.exact.is_exact:
-        mode: ExactMode | AlignmentMode = ExactMode(options, index)
-    else:
-        mode = AlignmentMode(options, lanes, duplicates, survey, _learnt(options, lanes, index))
-    compression, observers = compression_of(options.output, backends), [survey] if survey else []
-    with (
-        Report(session, options.report) as report,
-        open_quality(options.quality, survey) as quality,
-        open_outputs(options, index.reference, backend, compression, duplicates, observers) as outputs,
-        open_all(options, lanes, layouts, header, inflaters_for(backend)) as reads,
-    ):
-        pairs_only(reads.paired)
-        for line in (*said, *options.shards.decode_name(reads.parts)):
-            report.say(line)
-        tell(path, index, options.index, options.ignore_alternates, report)
-        sinks = list(outputs.values())
-        with report.progress(options.output.shares_terminal) as show:
-            types = kernel_types(index.suffixes)
-            files = files_of(lanes, options.reads)
-            if needs := sorting_needs(options.output, files, backend):
-                report.say(needs)
-            for each in backends:
-                each.compile_missing(types, _rooms(options, survey is not None), report.say)
-            show("loading the index")
-            for each in backends:
-                each.preload(types, ("common", "reads", "mapping", "run"))
-            began = report.seconds
-            indexes, plan = load(path, index, mode, backends, options.output.order is not None, report)
-            loading = report.seconds - began
-            sinks[0].write(mode.header(index.reference.contigs, report.command_line, reads.header))
-            work = mode.start(indexes, backends, program_name(reads.header), reads.comments, reads.paired)
-            summary = work.summary
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self.report.say(line)
 
-            def progress() -> None:
-                show(f"{summary.reads:,} reads, {rate(summary):,.0f} a second, {mode.progress()}", reads.share())
+    def show(self, text: str, share: float | None = None) -> None:
+        """Show the current state."""
+        self.progress(text, share)
 
-            sources, layout, most_reads = reads.take(), reads.layouts, options.resources.batch_reads
-            sys.setswitchinterval(SWITCH_SECONDS)
-            stream.run(
-                sources, sinks, work, backends, layout=layout, batch_reads=most_reads, plan=plan, progress=progress
-            )
-        reads.account(summary)
-        if duplicates or survey:
-            sinks[0].finish()  # until then no duplicates are known, nor the counts of what is written
-        if kept:
-            kept.write(outputs["fragments"])
-        if duplicates and "metrics" in outputs:
-            outputs["metrics"].write(duplicates.metrics(report.command_line).encode())
-        named: dict[str, Any] = {"index": printable(str(path)), "reads": [*map(printable, files)]}
-        named |= {name: printable(sink.name) for name, sink in outputs.items()}
-        named |= {"codec": compression.used} if compression.used else {}
-        named |= options.shards.for_programs(reads.parts)
-        told = mode.record() | quality.write(sinks[0].name, duplicates, report.command_line)
-        report.finish(
-            named | record_of(summary, index, backends[0].name, backends[0].threads, loading) | told,
-            [*sinks, *quality.outputs],
-        )
-        warnings = [f"warning: {warning}" for warning in summary.warnings]
-        for line in [
-            *(mode.lines(describe_devices(backends)) if summary.reads else ["no reads"]),
-            *quality.lines(),
-            *warnings,
-            report.cost(),
-        ]:
+
+def run(session: Session, config: SearchConfig, options: ReportOptions, notes: Sequence[str] = ()) -> None:
+    """Run a search, write its JSON report and print its summary; notes: lines to print first."""
+    with Report(session, options) as report:
+        with contextlib.ExitStack() as opened:
+            for line in notes:
+                report.say(line)
+            monitor = ReportMonitor(report, opened.enter_context(report.progress(_shares_terminal(config))))
+            finished = opened.enter_context(open_search(config, monitor, {"json": options.json}))
+            report.finish(finished.summary.as_json(), finished.outputs)
+        for line in [*finished.summary.describe(), report.cost()]:
             report.say(line)
 
 
-def _refuse_inside(path: Path, options: Options) -> None:
-    """Raise UsageError where an output is inside the index."""
-    outputs = {
-        "-o": options.output.path,
-        "--unmapped": options.output.unmapped,
-        "--metrics": options.duplicates.metrics,
-        "--report": options.quality.page,
-        "--multiqc": options.quality.multiqc,
-        "--json": options.report.json,
-    }
-    refuse_inside(path, outputs)
+def _shares_terminal(config: SearchConfig) -> bool:
+    """Return True if records or unmapped reads appear on the terminal."""
+    return is_terminal(config.output) or (config.unmapped is not None and is_terminal(config.unmapped))
 
 
-def _learnt(options: Options, lanes: Sequence[Lane], index: Index) -> SampleModel | None:
-    """What is known of the reads by --learnt; raises what read_sample_model and expect do."""
-    if options.shards.learnt is None:
+def _check_cluster_options(given: Mapping[str, str], options: SearchOptions) -> None:
+    dask = options.cluster.dask
+    if "tasks" in given and dask is None:
+        raise UsageError(f"{option('tasks')}: only with {option('dask')}")
+    if "gpus" in given and dask not in (None, LOCAL):
+        raise UsageError(f"{option('gpus')}: only with {option('dask')} {LOCAL}: a worker has one GPU")
+
+
+def _check_not_reference(paths: Sequence[str]) -> None:
+    """Raise UsageError if the first file of reads is a reference, which was meant as the index."""
+    first = paths[0]
+    if reason := _why_reference(first):
+        whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
+        raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
+
+
+def _why_reference(path: str) -> str | None:
+    """Return the reason to take a file for a reference, or None."""
+    if folder.KIND.exists(Path(path)):
+        return "is an index"
+    if not os.path.isfile(path):
         return None
-    known = read_sample_model(
-        options.shards.learnt, options.scoring.scoring(), reference_checksum(index.reference.contigs)
-    )
-    groups = [lane.group for lane in lanes]
-    if not lanes:  # learn asks for no read group
-        groups = [options.output.group()]
-        known = known.renamed(groups[0].field("LB") or "")
-    known.expect([group.field("LB") or "" for group in groups], options.shards.learnt)
-    return known
+    if folder.KIND.exists(folder.default_folder(path)):
+        return "is a reference, with its index next to it"
+    record = _long_first_record(path)
+    bases = f"{MAX_READ_LENGTH:,}"
+    return f"looks like a reference (its first sequence, {record}, has over {bases} bases)" if record else None
 
 
-def _rooms(options: Options, is_surveyed: bool) -> list[str]:
-    """The rooms whose kernels are needed."""
-    others = {
-        "bam": options.format is Format.BAM,
-        "duplicates": options.duplicates.is_marked or options.duplicates.for_merge,
-        "qc": is_surveyed,
-    }
-    return ["common", "index", "reads", "mapping", "run", *(room for room, is_needed in others.items() if is_needed)]
+def _long_first_record(path: str) -> str | None:
+    """Return the name of the first sequence of a FASTA file if it is longer than any read, else None."""
+    target = bytearray(START_BYTES)
+    with open_bytes(path) as source:
+        start = bytes(target[: source.readinto(memoryview(target))])
+    header, _, rest = start.partition(b"\n")
+    sequence = rest.split(b"\n>", 1)[0].translate(None, b"\r\n")
+    if not header.startswith(b">") or len(sequence) <= MAX_READ_LENGTH:
+        return None
+    return (header[1:].split() or [b"unnamed"])[0].decode("ascii", "backslashreplace")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from readmap.backend.machine import available_memory
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
@@ -14,30 +13,32 @@ from readmap.cli.common.options import (
     argument,
     choice,
     flag,
+    hidden,
     no_check_option,
     number,
     option,
-    parse_size,
     size,
+    values_of,
 )
 from readmap.cli.common.quality import QualityOptions
-from readmap.cli.common.report import ReportOptions, is_terminal
-from readmap.cli.search.scores import ScoringOptions, parse_numbers
-from readmap.cli.search.shards import ShardOptions
+from readmap.cli.common.report import ReportOptions
+from readmap.cli.search.scoring import ScoringOptions, parse_numbers
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX
 from readmap.errors import UsageError
-from readmap.formats.sam import NO_READ_GROUP, ReadGroup, parse_read_group
-from readmap.formats.sam_header import parse_header_lines
+from readmap.errors import option as marked
 from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import fixed_insert_size
-from readmap.mapping.parameters import NO_LIMIT, MAX_ALTERNATE_HITS, MAX_XA_HITS, XA_SHARE, Pairing, Reporting
-from readmap.run.exact import Format
-from readmap.run.output_format import Kind, kind_by_ending
+from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS, NO_LIMIT, XA_SHARE, Pairing, Reporting
+from readmap.run.config import SearchConfig, parse_shard
+from readmap.run.output_format import OutputFormat
 from readmap.strand import Strand
 
-#: Of the memory that is available, the part in which records are sorted; bytes where the system does not say.
-SORT_SHARE, SORT_MEMORY = 4, 2 << 30
+
+def _check_shard(text: str | None) -> str | None:
+    if text is not None:
+        parse_shard(text)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class LaneOptions:
 
     panel: ClassVar = "Lanes"
 
-    lane: list[str] | None = option(  # noqa: RUF009
+    lanes: list[str] | None = option(  # noqa: RUF009
         "--lane",
         r"Files of reads and their read group, as 'L1_1.fq.gz,L1_2.fq.gz,@RG\tID:L1\tSM:s\tLB:l1'; single reads as "
         r"'L1.fq.gz,,@RG\tID:L1\tSM:s'. May be repeated.",
@@ -84,7 +85,7 @@ class PairOptions:
     no_rescue: bool = flag("-S --no-rescue", "Do not look for a mate where its partner expects it.")
 
     def pairing(self) -> Pairing:
-        """How mates are placed; raises UsageError where the insert size is none."""
+        """Return how mates are placed; raises UsageError if the insert size is invalid."""
         return Pairing(not self.no_pairing, not self.no_rescue, self._sizes())
 
     def _sizes(self) -> tuple[float, ...] | None:
@@ -95,7 +96,7 @@ class PairOptions:
             fixed_insert_size(*sizes)
         except (ValueError, TypeError):
             expected = "a mean, a standard deviation, the largest and the smallest one, as 400,60"
-            raise UsageError(f"-I {self.insert_size}: expected {expected}") from None
+            raise UsageError(f"{marked('insert_size')} {self.insert_size}: expected {expected}") from None
         return sizes
 
 
@@ -105,17 +106,17 @@ class OutputOptions:
 
     panel: ClassVar = "Output"
 
-    path: str | None = option(
+    output: str | None = option(
         "-o --output",
         "The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
         ".gz compresses with bgzip.",
         "FILE",
     )
-    kind_name: str | None = choice(
+    format: str | None = choice(
         "--format",
         "sam, bam or cram; with --exact also tsv (query, count, contig, start, end, strand; from 1) or bed (default: "
         "by -o's ending, else sam).",
-        Kind,
+        OutputFormat,
     )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
     sort_order: str | None = choice(
@@ -160,64 +161,26 @@ class OutputOptions:
     )
 
     @property
-    def kind(self) -> Kind:
-        """What is written."""
-        return Kind(self.kind_name) if self.kind_name else kind_by_ending(self.path) or Kind.SAM
-
-    @property
-    def form(self) -> IndexFormat | None:
-        """The index that is asked for."""
-        return IndexFormat(self.index_format) if self.index_format else None
-
-    @property
-    def order(self) -> SortOrder | None:
-        """In which records are sorted; None where they are not."""
-        return SortOrder(self.sort_order or SortOrder.COORDINATE) if self.sort else None
-
-    @property
-    def bytes_to_sort(self) -> int | None:
-        """The memory to sort in, in bytes; None where nothing is sorted."""
-        if not self.sort:
-            return None
-        available = available_memory()
-        return self.given_bytes_to_sort or (SORT_MEMORY if available is None else available // SORT_SHARE)
-
-    @property
-    def given_bytes_to_sort(self) -> int | None:
-        """What a user says of it: a device holds no more than that either."""
-        return parse_size("--sort-memory", self.sort_memory)
-
-    @property
-    def shares_terminal(self) -> bool:
-        """Whether records or reads appear on the terminal."""
-        return is_terminal(self.path) or (self.unmapped is not None and is_terminal(self.unmapped))
-
-    @property
     def read_group(self) -> str | None:
-        """The line of the read group of all reads; raises UsageError where several are given."""
+        """The line of the read group of all reads; raises UsageError if several are given."""
         if self.read_groups and len(self.read_groups) > 1:
-            raise UsageError(f"-R {self.read_groups[1]}: a second read group; --lane gives each lane its own")
+            second = f"{marked('read_groups')} {self.read_groups[1]}: a second read group"
+            raise UsageError(f"{second}; {marked('lanes')} gives each lane its own")
         return self.read_groups[0] if self.read_groups else None
-
-    def group(self) -> ReadGroup:
-        """The read group of all reads; raises UsageError where the line is none."""
-        return NO_READ_GROUP if self.read_group is None else parse_read_group(self.read_group)
-
-    def header_lines(self) -> list[str]:
-        """Lines to add to the header, those of files among them; raises what parse_header_lines does."""
-        return [line for given in self.header or () for line in parse_header_lines(given)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _MarkOption:
-    """In front of the others."""
+    """The first option of its panel."""
 
-    markdup: bool = flag("--markdup", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too.")
+    mark_duplicates: bool = flag(
+        "--markdup --mark-duplicates", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
-    """What becomes of duplicates on the way of a search."""
+    """What happens to duplicates during a search."""
 
     panel: ClassVar = "Duplicates, as Picard MarkDuplicates finds them; with --sort"
 
@@ -225,11 +188,6 @@ class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
         "--for-merge",
         f"Of a shard: leave duplicates to readmap merge, for which FILE{FRAGMENTS_SUFFIX} is written beside -o FILE.",
     )
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether duplicates are looked for."""
-        return self.markdup or self.remove_duplicates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,11 +218,16 @@ class RecordOptions:
     )
 
     def reporting(self) -> Reporting:
-        """The choice of records, as the search takes it."""
-        max_secondary = NO_LIMIT if self.all_places else 0
-        most, most_alternate = self._most_xa_hits()
+        """Return which records a search writes; raises UsageError if options contradict each other."""
+        secondary = NO_LIMIT if self.all_places else 0
+        most, most_alternate = self._max_alternatives()
+        if most is not None and (self.all_places or self.max_secondary is not None):
+            others = (
+                f"{marked('all_places')} or {marked('max_secondary')}, which give other places records of their own"
+            )
+            raise UsageError(f"{marked('max_alternatives')}: not with {others}")
         return Reporting(
-            max_secondary=max_secondary if self.max_secondary is None else self.max_secondary,
+            max_secondary=secondary if self.max_secondary is None else self.max_secondary,
             max_xa_hits=most,
             max_alternate_hits=most_alternate,
             xa_share=XA_SHARE if self.xa_share is None else self.xa_share,
@@ -273,8 +236,8 @@ class RecordOptions:
             supplementary_as_secondary=self.mark_secondary,
         )
 
-    def _most_xa_hits(self) -> tuple[int | None, int]:
-        """In XA, and where one of them is on an ALT contig."""
+    def _max_alternatives(self) -> tuple[int | None, int]:
+        """Return the limits of places in XA, without and with one on an ALT contig."""
         if self.max_alternatives is None:
             return None, MAX_ALTERNATE_HITS
         given = parse_numbers("-h --max-alternatives", self.max_alternatives, 0, NO_LIMIT)
@@ -306,7 +269,7 @@ class ExactOptions:
 
     panel: ClassVar = "Exact search"
 
-    is_exact: bool = flag("--exact", "Find all exact occurrences of the reads instead of aligning them.")
+    exact: bool = flag("--exact", "Find all exact occurrences of the reads instead of aligning them.")
     strand: str = choice(
         "--strand",
         "forward (the reads as they are), reverse (their reverse complements) or both (default: both).",
@@ -358,10 +321,32 @@ class ClusterOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ShardOptions:
+    """The part of the reads that is mapped."""
+
+    panel: ClassVar = "Shards"
+
+    split: str | None = option("--split", "The table of the files of reads, which readmap split makes.", "TABLE")
+    shard: str | None = option(
+        "--shard",
+        "Map the I-th of N equal parts of the reads, found by --split, without reading the rest; all parts in order "
+        "give the records of the whole.",
+        "I/N",
+        check=_check_shard,
+    )
+    sample_model: str | None = option(
+        "--sample-model",
+        "The file that readmap estimate wrote for all reads: nothing is estimated from the reads that are mapped.",
+        "FILE",
+    )
+    learnt: str | None = hidden(option("--learnt", "As --sample-model.", "FILE"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
     """All options of readmap search."""
 
-    named_reads: list[str] | None = argument(  # noqa: RUF009
+    reads: list[str] | None = argument(  # noqa: RUF009
         "READS",
         "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
         "- is standard input.",
@@ -389,15 +374,20 @@ class Options:
     resources: Resources
     report: ReportOptions
 
-    @property
-    def reads(self) -> list[str]:
-        """The files of reads that are named by themselves."""
-        return self.named_reads or []
-
-    @property
-    def format(self) -> Format:
-        """The format of the output."""
-        if self.exact.count_only:
-            return Format.COUNTS
-        kind = self.output.kind
-        return Format.BAM if kind is Kind.CRAM else Format(kind)  # of which CRAM is made
+    def config(self, command_line: str) -> SearchConfig:
+        """Return the configuration of the search; raises UsageError if options are invalid or contradict each other."""
+        known = {one.name for one in fields(SearchConfig)}
+        values = {name: value for name, value in values_of(self).items() if name in known}
+        values |= {name: tuple(values[name] or ()) for name in ("reads", "lanes", "header")}
+        values |= {
+            "check": not self.no_check,
+            "alternates": not self.ignore_alternates,
+            "prefix_table": not self.exact.no_prefix_table,
+            "read_group": self.output.read_group,
+            "scoring": self.scoring.scoring(),
+            "pairing": self.pairs.pairing(),
+            "reporting": self.records.reporting(),
+            "command_line": command_line,
+            "is_distributed": self.cluster.dask is not None,
+        }
+        return SearchConfig(**values)
