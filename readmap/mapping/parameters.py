@@ -1,4 +1,4 @@
-"""What a user may set, and the search_pass that is spent on a read."""
+"""Parameters that a user may set, and the search passes over the reads of a batch."""
 
 from __future__ import annotations
 
@@ -10,30 +10,45 @@ from numbers import Integral
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import UsageError
 
-#: Bases in which one difference of the sample from the reference is expected before any read.
+#: Bases in which one difference from the reference is expected before any read has been seen.
 DEFAULT_BASES_PER_DIFFERENCE = 400
 
-#: Phred of a point, as of a mismatch among four letters: 10 log10(4).
+#: Phred of one point of score: a mismatch among four letters has 10 log10(4).
 PHRED_PER_POINT = 6
 
-#: Matches less mismatches that a read needs where its mate expects it, as bwa mem's shortest seed.
+#: Minimum score, for match = 1, of a read whose mate supports its placement: the length of bwa mem's shortest seed.
 PAIRED_MIN_SCORE = 19
 
-
-#: A penalty, or those of two kinds of one thing.
+#: One penalty, or two: of deletions and insertions, or of the 5' and the 3' end of the read as sequenced.
 Penalty = int | tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """The scores of an alignment, bwa mem's by default; penalties are positive.
+    """Scores of an alignment of a read; penalties are positive integers up to 1000.
 
-    A gap of k bases costs gap_open + k * gap_extend, but no more than long_gap; two numbers are those of deletions and
-    of insertions. An alignment that reaches an end of the read is preferred to one that is clipped there unless it
-    scores more than clip_penalty less, or below min_score; two numbers are those of the read's 5' end and of its 3'
-    end, as it was sequenced. A read of which no alignment scores min_score is unmapped, or paired_min_score where its mate,
-    which scores min_score, expects it. Mates are preferred at places that make a fragment of the library to others that
-    score up to unpaired_penalty more.
+    Parameters
+    ----------
+    match, mismatch : int
+        Score of a matching base and penalty of a mismatch. The defaults, as those of gaps, clipping, min_score and
+        unpaired_penalty, are bwa mem's.
+    gap_open, gap_extend : int or tuple of int
+        A gap of k bases costs gap_open + k * gap_extend. Two numbers are those of deletions and of insertions.
+    long_gap : int
+        Most that a gap costs. The default, 22, is the cost of a gap of 16 bases: longer gaps are hardly less likely.
+    clip_penalty : int or tuple of int
+        An alignment to the end of the read is preferred to a clipped one that scores at most this much more. Two
+        numbers are those of the 5' and of the 3' end of the read as sequenced.
+    min_score : int
+        A read without an alignment of this score is unmapped, unless its mate reaches min_score and supports the
+        placement; then 19 matches suffice, the length of bwa mem's shortest seed.
+    unpaired_penalty : int
+        Placements that form a proper pair are preferred to placements that score up to this much more.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
     """
 
     match: int = 1
@@ -61,75 +76,85 @@ class Scoring:
 
     @property
     def deletion_open(self) -> int:
-        """The gap_open of deletions."""
         return _both(self.gap_open)[0]
 
     @property
     def insertion_open(self) -> int:
-        """The gap_open of insertions."""
         return _both(self.gap_open)[1]
 
     @property
     def deletion_extend(self) -> int:
-        """The gap_extend of deletions."""
         return _both(self.gap_extend)[0]
 
     @property
     def insertion_extend(self) -> int:
-        """The gap_extend of insertions."""
         return _both(self.gap_extend)[1]
 
     @property
     def clip_5(self) -> int:
-        """The clip_penalty of the read's 5' end."""
+        """The clipping penalty of the 5' end of the read as sequenced."""
         return _both(self.clip_penalty)[0]
 
     @property
     def clip_3(self) -> int:
-        """The clip_penalty of the read's 3' end."""
+        """The clipping penalty of the 3' end of the read as sequenced."""
         return _both(self.clip_penalty)[1]
 
     @property
     def paired_min_score(self) -> int:
-        """What an alignment has to score where the read's mate vouches for its place."""
+        """Minimum score of an alignment whose placement the read's mate supports."""
         return min(self.min_score, PAIRED_MIN_SCORE * self.match)
 
     @property
     def unpaired_phred(self) -> int:
-        """Phred by which places that make no fragment have to explain the reads better than places that do."""
+        """Phred by which placements outside a proper pair must be more likely to be chosen."""
         return self.unpaired_penalty * PHRED_PER_POINT // self.match
 
     def fits_16_bits(self, length: int) -> bool:
-        """Whether no score of a read of that length leaves 16 bits."""
+        """Return True if all scores of a read of this length fit into 16 bits."""
         first_gap = max(self.deletion_open + self.deletion_extend, self.insertion_open + self.insertion_extend)
         return self.match * length + self.clip_5 + self.clip_3 + max(self.mismatch, first_gap) < 28_000
 
 
 def _both(penalty: Penalty) -> tuple[int, int]:
-    """Of both kinds."""
     return (penalty, penalty) if isinstance(penalty, int) else penalty
 
 
 NO_LIMIT = 2**31 - 1
 
-#: bwa mem's, the second one where a place is on an ALT contig.
+#: bwa mem's limits of the tag XA, the second one for reads with a placement on an ALT contig; and its percentage.
 MAX_XA_HITS, MAX_ALTERNATE_HITS, XA_SHARE = 5, 200, 80
 
 
 @dataclass(frozen=True)
 class Reporting:
-    """What is reported of a read beside its place.
+    """Records and tags of a read besides its primary record; the defaults are bwa mem's.
 
-    Attributes:
-        max_secondary: other places of each part of a read that get a secondary record; 0 for none, in which case they
-            may be in XA.
-        max_xa_hits: other places that the tag XA has; where there are more, it has none: they say little then. None
-            for MAX_XA_HITS of those that are found without looking for what is 60 phred less likely.
-        max_alternate_hits: the same where one of them is on an ALT contig.
-        xa_share: percent of the best place's score that one in XA has.
-        leftmost_primary: of a split read the part that begins first in the read is the primary alignment (bwa's -5).
-        soft_clipped: supplementary records hold the whole read (bwa's -Y).
-        supplementary_as_secondary: and are flagged as secondary ones (bwa's -M).
+    A split read has several parts, each with a record of its own. A part may have other placements in the genome.
+
+    Parameters
+    ----------
+    max_secondary : int
+        Secondary records per part, for its best other placements. By default there are none, and other placements are
+        listed in the tag XA.
+    max_xa_hits : int, optional
+        Most placements in XA; with more of them the part has no XA, since they would say little. By default 5, among
+        the placements that are found anyway. If given, placements that are 60 phred less likely are searched too.
+    max_alternate_hits : int
+        The same limit for a part with a placement on an ALT contig, which often has many copies.
+    xa_share : int
+        Minimum score of a placement in XA, in percent of the part's score.
+    leftmost_primary : bool
+        Make the part that starts first in the read the primary record (bwa mem -5).
+    soft_clipped : bool
+        Store the whole read in supplementary records (bwa mem -Y).
+    supplementary_as_secondary : bool
+        Flag supplementary records as secondary (bwa mem -M).
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
     """
 
     max_secondary: int = 0
@@ -149,30 +174,35 @@ class Reporting:
 
     @property
     def xa_limit(self) -> int:
-        """The places that XA has at most."""
+        """Most placements in XA."""
         if self.max_secondary:
             return 0
         return MAX_XA_HITS if self.max_xa_hits is None else self.max_xa_hits
 
     @property
     def alternate_limit(self) -> int:
-        """The same where one of them is on an ALT contig."""
+        """Most placements in XA if one of them is on an ALT contig."""
         return 0 if self.max_secondary else self.max_alternate_hits
 
     @property
-    def everywhere(self) -> bool:
-        """Whether places are wanted that say nothing of the read's own."""
+    def needs_all_placements(self) -> bool:
+        """True if placements are reported that are too unlikely to affect the mapping quality."""
         return self.max_secondary > 0 or self.max_xa_hits is not None
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """How mates are placed.
+    """Placement of mates.
 
-    Attributes:
-        joint: their places are chosen together (bwa's -P switches it off).
-        rescue: a mate is looked for where its partner expects it (bwa's -S switches it off).
-        insert_size: of FR pairs, as fixed_insert_size takes it; None to estimate it from the first pairs.
+    Parameters
+    ----------
+    joint : bool
+        Choose the placements of both mates together (bwa mem -P switches it off).
+    rescue : bool
+        Search for a mate near its placed mate (bwa mem -S switches it off).
+    insert_size : tuple of float, optional
+        Mean, standard deviation, maximum and minimum of the insert size of FR pairs; all but the mean may be missing.
+        By default, insert sizes are estimated from the first pairs.
     """
 
     joint: bool = True
@@ -180,12 +210,12 @@ class Pairing:
     insert_size: tuple[float, ...] | None = None
 
 
-#: Why a read is searched: enum Unresolved of kernels/search/placement.cuh.
+#: Reasons for searching a read: enum Unresolved of kernels/mapping/placement.cuh.
 REPETITIVE, DIVERGENT, SPLIT, UNSEARCHED, ALT_HIDDEN = (
     constant("mapping/placement.cuh", name) for name in ("REPETITIVE", "DIVERGENT", "SPLIT", "UNSEARCHED", "ALT_HIDDEN")
 )
 
-#: Mismatches of the best place found up to which it is not distant.
+#: A read whose best placement has more mismatches than this is searched as divergent.
 DIVERGENT_DIFFERENCES = 2
 
 MAX_SPLIT_WINDOWS = constant("mapping/windows.cuh", "MAX_SPLIT_WINDOWS")
@@ -193,14 +223,14 @@ MAX_SPLIT_WINDOWS = constant("mapping/windows.cuh", "MAX_SPLIT_WINDOWS")
 
 @dataclass(frozen=True)
 class SearchPass:
-    """How densely a read is searched.
+    """A search of unresolved reads by seeds.
 
     Attributes:
         reason: the bit of enum Unresolved whose reads the pass searches.
-        stride: bases between seed positions, for reads of 150 bases; shorter reads are searched more densely.
-        min_stride: and never more densely than this.
-        min_seed_bases: a common prefix shorter than this is no seed.
-        max_suffixes: suffixes looked at from each position.
+        stride: bases between seed positions of reads of at least 150 bases; less in proportion for shorter reads.
+        min_stride: smallest stride of short reads.
+        min_seed_bases: length of the shortest seed.
+        max_suffixes: suffixes examined at each position.
     """
 
     reason: int
@@ -210,28 +240,28 @@ class SearchPass:
     max_suffixes: int
 
     def stride_of(self, length: int) -> int:
-        """The stride for reads of one length."""
+        """Return the stride for reads of one length."""
         return min(max(self.stride * length // 150, self.min_stride), self.stride)
 
 
-def _chance(suffixes: int) -> int:
-    """Bases that chance finds once in the reference."""
+def _unique_bases(suffixes: int) -> int:
+    """Return the length at which a random sequence is expected once in the reference."""
     return math.ceil(math.log(max(suffixes, 4), 4))
 
 
 def dense_seed_bases(suffixes: int) -> int:
-    """Bases of the shortest seeds."""
-    return min(max(_chance(suffixes) + 2, 10), 19)
+    """Return the length of the shortest seeds of dense searches."""
+    return min(max(_unique_bases(suffixes) + 2, 10), 19)
 
 
 @functools.cache
 def search_passes(suffixes: int, alternates: bool = False) -> tuple[SearchPass, ...]:
-    """The passes over the reads of a batch; each takes what those before left unresolved.
+    """Return the search passes in order; each searches reads that the passes before it left unresolved.
 
-    alternates: whether the reference has ALT contigs. A gene may have hundreds of them, which are all looked at.
-    Seeds are as short as chance allows: two or three bases more than one place in the reference needs.
+    suffixes: size of the suffix array. Seeds are two or three bases longer than what occurs once by chance.
+    alternates: the reference has ALT contigs, of which a gene may have hundreds; all of them are examined.
     """
-    sparse, dense = min(max(_chance(suffixes) + 3, 12), 19), dense_seed_bases(suffixes)
+    sparse, dense = min(max(_unique_bases(suffixes) + 3, 12), 19), dense_seed_bases(suffixes)
     return (
         SearchPass(UNSEARCHED, 12, 3, sparse, 16),
         SearchPass(REPETITIVE, 12, 3, sparse, 64),

@@ -35,7 +35,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
     alone.
     """
     batch, unknowing = Batch.of(reads, context), replace(context, sample=Sample())
-    if not context.reporting.everywhere:
+    if not context.reporting.needs_all_placements:
         resolve_reads(batch, unknowing)
         if can_search_near_mates(batch, context):
             resolve_near_mates(batch, context, seeded=False)
