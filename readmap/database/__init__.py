@@ -1,1 +1,1 @@
-"""A query against every sequence of a database, by Smith-Waterman."""
+"""Search of a sequence database by exact Smith-Waterman."""

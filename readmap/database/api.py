@@ -1,4 +1,4 @@
-"""readmap.scan: queries against a database, from Python."""
+"""The Python function readmap.scan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, checked
 
-#: Of Python: a sequence, several, or several by their names.
+#: Sequences as accepted from Python: one, several, or several by name.
 Texts = str | bytes | Iterable[str | bytes] | Mapping[str, str | bytes] | Sequences
 
 
@@ -39,18 +39,50 @@ def scan(
     gpus: Gpus = ALL,
     threads: int | None = None,
 ) -> list[ScanHits]:
-    """The hits of each query in a database, the best first, as `readmap scan` finds them.
+    """Return the hits of each query in a database, the best hit first, as `readmap scan` does.
 
-    queries: a sequence, several, or a mapping of names to sequences; letters of the database's kind.
-    database: a Database, a path to its folder or to FASTA, or sequences in a list or a mapping: proteins, unless
-        match or mismatch is given.
-    matrix: of proteins: BLOSUM45, 50, 62, 80 or 90, PAM30, 70 or 250, or a file in NCBI's format (default: BLOSUM62).
-    match, mismatch: of nucleotides, the mismatch as a positive number (default: 2 and 3).
-    gap_open, gap_extend: a gap of k letters costs gap_open + k * gap_extend (default: BLAST's for the scores).
-    strand: of nucleotides: forward, reverse or both (default), strands of the subjects.
-    evalue, min_score, max_hits, database_letters: see HitFilter.
-    device, threads: as the command's. gpus: how many, or the numbers of some, or "all".
-    Raises DataError where a sequence has what is no letter, UsageError for options that are none.
+    Parameters
+    ----------
+    queries : str, bytes, iterable or mapping
+        One sequence, several sequences, or sequences by name, of the same molecule as the database.
+    database : Database, path, iterable or mapping
+        A database, the path of a database folder or a FASTA file, or sequences. Sequences are proteins unless `match`
+        or `mismatch` is given.
+    matrix : str, optional
+        Protein matrix: BLOSUM45, 50, 62, 80 or 90, PAM30, 70 or 250, or the path of a file in NCBI's format.
+        Default: BLOSUM62.
+    match, mismatch : int, optional
+        Nucleotide scores, the mismatch as a positive penalty. Default: 2 and 3.
+    gap_open, gap_extend : int, optional
+        A gap of k letters costs gap_open + k * gap_extend. Default: BLAST's costs for the matrix or scores.
+    strand : {"forward", "reverse", "both"}, optional
+        Strands of nucleotide subjects to search. Default: both.
+    evalue : float, optional
+        Maximum E-value of a hit. Default: 10, or no limit if the scoring has no published statistics.
+    min_score : int
+        Minimum score of a hit.
+    max_hits : int
+        Maximum number of hits per query.
+    database_letters : int, optional
+        Database size for E-values. Default: the size of the database.
+    device : str
+        "auto", "cpu", "cuda" or "cuda:N", as for the option --device.
+    gpus : int, sequence of int or "all"
+        Number or indices of the GPUs to use.
+    threads : int, optional
+        Number of CPU threads. Default: all processors available to this process.
+
+    Returns
+    -------
+    list of ScanHits
+        One per query.
+
+    Raises
+    ------
+    DataError
+        If a sequence contains an invalid letter.
+    UsageError
+        If an argument is invalid.
     """
     opened = _database(database, match is not None or mismatch is not None)
     scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
@@ -71,7 +103,7 @@ def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Da
 
 
 def sequences_of(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
-    """The sequences that are given from Python; kind: what those without names are called. Raises DataError."""
+    """Return sequences given from Python, unnamed ones as `kind`1, `kind`2, ...; DataError for invalid letters."""
     if isinstance(given, Sequences):
         return given
     if isinstance(given, str | bytes):

@@ -1,4 +1,4 @@
-"""A database of sequences: built from a FASTA file, opened from its folder."""
+"""A database of sequences, built from a FASTA file or opened from its folder."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import PendingFolder, StoredArrays
 from readmap.reads.sequences import Sequences, read_sequences, read_sequences_guessing_alphabet
 
-#: Letters that are put in order together: their indices stay in the cache.
+#: Letters sorted together, so that their indices stay in the cache.
 BLOCK_LETTERS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Titles:
-    """The header's line of each sequence without '>', in the file's order.
+    """The FASTA header line of each sequence, without ">", in the order of the file.
 
-    text: uint8, all titles behind each other.
-    offsets: int64 [sequences + 1]: title i is text[offsets[i]:offsets[i + 1]].
+    text: uint8, all titles concatenated.
+    offsets: int64 [sequences + 1]; title i is text[offsets[i]:offsets[i + 1]].
     """
 
     text: NDArray[np.uint8]
@@ -38,41 +38,51 @@ class Titles:
 
     @classmethod
     def of(cls, titles: Sequence[bytes]) -> Titles:
-        """The titles of a list."""
+        """Concatenate a list of titles."""
         offsets = np.cumsum([0, *map(len, titles)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(titles), np.uint8), offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, number: int) -> bytes:
-        if not 0 <= number < len(self):
-            raise IndexError(f"there is no sequence {number} among {len(self)}")
-        return self.text[self.offsets[number] : self.offsets[number + 1]].tobytes()
+    def __getitem__(self, index: int) -> bytes:
+        if not 0 <= index < len(self):
+            raise IndexError(f"sequence index {index} is out of range: there are {len(self)} sequences")
+        return self.text[self.offsets[index] : self.offsets[index + 1]].tobytes()
 
 
 class Names(Titles):
     """The title of each sequence up to the first blank."""
 
-    def __getitem__(self, number: int) -> bytes:
-        return super().__getitem__(number).split(maxsplit=1)[0]
+    def __getitem__(self, index: int) -> bytes:
+        return super().__getitem__(index).split(maxsplit=1)[0]
 
 
 @dataclass(frozen=True)
 class Database:
-    """Sequences that queries are scanned against.
+    """Sequences to search, sorted by decreasing length.
 
-    Attributes:
-        codes: uint8 [letters + PADDING], of all sequences behind each other (scan/letters.py), the longest first and
-            those of one length in the file's order; PAD behind them.
-        starts: int64 [sequences], where each begins in the codes.
-        lengths: int64 [sequences], of each, falling.
-        order: int64 [sequences], the number of each in the file, from 0.
-        titles: by the number in the file, as the names are.
-        molecule: what the sequences are.
-        source: the FASTA file, as it was named.
-        stored: the folder it was opened from, to which its arrays are held before a scan; None where it was built, or
-            is not to be checked.
+    Sequences are identified by their index in the FASTA file; `order` maps sorted positions to these indices.
+
+    Attributes
+    ----------
+    codes : uint8 [letters + PADDING]
+        Letter codes of all sequences concatenated (database/letters.py), followed by PAD. Equally long sequences keep
+        the order of the file.
+    starts : int64 [sequences]
+        Start of each sequence in `codes`.
+    lengths : int64 [sequences]
+        Lengths, in decreasing order.
+    order : int64 [sequences]
+        Index of each sequence in the file.
+    titles : Titles
+        Titles, by index in the file.
+    molecule : Alphabet
+        Nucleotides or proteins.
+    source : str
+        Name of the FASTA file.
+    stored : StoredArrays, optional
+        Folder whose checksums are verified before a scan; None if the database was built or is not to be verified.
     """
 
     codes: NDArray[np.uint8]
@@ -86,19 +96,19 @@ class Database:
 
     @classmethod
     def of(cls, sequences: Sequences, molecule: Alphabet | str, source: str = "") -> Database:
-        """The database of sequences in memory, which takes a byte a letter more."""
+        """Build a database from sequences in memory; takes one more byte per letter."""
         order = np.argsort(-sequences.lengths, kind="stable")
         lengths = sequences.lengths[order]
         starts = np.cumsum(lengths) - lengths
-        codes = _in_order(sequences, order, starts, lengths)
+        codes = _sorted_codes(sequences, order, starts, lengths)
         return cls(codes, starts, lengths, order, Titles.of(sequences.titles), Alphabet(molecule), source)
 
     @classmethod
     def open(cls, path: str | Path, check: bool = True) -> Database:
-        """The database in a folder, mapped into memory; raises DatabaseFolderError where it is not whole.
+        """Open a database folder by memory mapping.
 
-        check: whether a scan holds its arrays to their checksums first. Without it a database that was damaged may do
-            anything.
+        check: verify the checksums before a scan. A damaged database that is not verified may crash the process.
+        Raises DatabaseFolderError if the folder is incomplete or inconsistent.
         """
         source, molecule, stored = database_folder.read(Path(path))
         arrays, kept = stored.arrays, stored if check else None
@@ -107,16 +117,17 @@ class Database:
         return cls(codes, starts, lengths, order, titles, molecule, source, kept)
 
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
-        """Keep it in a folder, whole or not at all; DatabaseFolderError where `path` exists, unless `force`.
+        """Write the database to a folder, atomically.
 
-        threads: that sum and write; default, the processors that this process may use.
+        force: replace an existing folder; otherwise an existing `path` raises DatabaseFolderError.
+        threads: for checksums and writing, default all processors available to this process.
         """
         with database_folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
             self.write_arrays(output)
             output.commit()
 
     def write_arrays(self, output: PendingFolder) -> None:
-        """Begin to write all of the database into its folder."""
+        """Start writing the description and all arrays to a pending folder."""
         output.describe({"source": self.source, "molecule": str(self.molecule)})
         for name in ("codes", "starts", "lengths", "order"):
             output.add(name, getattr(self, name))
@@ -124,7 +135,7 @@ class Database:
         output.add("title_offsets", self.titles.offsets)
 
     def check(self, backend: Backend) -> None:
-        """Raise DatabaseFolderError where it was opened from a folder that is to be checked, and was altered there."""
+        """Raise DatabaseFolderError if the database was opened with `check` and its files were altered."""
         if self.stored:
             verify_arrays(self.stored, backend)
 
@@ -138,52 +149,52 @@ class Database:
 
     @property
     def longest(self) -> int:
-        """The letters of the longest sequence, 0 where there is none."""
+        """Length of the longest sequence, 0 if there is none."""
         return int(self.lengths[0]) if len(self) else 0
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """int64 [sequences], of each number in the file where that sequence is among all."""
+        """Sorted position of each sequence, by index in the file, int64 [sequences]."""
         ranks = np.empty(len(self), np.int64)
         ranks[self.order] = np.arange(len(self))
         return ranks
 
-    def subject_length(self, number: int) -> int:
-        """The letters of a sequence, by its number in the file."""
-        return int(self.lengths[self.ranks[number]])
+    def subject_length(self, index: int) -> int:
+        """Return the length of a sequence, by index in the file."""
+        return int(self.lengths[self.ranks[index]])
 
-    def subject_letters(self, number: int, start: int, end: int) -> NDArray[np.uint8]:
-        """Letters of a sequence, by its number in the file, from one place to before another: upper-case, uint8."""
-        first = int(self.starts[self.ranks[number]])
+    def subject_letters(self, index: int, start: int, end: int) -> NDArray[np.uint8]:
+        """Return letters [start, end) of a sequence, by index in the file, as upper-case ASCII, uint8."""
+        first = int(self.starts[self.ranks[index]])
         return LETTERS[self.codes[first + start : first + end]]
 
     @property
     def names(self) -> Names:
-        """Names by the number in the file; they may be repeated."""
+        """Names, by index in the file; they may not be unique."""
         return Names(self.titles.text, self.titles.offsets)
 
 
-def _in_order(
+def _sorted_codes(
     sequences: Sequences, order: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """The codes of a database."""
+    """Return the codes of the sequences in sorted order."""
     count = len(sequences.letters)
     codes = np.full(count + PADDING, PAD, np.uint8)
     shifts = sequences.offsets[:-1][order] - starts
     firsts = np.flatnonzero(np.diff(starts // BLOCK_LETTERS, prepend=-1)).tolist()
     for first, end in pairwise([*firsts, len(order)]):
-        begin, stop = int(starts[first]), int(starts[end - 1] + lengths[end - 1])
+        start, stop = int(starts[first]), int(starts[end - 1] + lengths[end - 1])
         if end == first + 1:
-            # Perhaps a whole chromosome: no array of indices.
+            # May be a whole chromosome: avoid an array of indices.
             shift = int(shifts[first])
-            codes[begin:stop] = sequences.letters[begin + shift : stop + shift]
+            codes[start:stop] = sequences.letters[start + shift : stop + shift]
         else:
-            origins = np.arange(begin, stop)
+            origins = np.arange(start, stop)
             origins += np.repeat(shifts[first:end], lengths[first:end])
-            codes[begin:stop] = sequences.letters[origins]
-    for begin in range(0, count, BLOCK_LETTERS):
-        stop = min(begin + BLOCK_LETTERS, count)
-        codes[begin:stop] = codes_of(codes[begin:stop])
+            codes[start:stop] = sequences.letters[origins]
+    for start in range(0, count, BLOCK_LETTERS):
+        stop = min(start + BLOCK_LETTERS, count)
+        codes[start:stop] = codes_of(codes[start:stop])
     return codes
 
 
@@ -193,11 +204,29 @@ def build_database(
     molecule: Alphabet | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Database:
-    """The database of a FASTA file, plain, gzip or bgzip; "-" is standard input. FASTQ holds nucleotides.
+    """Build a database from a FASTA file.
 
-    molecule: None is what the file's first megabyte holds (formats.alphabets.guess_alphabet).
-    threads, progress: as of read_sequences.
-    Raises DataError where the file is no FASTA of that molecule, and OSError from reading.
+    Parameters
+    ----------
+    fasta : str
+        Path of a plain, gzip or bgzip file; "-" is standard input. FASTQ is read as nucleotides.
+    threads : int
+        Threads that decompress.
+    molecule : Alphabet, optional
+        Default: guessed from the first megabyte (formats.alphabets.guess_alphabet).
+    progress : callable, optional
+        As in read_sequences.
+
+    Returns
+    -------
+    Database
+
+    Raises
+    ------
+    DataError
+        If the file is not FASTA of this molecule.
+    OSError
+        If the file cannot be read.
     """
     if molecule is None:
         sequences, molecule = read_sequences_guessing_alphabet(fasta, threads, progress)
@@ -207,15 +236,15 @@ def build_database(
 
 
 def open_database(path: str, threads: int = 1, molecule: Alphabet | None = None, check: bool = True) -> Database:
-    """The database in a folder, or that of a FASTA file, read into memory.
+    """Open a database folder, or build a database from a FASTA file.
 
-    molecule: what it must hold; None is what it does. check: as of Database.open.
-    Raises DatabaseFolderError where the folder is no whole database, DataError where it holds something else or the
-    file cannot be understood, and OSError from reading.
+    molecule: required molecule, None for any. check: as in Database.open.
+    Raises DatabaseFolderError for an incomplete folder, DataError for another molecule or an invalid file, OSError from
+    reading.
     """
     if not Path(path).is_dir():
         return build_database(path, threads, molecule)
     database = Database.open(path, check)
     if molecule not in (None, database.molecule):
-        raise DataError(f"{path}: expected a database of {molecule} sequences, found one of {database.molecule} ones")
+        raise DataError(f"{path}: expected a database of {molecule} sequences, found {database.molecule} sequences")
     return database

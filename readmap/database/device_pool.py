@@ -1,4 +1,4 @@
-"""A database that the devices of a team scan together, each a part of it."""
+"""Scan a database on several devices, each of which holds a part of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.database.database import Database
 from readmap.database.parameters import ScanScoring
 from readmap.database.partition import Partition
 
-#: By how much of the database a device's partition has to be wrong for all to be changed: what moves is sent again.
+#: Minimum change of a device's share of the database for which it is divided again, which sends data anew.
 TOLERANCE = 0.03
 
 
@@ -24,7 +24,7 @@ class _Stopped(Exception):
 
 
 class _Worker:
-    """A device's partition, and how fast the device has been."""
+    """A device with its partition of the database and its speed so far."""
 
     def __init__(self, backend: Backend, database: Database) -> None:
         self.backend, self.partition = backend, Partition(database, backend)
@@ -33,27 +33,27 @@ class _Worker:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """int32 [queries, subjects of its partition]; queries: codes; report: hears of cells that are done."""
-        began = time.perf_counter()
+        """Return scores, int32 [queries, subjects of the partition]; report: called with numbers of computed cells."""
+        started = time.perf_counter()
 
         def count(cells: int) -> None:
             self.cells += cells
             report(cells)
 
         found = self.partition.scores(queries, scoring, count)
-        self.seconds += time.perf_counter() - began
+        self.seconds += time.perf_counter() - started
         return found
 
     @property
     def speed(self) -> float:
-        """Cells a second so far, 0 where that is unknown."""
+        """Cells per second so far, 0 if unknown."""
         return self.cells / self.seconds if self.seconds else 0.0
 
 
 class DevicePool:
-    """The devices of a scan; what they find does not depend on who finds it.
+    """The devices of a scan. Their number and speeds do not change the result.
 
-    The database is divided in proportion to the speeds measured so far, at first in equal parts.
+    The database is divided equally at first, then in proportion to the measured speeds.
     """
 
     def __init__(self, database: Database, team: Team) -> None:
@@ -65,7 +65,10 @@ class DevicePool:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """int32 [queries, subjects], the longest subject first; queries: codes; report: hears of cells done."""
+        """Return the scores, int32 [queries, subjects], subjects in sorted order.
+
+        queries: codes. report: called with numbers of computed cells.
+        """
         lock, stopped = Lock(), False
 
         def count(cells: int) -> None:
@@ -77,7 +80,7 @@ class DevicePool:
         try:
             found = self.team.map(lambda worker: worker.scores(queries, scoring, count), self._workers)
         except BaseException:
-            stopped = True  # the others would go on to their ends
+            stopped = True  # else the other devices would finish their work first
             raise
         self._adapt()
         return np.concatenate(found, axis=1)
@@ -92,7 +95,7 @@ class DevicePool:
             self._divide()
 
     def _divide(self) -> None:
-        """Give each device neighbouring subjects with its part of all letters."""
+        """Give each device consecutive subjects with its share of all letters."""
         starts, letters = self._database.starts, self._database.letters
         cuts = [int(np.searchsorted(starts, part * letters)) for part in np.cumsum(self._parts[:-1])]
         bounds = [0, *cuts, len(self._database)]

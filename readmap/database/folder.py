@@ -1,4 +1,4 @@
-"""The database's folder on disk: where it is, and what its manifest says."""
+"""The folder of a stored database: its manifest, and the checks that keep kernels inside its arrays."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from readmap.errors import DatabaseFolderError
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.array_folder import FolderKind, StoredArrays
 
-#: Codes of PAD behind the last letter, which kernels may read.
+#: Number of PAD codes after the last letter, which kernels may read.
 PADDING = 64
 
-#: Letters that are looked at together: they stay in the cache.
-_PART = 1 << 20
+#: Letters checked at a time, so that they stay in the cache.
+_CHUNK = 1 << 20
 
 
 def verify_shapes(stored: StoredArrays) -> None:
-    """Raise where an array has another dtype or shape than the others ask for, or sequences do not lie as they must.
+    """Raise an error if arrays have wrong dtypes or shapes, or are inconsistent with each other.
 
-    Looks into the arrays that have an element for each sequence, and at the titles' first letters.
+    Reads the arrays with one element per sequence and the first letter of each title, not all codes.
     """
     arrays = stored.arrays
     count = arrays["lengths"].size
@@ -35,58 +35,58 @@ def verify_shapes(stored: StoredArrays) -> None:
     lengths, starts, order = arrays["lengths"], arrays["starts"], arrays["order"]
     letters = len(arrays["codes"]) - PADDING
     if letters < 0 or (arrays["codes"][letters:] != PAD).any():
-        raise stored.invalid_array("codes", f"does not end with {PADDING} codes of no letter")
+        raise stored.invalid_array("codes", f"does not end with {PADDING} padding codes")
     ends = np.append(starts[1:], letters)
     if (count == 0 and letters) or (starts[:1] != 0).any() or (starts > ends).any():
-        raise stored.invalid_array("starts", f"does not divide the {letters:,} letters")
+        raise stored.invalid_array("starts", f"does not partition the {letters:,} letters")
     if (lengths != ends - starts).any():
         raise stored.invalid_array("lengths", "contradicts starts")
     if (lengths[1:] > lengths[:-1]).any():
-        raise stored.invalid_array("lengths", "rises: the longest sequence comes first")
+        raise stored.invalid_array("lengths", "increases, expected the longest sequence first")
     if ((order < 0) | (order >= count)).any() or (np.bincount(order, minlength=count) != 1).any():
-        raise stored.invalid_array("order", "does not have every sequence's number once")
-    _expect_titles(stored)
+        raise stored.invalid_array("order", "does not contain every sequence once")
+    _check_titles(stored)
 
 
-def _expect_titles(stored: StoredArrays) -> None:
-    """Raise where a title is outside the text, or has no name."""
+def _check_titles(stored: StoredArrays) -> None:
+    """Raise an error if a title lies outside the text or has no name."""
     titles, offsets = stored.arrays["titles"], stored.arrays["title_offsets"]
     if (offsets[0], offsets[-1]) != (0, len(titles)) or (offsets[1:] <= offsets[:-1]).any():
-        raise stored.invalid_array("title_offsets", f"does not divide the {len(titles):,} letters of the titles")
+        raise stored.invalid_array("title_offsets", f"does not partition the {len(titles):,} letters of the titles")
     if (titles[offsets[:-1]] <= ord(" ")).any():
-        raise stored.invalid_array("titles", "has a title that does not begin with a name")
+        raise stored.invalid_array("titles", "contains a title that does not start with a name")
 
 
 def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
-    """Raise where an array was altered since it was written, or holds what is no letter's code.
+    """Raise an error if an array differs from its checksum, or contains an invalid code.
 
-    backend: where the checksums are computed; `verify_shapes` was before.
+    backend: computes the checksums. verify_shapes must have passed.
     """
     for name, array in stored.arrays.items():
         stored.expect_checksums(name, host_checksums(array, backend))
     codes = stored.arrays["codes"][:-PADDING]
-    for begin in range(0, len(codes), _PART):
-        if int(codes[begin : begin + _PART].max()) >= len(LETTERS):
-            raise stored.invalid_array("codes", f"holds what is no letter's code in the {_PART:,} from {begin:,} on")
+    for start in range(0, len(codes), _CHUNK):
+        if int(codes[start : start + _CHUNK].max()) >= len(LETTERS):
+            raise stored.invalid_array("codes", f"contains an invalid code at {start:,} to {start + _CHUNK:,}")
 
 
 KIND = FolderKind("database", "readmap index --database", 3, DatabaseFolderError, block_checksum, BLOCK_BYTES)
 
 ENDING = ".readmapdb"
 
-#: The arrays of a Database, the last two those of its titles.
+#: The arrays of a Database; the last two are its titles.
 ARRAYS = ("codes", "starts", "lengths", "order", "titles", "title_offsets")
 
 
 def default_folder(fasta: str) -> Path:
-    """Where the database of a FASTA file is kept: db.fa and db.fa.gz both have db.fa.readmapdb."""
+    """Return the default folder for the database of a FASTA file: db.fa.readmapdb for db.fa and db.fa.gz."""
     return Path(fasta.removesuffix(".gz") + ENDING)
 
 
 def read(path: Path) -> tuple[str, Alphabet, StoredArrays]:
-    """The source, the molecule and the arrays, mapped; raises DatabaseFolderError where they do not fit each other.
+    """Return the source, the molecule and the memory-mapped arrays of a folder.
 
-    What the large arrays hold is not looked at.
+    Raise DatabaseFolderError if they are inconsistent. The contents of the large arrays are not read.
     """
     stored = KIND.read(path, ARRAYS)
     try:

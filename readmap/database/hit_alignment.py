@@ -1,4 +1,4 @@
-"""The hits of queries -> how each of them is aligned."""
+"""Align the hits of queries."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from readmap.pairwise.parameters import Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
-#: Letters of pairs that are aligned together.
+#: Maximum letters of a batch of pairs.
 BATCH_LETTERS = 1 << 25
 
-
-#: Cells of a query's hits from which on what holds the alignments is looked for first.
+#: Minimum cells of a query's hits for which the parts that contain the alignments are searched first.
 MIN_CROP_CELLS = 1 << 24
 
-#: For each lane with a subject so many may be empty; and cells of a pair that is better left to all of a GPU than to a
-#: group of threads.
-EMPTY_LANES, ALONE_CELLS = 4, 1 << 28
+#: Maximum ratio of all lane columns to filled ones when cropping, and cells of a pair above which the whole GPU aligns
+#: it faster than a thread group.
+MAX_LANE_RATIO, MAX_GROUP_CELLS = 4, 1 << 28
 
 Codes = NDArray[np.uint8]
 
 
 class AlignmentRequest(NamedTuple):
-    """A query and the subjects of its hits, as codes, and what the scan has found that they score, int32 [subjects]."""
+    """A query and the subjects of its hits, as codes, and their scores in the scan, int32 [subjects]."""
 
     query: Codes
     subjects: Sequence[Codes]
@@ -45,7 +44,7 @@ class AlignmentRequest(NamedTuple):
 
 
 class CroppedPair(NamedTuple):
-    """Parts of a query and a subject, where they begin, and what they score."""
+    """Parts of a query and a subject, where they start in the sequences, and the score of their alignment."""
 
     query: Codes
     subject: Codes
@@ -54,51 +53,51 @@ class CroppedPair(NamedTuple):
     score: int
 
 
-def align(
-    wanted: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend
+def align_hits(
+    requests: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend
 ) -> list[PairAlignments]:
-    """The alignments of each query with its subjects, on the host.
+    """Return the alignments of each query with its subjects, on the host.
 
-    wanted: are taken as they are aligned. counts: of subjects, of each.
-    Raises InternalError where one does not score what the scan has found.
+    requests: consumed one at a time. counts: subjects of each request.
+    Raises InternalError if an alignment does not have the score of the scan.
     """
     scores = scoring.pairwise_scores()
-    pairs = (pair for each in wanted for pair in _pairs(each, scoring, backend))
+    pairs = (pair for each in requests for pair in _pairs(each, scoring, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
     ends = np.cumsum([0, *counts])
     whole = join_alignments(batches)
     return [whole.part(first, end) for first, end in pairwise(ends.tolist())]
 
 
-def _pairs(wanted: AlignmentRequest, scoring: ScanScoring, backend: Backend) -> list[CroppedPair]:
-    """All of both sequences, or of large ones the parts that hold their alignment."""
-    query, subjects, scores = wanted
+def _pairs(request: AlignmentRequest, scoring: ScanScoring, backend: Backend) -> list[CroppedPair]:
+    """Return query and subjects as pairs, cropped to the part that contains the alignment if they are large."""
+    query, subjects, scores = request
     pairs = [CroppedPair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     if len(query) * int(lengths.sum()) < MIN_CROP_CELLS:
         return pairs
-    numbers = _croppable(len(query), lengths, backend)
-    found = find_regions(query, [subjects[number] for number in numbers], scores[numbers], scoring, backend)
-    rows = zip(numbers.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
-    for number, start, end, first, last in rows:
-        pairs[number] = CroppedPair(query[start:end], subjects[number][first:last], start, first, pairs[number].score)
+    indices = _croppable(len(query), lengths, backend)
+    found = find_regions(query, [subjects[i] for i in indices], scores[indices], scoring, backend)
+    rows = zip(indices.tolist(), *(array.tolist() for array in vars(found).values()), strict=True)
+    for i, start, end, first, last in rows:
+        pairs[i] = CroppedPair(query[start:end], subjects[i][first:last], start, first, pairs[i].score)
     return pairs
 
 
 def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArray[np.int64]:
-    """The numbers of the subjects of which looking for the part takes less than aligning the whole."""
+    """Return the indices of the subjects for which cropping is faster than aligning the whole subject."""
     lanes, order = backend.lanes_16bit, np.argsort(-lengths, kind="stable")
     groups = np.zeros((-(-len(lengths) // lanes), lanes), np.int64)
     groups.reshape(-1)[: len(lengths)] = lengths[order]
-    # A lane that has nothing to do takes as long as one that has.
-    are_full = EMPTY_LANES * groups.sum(axis=1) >= lanes * groups[:, 0]
+    # An empty lane takes as long as a filled lane.
+    are_full = MAX_LANE_RATIO * groups.sum(axis=1) >= lanes * groups[:, 0]
     if backend.warp_width > 1:
-        are_full &= rows * groups[:, 0] <= ALONE_CELLS
+        are_full &= rows * groups[:, 0] <= MAX_GROUP_CELLS
     return np.sort(order[np.repeat(are_full, lanes)[: len(lengths)]])
 
 
 def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
-    """Batches of neighbours; there is one at least, though it may have no pairs."""
+    """Yield batches of consecutive pairs; at least one batch, which may be empty."""
     batch: list[CroppedPair] = []
     letters = 0
     for pair in pairs:
@@ -120,7 +119,7 @@ def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backe
     expected = np.array([pair.score for pair in pairs], np.int32)
     wrong = np.flatnonzero(found.scores != expected)
     if len(wrong):
-        raise InternalError(f"a hit scores {expected[wrong[0]]}, and its alignment {found.scores[wrong[0]]}")
+        raise InternalError(f"a hit has score {expected[wrong[0]]}, but its alignment {found.scores[wrong[0]]}")
     forward = np.zeros(len(pairs), np.bool_)
     check(Results(queries, subjects, forward, found, False, 0, 0), scores, Mode.LOCAL)
     query_starts = np.array([pair.query_start for pair in pairs], np.int64)

@@ -1,4 +1,4 @@
-"""What a letter of the query scores with one of a subject: matrices of BLAST, of a file, of match and mismatch."""
+"""Score matrices: BLAST's matrices, matrix files, and match/mismatch scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.errors import DataError, UsageError
 from readmap.formats.file_errors import file_name_context
 from readmap.pairwise.parameters import CODES, MAX_SCORE
 
-#: The names of the built-in matrices, each with the gap_open and gap_extend that blastp takes for it.
+#: The built-in matrices, with the gap_open and gap_extend that blastp uses by default.
 STANDARD = {
     "BLOSUM45": (14, 2),
     "BLOSUM50": (13, 2),
@@ -26,18 +26,18 @@ STANDARD = {
     "PAM70": (10, 1),
     "PAM250": (14, 2),
 }
-#: blastp's of its default matrix, for one that is none of these; blastn's.
+#: Default gap costs for other protein matrices (blastp's for BLOSUM62), and for nucleotides (blastn's).
 CUSTOM_MATRIX_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
 
-#: What BLAST has published: the matrices and their statistics.
+#: Folder of BLAST's published matrices and statistics.
 PUBLISHED = Path(__file__).parent / "published"
 
 #: The letters by their codes.
 LETTERS = LETTERS_BY_CODE.tobytes().decode()
-# Of which alone the statistics of a matrix are, and by which it is therefore known.
-#: Of a matrix's file. What is longer, as a device that never ends, is none.
+#: Maximum size of a matrix file; guards against endless devices.
 MAX_BYTES = 1 << 20
 
+# The statistics of a matrix depend on these letters only, so they identify a matrix.
 _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTVWY"])
 
 
@@ -45,10 +45,10 @@ _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTV
 class ScoreMatrix:
     """The scores of all pairs of letters.
 
-    name: of a standard matrix, or of the file; +2/-3 of a match and a mismatch.
-    scores: int32 [32, 32], of a letter of the query (row) with one of the subject (column), by their codes; of codes
-        that are no letter the lowest of all. Read-only.
-    match, mismatch: of nucleotides, the mismatch as a positive number; None of other matrices.
+    name: of a standard matrix or a file, or such as +2/-3 for match and mismatch. scores: int32 [32, 32], read-only;
+    row: letter of the query, column: letter of the subject, by their codes. Codes that
+        are not letters have the lowest of all scores.
+    match, mismatch: of nucleotides, the mismatch as a positive penalty; None for other matrices.
     """
 
     name: str
@@ -58,23 +58,23 @@ class ScoreMatrix:
 
     @property
     def is_nucleotide(self) -> bool:
-        """Whether it is made of a match and a mismatch."""
+        """Whether the matrix consists of a match and a mismatch."""
         return self.match is not None
 
 
 @functools.cache
 def standard(name: str) -> ScoreMatrix:
-    """The matrix that BLAST knows by this name, in upper or lower case; raises UsageError where there is none."""
+    """Return BLAST's matrix of this name, in upper or lower case; UsageError if it is unknown."""
     if name.upper() not in STANDARD:
         raise UsageError(f"matrix is {name}, expected one of {', '.join(STANDARD)}, or a file of scores")
     return read_matrix(PUBLISHED / name.upper())
 
 
 def nucleotides(match: int, mismatch: int) -> ScoreMatrix:
-    """A, C, G and T score `match` with themselves; all else costs `mismatch`, an ambiguous letter with itself too."""
-    for name, value, least in (("match", match, 1), ("mismatch", mismatch, 0)):
-        if not least <= value <= MAX_SCORE:
-            raise UsageError(f"{name} is {value}, expected {least} to {MAX_SCORE}")
+    """Return a matrix in which A, C, G and T match themselves; all other pairs are mismatches, N with N too."""
+    for name, value, minimum in (("match", match, 1), ("mismatch", mismatch, 0)):
+        if not minimum <= value <= MAX_SCORE:
+            raise UsageError(f"{name} is {value}, expected {minimum} to {MAX_SCORE}")
     scores = np.full((CODES, CODES), -mismatch, np.int32)
     bases = [LETTERS.index(base) for base in "ACGT"]
     scores[bases, bases] = match
@@ -82,26 +82,26 @@ def nucleotides(match: int, mismatch: int) -> ScoreMatrix:
 
 
 def read_matrix(path: str | os.PathLike[str]) -> ScoreMatrix:
-    """The matrix of a file in NCBI's format.
+    """Read a matrix file in NCBI's format.
 
-    Lines that begin with # are comments. The first other one names the columns by letters A to Z and *, in upper or
-    lower case; each further one is a letter, which names the row, and its integer scores, -1000 to 1000. There is a row
-    for each column; it need not be the same as that column.
+    Lines that start with # are comments. The first other line names the columns by letters A to Z and *, in upper or
+    lower case. Each further line is a letter, which names the row, and its integer scores, -1000 to 1000. Every column
+    has a row; the matrix need not be symmetric.
 
-    U that the file lacks scores as C, and any other letter as X; without an X they, and *, score the lowest of all.
-    Raises DataError where the file is none of this, OSError where it cannot be read.
+    Letters missing in the file are scored as others: U as C, any other letter as X. Without X, these and * have the
+    lowest of all scores. Raises DataError for an invalid file, OSError if it cannot be read.
     """
     letters, table = _read_table(path)
-    places = [_place_of(letter, letters) for letter in LETTERS]
-    known = [code for code, place in enumerate(places) if place is not None]
-    rows = [place for place in places if place is not None]
+    sources = [_row_of(letter, letters) for letter in LETTERS]
+    known = [code for code, row in enumerate(sources) if row is not None]
+    rows = [row for row in sources if row is not None]
     scores = np.full((CODES, CODES), table.min(), np.int32)
     scores[np.ix_(known, known)] = table[np.ix_(rows, rows)]
     return _matrix(os.path.basename(path), scores)
 
 
 def standard_name(matrix: ScoreMatrix) -> str | None:
-    """The name of the standard matrix that scores the twenty amino acids likewise, if there is one."""
+    """Return the name of the standard matrix that scores the twenty amino acids in the same way, or None."""
     pairs = np.ix_(_AMINO_ACIDS, _AMINO_ACIDS)
     for name in STANDARD:
         if np.array_equal(standard(name).scores[pairs], matrix.scores[pairs]):
@@ -110,7 +110,7 @@ def standard_name(matrix: ScoreMatrix) -> str | None:
 
 
 def default_gaps(matrix: ScoreMatrix) -> tuple[int, int]:
-    """(gap_open, gap_extend) as BLAST has them: a gap of k letters costs gap_open + k * gap_extend."""
+    """Return BLAST's (gap_open, gap_extend); a gap of k letters costs gap_open + k * gap_extend."""
     if matrix.is_nucleotide:
         return NUCLEOTIDE_GAPS
     name = standard_name(matrix)
@@ -122,14 +122,14 @@ def _matrix(name: str, scores: NDArray[np.int32], match: int | None = None, mism
     return ScoreMatrix(name, scores, match, mismatch)
 
 
-def _place_of(letter: str, letters: str) -> int | None:
-    """The row of the letter's scores, or of those of the letter that stands for it."""
+def _row_of(letter: str, letters: str) -> int | None:
+    """Return the row of a letter, or of the letter that stands in for it; None if there is neither."""
     stand_ins = {"U": "UCX", "*": "*"}.get(letter, letter + "X")
     return next((letters.index(other) for other in stand_ins if other in letters), None)
 
 
 def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
-    """A file's letters, and its scores, int32 [letters, letters], rows and columns in their order."""
+    """Return the letters of a file, and its scores, int32 [letters, letters], in their order."""
     letters = ""
     rows: dict[str, list[int]] = {}
     with file_name_context(str(path)), open(path, "rb") as file:
@@ -149,7 +149,7 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
         except ValueError as error:
             raise DataError(f"{path}, line {number}: {error}") from None
     if not letters:
-        raise DataError(f"{path}: expected a matrix of scores, found no line that is no comment")
+        raise DataError(f"{path}: expected a matrix of scores, found only comments")
     missing = [letter for letter in letters if letter not in rows]
     if missing:
         raise DataError(f"{path}: expected a row for each of {letters}, found none for {''.join(missing)}")
@@ -169,7 +169,7 @@ def _row_letter(word: str, letters: str, rows: dict[str, list[int]]) -> str:
     if letter not in letters:
         raise ValueError(f"expected a row of one of {letters}, found one of {letter}")
     if letter in rows:
-        raise ValueError(f"expected one row of {letter}, found another")
+        raise ValueError(f"expected one row of {letter}, found a second one")
     return letter
 
 

@@ -1,4 +1,4 @@
-"""What a scan is to find."""
+"""Scoring and hit filter of a scan."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from readmap.pairwise.parameters import CODES, SubstitutionScores
 from readmap.reads.sequences import COMPLEMENTS
 from readmap.strand import Strand
 
-#: The matrix of proteins, and what nucleotides score: a match, and a mismatch as a positive number. As BLAST's.
+#: Default matrix of proteins, and match and mismatch (a positive penalty) of nucleotides, as in BLAST.
 MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 
-#: The E-value up to which hits are reported, as blastp's, and how many of a query.
+#: Default maximum E-value, as in blastp, and maximum number of hits per query.
 EVALUE, MAX_HITS = 10.0, 500
 
-# By the codes of nucleotides.
+# The complement of each code.
 _COMPLEMENTS = np.arange(CODES)
 _COMPLEMENTS[: len(LETTERS)] = codes_of(COMPLEMENTS[LETTERS])
 
 
 @dataclass(frozen=True)
 class ScanScoring:
-    """How a query and a subject are scored: a gap of k letters costs gap_open + k * gap_extend, as BLAST's does."""
+    """Scores of a query with a subject; a gap of k letters costs gap_open + k * gap_extend, as in BLAST."""
 
     matrix: ScoreMatrix
     gap_open: int
     gap_extend: int
 
     def __post_init__(self) -> None:
-        # What a gap may cost is known there.
+        # Validates the gap costs.
         self.pairwise_scores()
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, gap_open: int | None = None, gap_extend: int | None = None) -> ScanScoring:
-        """The costs of a matrix; None is what BLAST takes for it."""
+        """Return the scoring of a matrix; None selects BLAST's default for the matrix."""
         default_open, default_extend = default_gaps(matrix)
         return cls(
             matrix,
@@ -50,17 +50,17 @@ class ScanScoring:
         )
 
     def pairwise_scores(self) -> SubstitutionScores:
-        """The costs as alignments take them."""
+        """Return the scoring scheme of readmap.pairwise."""
         return SubstitutionScores(self.matrix.scores, self.gap_open, self.gap_extend)
 
     def complemented(self) -> ScanScoring:
-        """ScanScoring that score letters as these do their complements: in most cases the same."""
+        """Return a scoring that scores letters as this one scores their complements; usually the same."""
         scores = self.matrix.scores[np.ix_(_COMPLEMENTS, _COMPLEMENTS)]
         return replace(self, matrix=replace(self.matrix, scores=scores))
 
     @property
     def statistics(self) -> KarlinAltschulParameters | None:
-        """The parameters of E-values; None where BLAST has published none."""
+        """Parameters of E-values; None if BLAST has published none."""
         return gapped_parameters(self.matrix, self.gap_open, self.gap_extend)
 
 
@@ -72,19 +72,19 @@ def choose_scoring(
     gap_open: int | None,
     gap_extend: int | None,
 ) -> ScanScoring:
-    """The costs that a user names; None is the default of the molecule and the matrix.
+    """Return the scoring for the options of a user; None selects the default of the molecule and the matrix.
 
-    matrix: a name, or a file. Raises UsageError where they do not go with the molecule, DataError for a broken file.
+    matrix: a name or a file. Raises UsageError for options that do not fit the molecule, DataError for an invalid file.
     """
     by_match = match is not None or mismatch is not None
     is_named = matrix is not None and matrix.upper() in STANDARD
     if molecule is Alphabet.PROTEINS:
         if by_match:
-            raise UsageError("a match and a mismatch score nucleotides, and the database is of proteins: take a matrix")
+            raise UsageError("match and mismatch score nucleotides, but the database has proteins: choose a matrix")
         chosen = find_matrix(matrix or MATRIX)
     elif is_named or (matrix is not None and by_match):
-        wrong = f"matrix {matrix} scores proteins, and the database is of nucleotides"
-        raise UsageError(wrong if is_named else "a matrix, or a match and a mismatch: expected one of the two")
+        wrong = f"matrix {matrix} scores proteins, but the database has nucleotides"
+        raise UsageError(wrong if is_named else "expected either a matrix or match and mismatch, found both")
     elif matrix is not None:
         chosen = find_matrix(matrix)
     else:
@@ -93,11 +93,11 @@ def choose_scoring(
 
 
 def find_matrix(name: str) -> ScoreMatrix:
-    """A standard matrix, or that of a file; raises UsageError where it is neither."""
+    """Return a standard matrix, or the matrix of a file; UsageError if `name` is neither."""
     if name.upper() in STANDARD:
         return standard(name)
     if not os.path.exists(name):
-        raise UsageError(f"matrix {name}: expected {', '.join(STANDARD)} or a file, and there is none of that name")
+        raise UsageError(f"matrix {name}: expected {', '.join(STANDARD)} or an existing file")
     return read_matrix(name)
 
 
@@ -105,11 +105,11 @@ def find_matrix(name: str) -> ScoreMatrix:
 class HitFilter:
     """Which hits are reported.
 
-    evalue: the highest; None is EVALUE where the costs have statistical parameters, else any.
-    min_score: the lowest score, 1 or more.
-    max_hits: of a query, the best ones.
-    strand: of nucleotides, whether the subjects, their reverse complements, or both are looked at.
-    database_letters, database_sequences: what E-values count for the database's; None for what it has.
+    evalue: maximum; None is EVALUE if the scoring has statistical parameters, else no limit.
+    min_score: minimum score, at least 1.
+    max_hits: per query; the best hits are kept.
+    strand: strands of nucleotide subjects to search.
+    database_letters, database_sequences: database size for E-values; None for the actual size.
     """
 
     evalue: float | None = None
@@ -120,7 +120,7 @@ class HitFilter:
     database_sequences: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in {
+        for name, minimum in {
             "evalue": 0,
             "min_score": 1,
             "max_hits": 1,
@@ -128,28 +128,28 @@ class HitFilter:
             "database_sequences": 1,
         }.items():
             value = getattr(self, name)
-            if value is not None and not value >= least:
-                raise UsageError(f"{name.replace('_', ' ')} is {value}, expected {least} or more")
+            if value is not None and not value >= minimum:
+                raise UsageError(f"{name.replace('_', ' ')} is {value}, expected at least {minimum}")
 
     @staticmethod
     def strand_of(molecule: Alphabet, name: str | None) -> Strand:
-        """The strand that a user names, None for none; UsageError where it is none or proteins are to have one."""
+        """Return the strand that a user chose; UsageError if it is unknown or the molecule has no strands."""
         if name is None:
             return Strand.BOTH
         if name not in tuple(Strand):
             raise UsageError(f"strand is {name!r}, expected {', '.join(Strand)}")
         if molecule is Alphabet.PROTEINS:
-            raise UsageError(f"strand {name}: the database is of proteins, which have none")
+            raise UsageError(f"strand {name}: the database has proteins, which have no strands")
         return Strand(name)
 
     def max_evalue(self, scoring: ScanScoring) -> float | None:
-        """None for any; raises UsageError where one is asked for, and the costs have no statistical parameters."""
+        """Return the maximum E-value, None for no limit; UsageError if a limit is set but E-values are unknown."""
         if scoring.statistics is not None:
             return EVALUE if self.evalue is None else self.evalue
         if self.evalue is None:
             return None
         known = ", ".join(f"{gap_open}/{gap_extend}" for gap_open, gap_extend in supported_gaps(scoring.matrix))
         raise UsageError(
-            f"E-values are not known for {scoring.matrix.name} with gap costs {scoring.gap_open}/{scoring.gap_extend}: "
-            + (f"they are for {known}" if known else "no statistics of this matrix have been published")
+            f"E-values are unknown for {scoring.matrix.name} with gap costs {scoring.gap_open}/{scoring.gap_extend}: "
+            + (f"they are known for {known}" if known else "no statistics of this matrix have been published")
         )

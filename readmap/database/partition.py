@@ -1,4 +1,4 @@
-"""Some of a database's subjects on a device: their scores with queries."""
+"""Score queries against the part of a database that a device holds."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from readmap.database.interleaving import InterleavedSubjects, interleave
 from readmap.database.parameters import ScanScoring
 from readmap.database.scores import DeviceQuery, score
 
-#: Letters that are interleaved together where the device shares the host's memory.
+#: Letters of a batch on a device that shares the memory of the host.
 BATCH_LETTERS = 1 << 26
 
-#: Bytes a letter that a batch takes of a device's own memory: the codes, interleaved too, and what goes with subjects,
-#: which of short ones is as much again.
+#: Bytes of device memory per letter of a batch: codes, interleaved codes, and per-subject arrays, which take as much
+#: again if subjects are short.
 LETTER_BYTES = 4
 
-#: Letters of a batch however little memory there is: fewer would leave the device idle, and take no less.
+#: Minimum letters of a batch: smaller batches would leave the device idle without saving memory.
 MIN_BATCH_LETTERS = 1 << 22
 
-#: Letters of a subject that is not cut; where there are fewer pieces for each thread of the host, shorter ones are too.
-#: Pieces fill the lanes of a group that would otherwise wait for one of them.
-UNCUT, PIECES = 1 << 16, 64
+#: Subjects up to this length are not cut, unless there would be fewer pieces per host thread. Pieces fill the lanes of
+#: a group that would otherwise wait for one long subject.
+UNCUT_LETTERS, MIN_PIECES = 1 << 16, 64
 
 
 @dataclass(frozen=True)
 class SubjectBatch:
-    """Subjects that are on the device together.
+    """Subjects on the device.
 
     Attributes:
-        first, end: their ranks in the database, the longest subject's is 0.
-        columns: of them, or of pieces of them.
-        owners: int64 [pieces], of each the subject, from `first` on; None where nothing is cut.
-        span: letters of an alignment that pieces leave whole.
+        first, end: sorted positions [first, end) in the database.
+        columns: the subjects, or pieces of them, interleaved.
+        owners: int64 [pieces], subject of each piece, counted from `first`; None if no subject is cut.
+        span: letters of an alignment that some piece contains as a whole.
     """
 
     first: int
@@ -48,7 +48,7 @@ class SubjectBatch:
     span: int
 
     def scores(self, query: DeviceQuery, backend: Backend) -> NDArray[np.int32]:
-        """int32 [subjects]."""
+        """Return the scores of the subjects, int32 [subjects]."""
         found = score(query, self.columns, backend)
         if self.owners is None:
             return found
@@ -58,7 +58,7 @@ class SubjectBatch:
 
 
 class Partition:
-    """Neighbouring subjects of a database; what fits in the device's memory stays there from query to query."""
+    """Consecutive subjects of a database; they stay in device memory between queries if they fit."""
 
     def __init__(self, database: Database, backend: Backend) -> None:
         self._database = database
@@ -67,22 +67,25 @@ class Partition:
         self._resident: SubjectBatch | None = None
 
     def assign(self, first: int, end: int) -> None:
-        """Have the subjects of these ranks from now on."""
+        """Set the subjects of this partition, by sorted position."""
         if (first, end) != (self._first, self._end):
             self._first, self._end, self._resident = first, end, None
 
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """int32 [queries, subjects]; queries: codes; report: hears of cells that are done, and may raise to stop it."""
-        placed = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
+        """Return the scores, int32 [queries, subjects].
+
+        queries: codes. report: called with numbers of computed cells; may raise to stop the scan.
+        """
+        on_device = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
-        for batch in self._batches(max((query.span for query in placed), default=0)):
+        for batch in self._batches(max((query.span for query in on_device), default=0)):
             letters = int(self._database.lengths[batch.first : batch.end].sum())
-            for query, row in zip(placed, found, strict=True):
+            for query, row in zip(on_device, found, strict=True):
                 row[batch.first - self._first : batch.end - self._first] = batch.scores(query, self._backend)
                 report(letters * query.rows)
-            del batch  # before the next one is placed
+            del batch  # frees its memory before the next batch is loaded
         return found
 
     def _batches(self, span: int) -> Iterator[SubjectBatch]:
@@ -97,45 +100,45 @@ class Partition:
         starts, first = self._database.starts, self._first
         while first < self._end:
             end = int(np.searchsorted(starts[: self._end], starts[first] + max(limit, 1), side="right")) - 1
-            # One behind the limit is the last; where all begin before it, they may all be taken.
+            # The search finds the last start within the limit; the last subject of all may still fit.
             end = self._end if self._fits(first, limit) else max(end, first + 1)
-            batch = self._place(first, end, span)
+            batch = self._load(first, end, span)
             if (first, end) == (self._first, self._end):
                 self._resident = batch
             yield batch
-            del batch  # before the next one is placed
+            del batch  # frees its memory before the next batch is loaded
             first = end
 
     def _fits(self, first: int, limit: int) -> bool:
-        """Whether all subjects from that rank on do."""
+        """Return True if all subjects from `first` on have at most `limit` letters together."""
         last = self._end - 1
         starts, lengths = self._database.starts, self._database.lengths
         return int(starts[last] + lengths[last] - starts[first]) <= limit
 
-    def _place(self, first: int, end: int, span: int) -> SubjectBatch:
+    def _load(self, first: int, end: int, span: int) -> SubjectBatch:
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
-        begin, stop = int(starts[0]), int(starts[-1] + lengths[-1])
-        own = max(min(UNCUT, (stop - begin) // (PIECES * self._backend.threads)), 4 * span)
-        pieces, sizes, owners = _cut(starts - begin, lengths, own, span)
-        columns = interleave(database.codes[begin:stop], pieces, sizes, self._backend)
+        start, stop = int(starts[0]), int(starts[-1] + lengths[-1])
+        own = max(min(UNCUT_LETTERS, (stop - start) // (MIN_PIECES * self._backend.threads)), 4 * span)
+        pieces, sizes, owners = _cut(starts - start, lengths, own, span)
+        columns = interleave(database.codes[start:stop], pieces, sizes, self._backend)
         return SubjectBatch(first, end, columns, owners, span)
 
 
 def _cut(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], own: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64] | None]:
-    """Starts and lengths of subjects, or of pieces, the longest first, with their subjects.
+    """Return starts and lengths of subjects, or of pieces sorted by decreasing length with their subjects.
 
-    own: letters of a piece, beside the `span` by which it overlaps the one before.
+    own: letters of a piece besides the `span` letters by which it overlaps the piece before.
     """
     if len(lengths) == 0 or lengths[0] <= own + span:
         return starts, lengths, None
     counts = np.where(lengths > own + span, -(-lengths // own), 1)
     owners = np.repeat(np.arange(len(lengths)), counts)
-    numbers = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    begins = np.maximum(numbers * own - span, 0)
-    ends = np.where(counts[owners] > 1, np.minimum((numbers + 1) * own, lengths[owners]), lengths[owners])
-    sizes = ends - begins
+    indices = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    offsets = np.maximum(indices * own - span, 0)
+    ends = np.where(counts[owners] > 1, np.minimum((indices + 1) * own, lengths[owners]), lengths[owners])
+    sizes = ends - offsets
     order = np.argsort(-sizes, kind="stable")
-    return (starts[owners] + begins)[order], sizes[order], owners[order]
+    return (starts[owners] + offsets)[order], sizes[order], owners[order]

@@ -1,6 +1,6 @@
-"""Scores -> a histogram of them, with those of the hits in another colour: a panel a query, or one for many.
+"""Draw histograms of scores, hits highlighted: a panel per query, or one panel for many queries.
 
-Needs matplotlib, which readmap[plot] brings.
+Needs matplotlib, which readmap[plot] installs.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ Counts = NDArray[np.int64]
 
 ALL, HITS = "#AFC3D4", RED
 
-#: More queries are drawn together, in one panel.
+#: Above this number of queries, all are drawn in one panel.
 MAX_PANELS = 12
 
-#: Bins of a histogram, of which narrow ranges of scores have less.
+#: Maximum number of bins; narrow ranges of scores have fewer.
 BINS = 50
 
-#: Beyond the lowest and the highest bar, a factor.
+#: Space beyond the lowest and the highest bar, as a factor.
 MARGIN = 1.03
 
-#: A scale that is longer has numbers at powers of ten alone.
+#: Ratio of the ends of a scale above which only powers of ten are labelled.
 MANY_POWERS = 1e4
 
-#: Where bars begin: on a logarithmic axis one sequence is to be seen too.
+#: Lower end of bars, so that a single sequence is visible on a logarithmic axis.
 FLOOR = 0.5
 
-#: Inches, of a panel alone and of one among others.
+#: Size in inches of a single panel, and of one of several panels.
 ALONE, AMONG = (6.0, 3.4), (2.7, 1.6)
-#: Between panels, for the words of the lower one and the names of the left one's scale.
+#: Space in inches between panels, for titles and scales.
 ROOM = (0.35, 0.75)
 
 
 def count_scores(scores: NDArray[np.int32]) -> Counts:
-    """How many have each score, int64 [best score + 1]; none is below 0."""
+    """Return the number of sequences by score, int64 [best score + 1]; scores are not negative."""
     return np.bincount(scores)
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """A histogram. name: of what. counts, hits: by the score. threshold: the least score of a hit, if it is known."""
+    """A histogram: title, counts of all sequences and of hits by score, and the minimum score of a hit, if known."""
 
     name: str
     counts: Counts
@@ -64,20 +64,20 @@ class _Panel:
 
 
 class Histograms:
-    """Collects the scores of all queries, and draws them. As many numbers are kept as the best score is large."""
+    """Collects the scores of all queries and draws them; memory grows with the best score."""
 
     def __init__(self, threshold_name: str = "") -> None:
-        """threshold_name: what makes a score a hit's, as "E = 10"."""
+        """threshold_name: label of the minimum score of a hit, such as "E = 10"."""
         self._threshold_name = threshold_name
         self._panels: list[_Panel] = []
         self._queries = 0
         self._counts = self._hits = np.zeros(0, np.int64)
 
     def add(self, name: bytes, counts: Counts, hits: NDArray[np.int32], threshold: float | None = None) -> None:
-        """Take in a query.
+        """Add a query.
 
-        counts: int64, the sequences by their scores, as count_scores gives them. hits: int32 [hits], their scores.
-        threshold: the least score of a hit, where there is one for the whole database.
+        counts: int64, sequences by score, as from count_scores. hits: int32 [hits], scores of the hits.
+        threshold: minimum score of a hit, if it is the same for the whole database.
         """
         panel = _Panel(label_text(name), counts, count_scores(hits), threshold)
         self._queries += 1
@@ -88,7 +88,7 @@ class Histograms:
             self._panels = []
 
     def draw(self, form: str) -> bytes:
-        """The picture. form: png, svg or pdf."""
+        """Return the picture as a png, svg or pdf file."""
         return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
@@ -99,7 +99,7 @@ class Histograms:
         rows = -(-len(panels) // columns)
         width, height = ALONE if is_alone else AMONG
         size = width * columns + ROOM[0] * (columns - 1), height * rows + ROOM[1] * (rows - 1)
-        # The words have their room outside, for which the picture grows.
+        # Text lies outside the axes; the saved picture is enlarged to contain it.
         figure = Figure(figsize=size)
         edges = score_bins(self._counts)
         top = max(_binned(panel.counts, edges).max() for panel in panels)
@@ -107,31 +107,31 @@ class Histograms:
             row, column = divmod(number, columns)
             left, bottom = column * (width + ROOM[0]), size[1] - height - row * (height + ROOM[1])
             axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
-            # A bar at either end is not to be taken for the frame.
+            # Keep the outer bars apart from the frame.
             axes.set(xscale="log", xlim=(edges[0] / MARGIN, edges[-1] * MARGIN))
             axes.set(yscale="log", ylim=(FLOOR, max(2 * top, 20)))
             _draw(axes, panel, edges, self._threshold_name, height, is_alone)
             _mark_axes(axes, column == 0, number + columns >= len(panels), is_alone)
         legend = [Patch(color=ALL, label="all sequences"), Patch(color=HITS, label="hits")]
-        place = 1.0, 1.0 + (0.0 if is_alone else 0.45) / size[1]
-        figure.legend(handles=legend, loc="lower right", bbox_to_anchor=place, ncols=2, borderaxespad=0.4)
+        corner = 1.0, 1.0 + (0.0 if is_alone else 0.45) / size[1]
+        figure.legend(handles=legend, loc="lower right", bbox_to_anchor=corner, ncols=2, borderaxespad=0.4)
         return figure
 
 
 def score_bins(counts: Counts) -> Counts:
-    """The borders of bins that hold all scores: about as wide as they are high, of whole scores; none is below 1."""
+    """Return edges of bins for all scores: whole scores of at least 1, with equal ratios as far as possible."""
     known = np.flatnonzero(counts)
     low, high = (max(1, int(known[0])), max(1, int(known[-1]))) if len(known) else (1, 1)
     growth = ((high + 1) / low) ** (1 / BINS) - 1
     edges = [low]
-    # Widths that never fall: where they would go up and down, so would the counts.
+    # Widths never decrease: alternating widths would make the counts alternate.
     while edges[-1] <= high:
         edges.append(edges[-1] + max(1, round(edges[-1] * growth)))
     return np.array(edges)
 
 
 def _sum(some: Counts, others: Counts) -> Counts:
-    """Two histograms together."""
+    """Add two histograms."""
     total = np.zeros(max(len(some), len(others)), np.int64)
     total[: len(some)] += some
     total[: len(others)] += others
@@ -139,7 +139,7 @@ def _sum(some: Counts, others: Counts) -> Counts:
 
 
 def _binned(counts: Counts, edges: Counts) -> Counts:
-    """The counts of bins; scores of 0 are in the first."""
+    """Return the counts of bins; the first bin includes scores of 0."""
     scores = np.maximum(np.arange(len(counts)), edges[0])
     binned, _ = np.histogram(scores, edges, weights=counts)
     return binned.astype(np.int64)
@@ -152,19 +152,19 @@ def _draw(axes: Axes, panel: _Panel, edges: Counts, threshold_name: str, height:
     inch = 1 / height
     if panel.threshold is not None and edges[0] < panel.threshold < edges[-1]:
         axes.axvline(panel.threshold, color=GREY, linewidth=0.8, linestyle=(0, (3, 2)))
-        place, size = (panel.threshold, 1 - 0.06 * inch), 9 if is_alone else 8
+        position, size = (panel.threshold, 1 - 0.06 * inch), 9 if is_alone else 8
         label = f" {threshold_name}"
-        axes.text(*place, label, transform=axes.get_xaxis_transform(), color=GREY, fontsize=size, va="top")
-    # Two lines over the panel.
+        axes.text(*position, label, transform=axes.get_xaxis_transform(), color=GREY, fontsize=size, va="top")
+    # Two title lines above the panel.
     large, small, upper, lower = (12, 9, 0.42, 0.18) if is_alone else (9, 8, 0.26, 0.09)
     axes.text(0, 1 + upper * inch, panel.name, transform=axes.transAxes, fontsize=large, fontweight="bold")
     axes.text(0, 1 + lower * inch, panel.facts, transform=axes.transAxes, fontsize=small, color=GREY)
 
 
 def _mark_axes(axes: Axes, is_left: bool, is_lowest: bool, is_alone: bool) -> None:
-    """Scales, of which only the outer ones among several panels are named."""
+    """Draw the scales; among several panels only the outer scales are labelled."""
     low, high = axes.get_xlim()
-    # Three numbers a power of ten have no room among several panels, or beside many powers.
+    # Three labels per power of ten fit only on a single panel with few powers.
     are_dense = is_alone and high < MANY_POWERS * low
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if are_dense or high < 30 * low else (1,)))
     axes.yaxis.set_major_locator(LogLocator())

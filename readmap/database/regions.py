@@ -1,4 +1,4 @@
-"""A query, some subjects and what they score -> the parts of both that hold their best alignments."""
+"""Find the parts of a query and its subjects that contain their best alignments, from their scores."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Codes = NDArray[np.uint8]
 class Regions:
     """Parts of the query and of each subject, int64 [subjects], half-open.
 
-    An alignment of these parts alone is that of the whole sequences: they end where the first best alignment does, and
-    begin before all that begin a best one, so that wherever paths part the parts have what the whole has.
+    Aligning these parts gives the alignment of the whole sequences: the parts end where the first best alignment ends,
+    and start before the start of any best alignment, so that ties are broken in the same way.
     """
 
     query_starts: NDArray[np.int64]
@@ -33,13 +33,13 @@ class Regions:
 def find_regions(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> Regions:
-    """The regions of a query and subjects, as codes; scores: int32 [subjects], of their best alignments, above 0."""
+    """Return the regions of a query and its subjects, as codes. scores: int32 [subjects], above 0."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     order = np.argsort(-lengths, kind="stable")
     if not subjects:
         return Regions(lengths, lengths, lengths, lengths)
     rows, columns, _, _ = _ends(query, [subjects[i] for i in order], scores[order], scoring, backend)
-    # Backwards what begins an alignment ends it.
+    # In the reversed sequences, the starts of alignments are ends.
     backwards = [subjects[i][::-1] for i in order]
     _, _, last_rows, last_columns = _ends(query[::-1].copy(), backwards, scores[order], scoring, backend)
     found = (len(query) - 1 - last_rows, rows + 1, lengths[order] - 1 - last_columns, columns + 1)
@@ -51,7 +51,7 @@ def find_regions(
 def _ends(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
-    """The ends that find_ends finds; subjects: the longest one first."""
+    """Return the result of find_ends; subjects: in order of decreasing length."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     starts = np.cumsum(lengths) - lengths
     columns = interleave(np.concatenate(subjects), starts, lengths, backend)

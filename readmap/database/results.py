@@ -1,4 +1,4 @@
-"""ScanHits, with the letters that they are of -> QueryHits: what the formats write, hit by hit."""
+"""The hits of queries, with the sequences that the output formats need."""
 
 from __future__ import annotations
 
@@ -29,16 +29,22 @@ from readmap.reads.sequences import COMPLEMENTS
 
 @dataclass(frozen=True)
 class ScanHits:
-    """The reported hits of a query, the best first; all arrays are on the host.
+    """The reported hits of a query, the best hit first. All arrays are on the host.
 
-    Attributes:
-        query: its number in its file, from 0.
-        subjects: int64 [hits], their numbers in the database's file, from 0.
-        reverse: bool [hits], whether the subject's reverse complement is aligned, which only nucleotides have.
-        scores: int32 [hits].
-        bit_scores, evalues: float64 [hits]; NaN where the costs have no statistical parameters.
-        alignments: a pair a hit: the query as it was given, and the subject as it is aligned, which is its reverse
-            complement where `reverse` is true. Equal letters are = whatever they score.
+    Attributes
+    ----------
+    query : int
+        Index of the query in its file.
+    subjects : int64 [hits]
+        Indices of the subjects in the database's file.
+    reverse : bool [hits]
+        Whether the reverse complement of the subject is aligned (nucleotides only).
+    scores : int32 [hits]
+    bit_scores, evalues : float64 [hits]
+        NaN if the scoring has no statistical parameters.
+    alignments : PairAlignments
+        One per hit: the query as given with the subject as aligned, which is its reverse complement if `reverse` is
+        True. Equal letters are "=" whatever their score.
     """
 
     query: int
@@ -53,15 +59,15 @@ class ScanHits:
         return len(self.subjects)
 
 
-#: The kinds of columns, by the operations' numbers in BAM.
+#: Number of operation codes up to the highest that alignments use.
 _KINDS = max(EQUAL, DIFFERENT) + 1
 
 
 @dataclass(frozen=True)
 class ScanQuery:
-    """A sequence that the database was scanned with.
+    """A query of a scan.
 
-    name: its title up to the first blank. title: its header's line without '>'. letters: uint8, in upper case.
+    name: title up to the first blank. title: FASTA header line without ">". letters: uint8, upper case.
     """
 
     name: bytes
@@ -76,16 +82,16 @@ class ScanQuery:
 
 @dataclass(frozen=True)
 class ScanHit:
-    """A subject, and the alignment of the query with it.
+    """A subject and the alignment of the query with it.
 
-    query_start to subject_end: 0-based and half-open, in both sequences as they were given.
-    covered: letters of the query that are aligned in this hit or in another of the same subject.
-    query, subject: uint8, the aligned letters: those of the query as it was given, and those of the subject's reverse
-        complement where `reverse` is true.
-    operations: uint32, as in PairAlignments; they lead along the query as it was given.
-    equal, different, gaps: columns of the alignment with two equal letters, with two others, and with one.
-    openings: gaps, whatever their lengths.
-    are_similar: bool [256, 256], which letters of the query and of the subject have a score above 0.
+    query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given. covered: letters
+    of the query aligned in any hit of the same subject. query, subject: uint8, the aligned letters of the query as
+    given, and of the subject or, if `reverse`, of its reverse
+        complement.
+    operations: uint32, as in PairAlignments, along the query as given.
+    equal, different, gaps: columns of the alignment with equal letters, with different letters, with a gap.
+    gap_openings: number of gaps.
+    are_similar: bool [256, 256], whether a letter of the query and a letter of the subject have a positive score.
     """
 
     name: bytes
@@ -111,22 +117,22 @@ class ScanHit:
 
     @property
     def size(self) -> int:
-        """All columns of the alignment."""
+        """Number of columns of the alignment."""
         return self.equal + self.different + self.gaps
 
     @property
     def cigar(self) -> bytes:
-        """The operations as SAM writes them, without clips."""
+        """The operations as SAM text, without clips."""
         return cigar(self.operations)
 
     @cached_property
     def columns(self) -> AlignedColumns:
-        """The alignment with a letter or a gap of both in every column."""
+        """The columns of the alignment."""
         return expand(self.operations, self.query, self.subject)
 
     @cached_property
     def similar(self) -> NDArray[np.bool_]:
-        """Which columns have two letters that differ and whose score is above 0."""
+        """Whether each column has two different letters with a positive score, bool [columns]."""
         columns = self.columns
         similar: NDArray[np.bool_] = columns.operations == DIFFERENT
         similar &= self.are_similar[columns.query, columns.target]
@@ -134,20 +140,20 @@ class ScanHit:
 
     @property
     def positives(self) -> int:
-        """Columns with equal or similar letters; as BLAST counts, X with X is one, whatever it scores."""
+        """Number of columns with equal or similar letters; as in BLAST, X with X counts, whatever its score."""
         return self.equal + int(np.count_nonzero(self.similar))
 
 
 def cigar(operations: NDArray[np.uint32]) -> bytes:
-    """Operations as text."""
+    """Return operations as SAM text."""
     return b"".join(cigar_operations(operations))
 
 
 @dataclass(frozen=True)
 class QueryHits:
-    """What the scan with a query found; iterating gives its hits, each with its letters, one at a time.
+    """The hits of a query; iteration yields them with their letters, one at a time.
 
-    letter_scores: int32 [32, 32], of a letter of the query with one of the subject, by their codes (letters.py).
+    letter_scores: int32 [32, 32], of a letter of the query with a letter of the subject, by their codes (letters.py).
     """
 
     query: ScanQuery
@@ -166,28 +172,28 @@ class QueryHits:
     def __iter__(self) -> Iterator[ScanHit]:
         hits, subjects = self.hits, self.subjects
         names, titles, covered, are_similar = subjects.names, subjects.titles, self._covered(), self._are_similar()
-        facts = (hits.subjects, hits.reverse, hits.scores, hits.bit_scores, hits.evalues, *self._places())
-        rows = zip(*(each.tolist() for each in facts), strict=True)
+        columns = (hits.subjects, hits.reverse, hits.scores, hits.bit_scores, hits.evalues, *self._ranges())
+        rows = zip(*(each.tolist() for each in columns), strict=True)
         cuts = pairwise([0, *hits.alignments.operation_ends.tolist()])
-        for row, (begin, end), counts in zip(rows, cuts, self._counts(), strict=True):
+        for row, (first, last), counts in zip(rows, cuts, self._counts(), strict=True):
             equal, different, gaps, openings = counts
-            number, reverse, score, bit_score, evalue, query_start, query_end, start, stop = row
-            length = subjects.subject_length(number)
+            index, reverse, score, bit_score, evalue, query_start, query_end, start, stop = row
+            length = subjects.subject_length(index)
             if reverse:
                 start, stop = length - stop, length - start
-            subject = subjects.subject_letters(number, start, stop)
+            subject = subjects.subject_letters(index, start, stop)
             yield ScanHit(
-                *(names[number], titles[number], length, reverse, score, bit_score, evalue),
-                *(query_start, query_end, start, stop, covered[number]),
+                *(names[index], titles[index], length, reverse, score, bit_score, evalue),
+                *(query_start, query_end, start, stop, covered[index]),
                 self.query.letters[query_start:query_end],
                 COMPLEMENTS[subject[::-1]] if reverse else subject,
-                hits.alignments.operations[begin:end],
+                hits.alignments.operations[first:last],
                 *(equal, different, gaps, openings),
                 are_similar,
             )
 
     def _counts(self) -> list[list[int]]:
-        """Columns of each hit with equal letters, with different ones and with gaps, and its gaps."""
+        """Return for each hit its columns with equal letters, different letters and gaps, and its number of gaps."""
         found = self.hits.alignments
         kinds = (found.operations & 15).astype(np.int64)
         hit = np.repeat(np.arange(len(self)), np.diff(found.operation_ends, prepend=0))
@@ -204,21 +210,21 @@ class QueryHits:
         are_similar: NDArray[np.bool_] = self.letter_scores[np.ix_(codes, codes)] > 0
         return are_similar
 
-    def _places(self) -> tuple[NDArray[np.int64], ...]:
+    def _ranges(self) -> tuple[NDArray[np.int64], ...]:
         found = self.hits.alignments
         return found.query_starts, found.query_ends, found.target_starts, found.target_ends
 
     def _covered(self) -> dict[int, int]:
-        """The letters of the query that are aligned with each subject."""
+        """Return the number of letters of the query aligned with each subject."""
         parts: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        starts, ends = (each.tolist() for each in self._places()[:2])
+        starts, ends = (each.tolist() for each in self._ranges()[:2])
         for subject, start, end in zip(self.hits.subjects.tolist(), starts, ends, strict=True):
             parts[subject].append((start, end))
         return {subject: _covered_by(each) for subject, each in parts.items()}
 
 
 def _covered_by(parts: list[tuple[int, int]]) -> int:
-    """How much parts cover that may overlap."""
+    """Return the total length of intervals that may overlap."""
     covered = reached = 0
     for start, end in sorted(parts):
         covered += max(0, end - max(start, reached))

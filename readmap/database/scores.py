@@ -1,4 +1,4 @@
-"""DeviceQuery and InterleavedSubjects -> the score of its best alignment with every subject."""
+"""Compute the score of the best alignment of a query with every subject."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from readmap.backend.compilation.declarations import constant, declarations
 from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
 from readmap.database.parameters import ScanScoring
 
-#: Scores from here on may be too high for 16 bits; no cell adds as much as is left above.
+#: Scores from this value on are recomputed with 32 bits; the score of a cell fits in the remaining range of 16 bits.
 OVERFLOW = 32_000
 
-#: Rows of the query that the threads of a GPU hold together at most; what each of them may hold, by the kernels that
-#: there are, and how many of them may go together.
+#: Maximum rows of the query in a group of GPU threads; possible rows per thread, one kernel each; possible threads per
+#: group.
 STRIP_ROWS = constant("database/scan_lanes.cuh", "STRIP_ROWS")
 CELLS = [int(name[6:]) for name in declarations("database/scan.cu").kernels() if re.fullmatch(r"score_\d+", name)]
 WIDTHS = (4, 8, 16, 32)
 
-#: No end is as far away.
+#: Encoded end that is after all ends.
 NO_END = 0xFFFFFFFFFFFFFFFF
 
-#: Groups of threads of a GPU that fill the memory of their block together, so that none may be missing.
+#: Thread groups that fill the shared memory of a GPU block together, so that none may be missing.
 BLOCK_GROUPS = 4
 
-#: Bytes by which kernels may shift borders, so that vectors are aligned.
+#: Bytes by which kernels may shift borders to align their vectors.
 ALIGNMENT = constant("common/simd_lanes.cuh", "ALIGNMENT")
 
-#: What a step costs beside its cells, in cells: letters and scores that go from thread to thread; and by how much more
-#: it costs where so few threads go together that they meet in the banks of the shared memory.
+#: Overhead of a step in cells (exchange of letters and scores between threads), and the slowdown by bank conflicts in
+#: shared memory if few threads work together, by their number.
 STEP_CELLS, BANK_CONFLICT_COSTS = 3, {4: 1.3, 8: 1.05}
 
-#: Columns of a stretch that are not cut, so that a thread is not busy with one subject long after all others are done.
-#: PIECES: for each group of threads that works at once.
-UNCUT, PIECES = 4096, 8
+#: Groups of subjects up to this number of columns are not cut; longer groups are cut so that no thread works long after
+#: the other threads have finished. PIECES_PER_GROUP: for each concurrent thread group.
+UNCUT_COLUMNS, PIECES_PER_GROUP = 4096, 8
 
-#: Cells of an item of the CPU that are computed in a call at most: what an interrupt waits for.
+#: Maximum cells of an item per call on the CPU, which limits how long an interrupt waits.
 CALL_CELLS = 1 << 31
 
 
 class StripShape(NamedTuple):
-    """How the query's rows are held: `cells` in each of `width` threads."""
+    """How a group of threads holds rows of the query: `cells` rows in each of `width` threads."""
 
     width: int
     cells: int
@@ -58,10 +58,10 @@ class DeviceQuery:
 
     Attributes:
         codes: uint8 [rows].
-        matrix: int32 [32, 32], scores by codes of the query and the subject.
-        gap_open, gap_extend: costs of gaps.
-        span: columns of an alignment at most.
-        is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte those of letters.
+        matrix: int32 [32, 32], scores by the codes of the query (row) and the subject (column).
+        gap_open, gap_extend: gap costs.
+        span: maximum number of columns of an alignment.
+        is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte the scores of letters.
     """
 
     codes: Array
@@ -74,12 +74,12 @@ class DeviceQuery:
 
     @classmethod
     def of(cls, codes: NDArray[np.uint8], scoring: ScanScoring, backend: Backend) -> DeviceQuery:
-        """The query of these codes, which are on the host."""
+        """Copy a query to the device; codes: on the host."""
         scores = scoring.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
         is_narrow = scores.min() >= -128 and scores.max() <= 127
         matrix = backend.to_device(np.ascontiguousarray(scores, np.int32))
-        # Every letter of a gap costs some of the score that letters have made.
+        # Gap letters are limited because each of them costs score.
         span = len(codes) + highest // scoring.gap_extend
         gaps = scoring.gap_open, scoring.gap_extend
         return cls(backend.to_device(codes), len(codes), matrix, *gaps, span, bool(is_narrow))
@@ -87,13 +87,14 @@ class DeviceQuery:
 
 @dataclass(frozen=True)
 class ColumnRanges:
-    """ColumnRanges of groups' columns.
+    """Ranges of the interleaved columns of groups.
 
     Attributes:
-        offsets: int64 [stretches + 1] on the host, where borders begin if there are any, and the last one's end.
-        starts, columns, groups: int64, int32 and int32 [stretches] on the device: of each stretch where its columns
-            begin, how many it has, and its group.
-        border_starts: int64 [stretches] on the device, the offsets without the last one.
+        offsets: int64 [ranges + 1] on the host, start of each range's borders, if any, and the end of the last borders.
+        starts, columns, groups: int64, int32 and int32 [ranges] on the device: first column, number of columns and
+        group
+            of each range.
+        border_starts: int64 [ranges] on the device, `offsets` without the end.
     """
 
     offsets: NDArray[np.int64]
@@ -104,19 +105,19 @@ class ColumnRanges:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of ranges."""
         return len(self.offsets) - 1
 
     def part(self, first: int, end: int) -> ColumnRanges:
-        """The stretches from `first` to before `end`."""
+        """Return the ranges [first, end)."""
         return ColumnRanges(self.offsets[first : end + 1], *(array[first:end] for array in self._arrays))
 
     @property
     def _arrays(self) -> tuple[Array, ...]:
         return self.starts, self.columns, self.groups, self.border_starts
 
-    def joined(self, others: ColumnRanges, backend: Backend) -> ColumnRanges:
-        """These and others, whose borders begin where those of these end."""
+    def append(self, others: ColumnRanges, backend: Backend) -> ColumnRanges:
+        """Append other ranges, whose borders start at the end of the borders of these ranges."""
         arrays = []
         for own, other in zip(self._arrays, others._arrays, strict=True):
             both = backend.empty(len(own) + len(other), own.dtype)
@@ -128,7 +129,7 @@ class ColumnRanges:
 
 @dataclass(frozen=True)
 class _Ends:
-    """Where alignments end: uint64 and int32 [subjects] on the device, the first end as a number, and the last ones."""
+    """Ends of alignments on the device, [subjects]: encoded first ends, uint64, last rows and columns, int32."""
 
     firsts: Array
     last_rows: Array
@@ -136,28 +137,31 @@ class _Ends:
 
 
 def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
-    """The score of every subject, int32 [subjects], in the order of the columns."""
+    """Return the score of every subject, int32 [subjects], in the order of the interleaved columns."""
     scores = backend.full(columns.count * backend.lanes_16bit, 0, np.int32)
     results = {"scores": scores}
-    _launch("score", query, _stretches(query, columns, backend), columns, results, query.is_narrow, backend)
+    _launch("score", query, _column_ranges(query, columns, backend), columns, results, query.is_narrow, backend)
     found = backend.to_host(scores)
     if query.is_narrow and found.max(initial=0) >= OVERFLOW:
         groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.lanes_16bit)
         offsets = columns.offsets
-        stretches = _made(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
-        _launch("score", query, stretches, columns, results, False, backend)
+        ranges = _make_ranges(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
+        _launch("score", query, ranges, columns, results, False, backend)
         found = backend.to_host(scores)
     return found[: columns.subjects]
 
 
-def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> ColumnRanges:
-    """The columns of all groups: those of each that has many in pieces, of the others a stretch each.
+def _column_ranges(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> ColumnRanges:
+    """Return the columns of all groups, those of long groups cut into pieces.
 
-    Neighbouring pieces overlap by all columns that an alignment may have, so that one of them has it all.
+    Neighbouring pieces overlap by the maximum number of columns of an alignment, so that some piece contains it.
     """
-    # What overlaps is computed twice: pieces are as long as there are enough of them for all threads.
-    enough = int(columns.offsets[-1]) // (PIECES * backend.concurrent_warps)
-    own, before = _multiple(max(UNCUT, 2 * query.span, min(8 * query.span, enough))), _multiple(query.span)
+    # Overlaps are computed twice, so pieces are as long as possible while there are enough of them for all threads.
+    enough = int(columns.offsets[-1]) // (PIECES_PER_GROUP * backend.concurrent_warps)
+    own, before = (
+        _round_to_blocks(max(UNCUT_COLUMNS, 2 * query.span, min(8 * query.span, enough))),
+        _round_to_blocks(query.span),
+    )
     whole = ColumnRanges(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
     long = columns.longer_than(own + before)
     if long == 0:
@@ -168,19 +172,19 @@ def _stretches(query: DeviceQuery, columns: InterleavedSubjects, backend: Backen
     firsts = (np.arange(len(groups)) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * own
     ends = np.minimum(firsts + own, sizes[groups])
     firsts = np.maximum(firsts - before, 0)
-    cut = _made(columns.offsets[groups] + firsts, ends - firsts, groups, int(columns.offsets[long]), backend)
-    return cut.joined(whole.part(long, columns.count), backend)
+    cut = _make_ranges(columns.offsets[groups] + firsts, ends - firsts, groups, int(columns.offsets[long]), backend)
+    return cut.append(whole.part(long, columns.count), backend)
 
 
-def _multiple(columns: int) -> int:
-    """So many columns or some more: whole blocks on every device."""
+def _round_to_blocks(columns: int) -> int:
+    """Round up to whole blocks of columns."""
     return -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
 
 
-def _made(
+def _make_ranges(
     starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
 ) -> ColumnRanges:
-    """ColumnRanges of these columns, on the device; end: of their borders."""
+    """Return ranges on the device; end: end of their borders."""
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     offsets += end - offsets[-1]
     arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
@@ -190,10 +194,10 @@ def _made(
 def find_ends(
     query: DeviceQuery, columns: InterleavedSubjects, scores: NDArray[np.int32], backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
-    """Where the best alignments end, of which there may be several of a subject; scores: int32 [subjects], above 0.
+    """Find where the best alignments end; a subject may have several.
 
-    Of each subject, int64 [subjects]: row and column of the first end (comparison.cuh), the last row and the last
-    column of any.
+    scores: int32 [subjects], above 0, as computed by `score`. Returns four arrays, int64 [subjects]: row and column of
+    the first end in the order of comparison.cuh, and the maximum row and column of all ends.
     """
     count = columns.count * backend.lanes_16bit
     targets = np.full(count, -1, np.int32)
@@ -202,7 +206,7 @@ def find_ends(
     ends = _Ends(firsts, backend.full(count, 0, np.int32), backend.full(count, 0, np.int32))
     is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
     arguments = {"origins": columns.starts, "scores": backend.to_device(targets), "ends": ends}
-    _launch("find_ends", query, _stretches(query, columns, backend), columns, arguments, is_narrow, backend)
+    _launch("find_ends", query, _column_ranges(query, columns, backend), columns, arguments, is_narrow, backend)
     keys = backend.to_host(firsts)[: len(scores)]
     first_columns = (~keys & 0xFFFFFFFF).astype(np.int64)
     first_rows = (keys >> 32).astype(np.int64) - first_columns
@@ -211,21 +215,21 @@ def find_ends(
 
 
 def _launch(
-    what: str,
+    kernel_name: str,
     query: DeviceQuery,
-    stretches: ColumnRanges,
+    ranges: ColumnRanges,
     columns: InterleavedSubjects,
     arguments: dict[str, Any],
     is_narrow: bool,
     backend: Backend,
 ) -> None:
-    if not stretches.count or not query.rows:
+    if not ranges.count or not query.rows:
         return
-    shape = _shape(query.rows, stretches, CELLS if is_narrow and what == "score" else CELLS[:1], backend)
-    kernel = Kernel("database/scan", f"{what}_{shape.cells if is_narrow else 'broad'}")
-    # The groups of threads of a block fill its memory together: none of them may be missing.
+    shape = _shape(query.rows, ranges, CELLS if is_narrow and kernel_name == "score" else CELLS[:1], backend)
+    kernel = Kernel("database/scan", f"{kernel_name}_{shape.cells if is_narrow else 'broad'}")
+    # The thread groups of a block fill its shared memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.warp_width // shape.width)
-    for part, borders in _slices(query, stretches, shape, is_narrow, backend):
+    for part, borders in _slices(query, ranges, shape, is_narrow, backend):
         for number, own in enumerate(_rounds(query, part, backend)):
             backend.launch(
                 kernel,
@@ -240,14 +244,11 @@ def _launch(
             )
 
 
-def _shape(rows: int, stretches: ColumnRanges, sizes: Sequence[int], backend: Backend) -> StripShape:
-    """The shape that wastes least: rows that the query does not have, and steps until all threads are at work.
-
-    sizes: cells that a thread may hold.
-    """
+def _shape(rows: int, ranges: ColumnRanges, sizes: Sequence[int], backend: Backend) -> StripShape:
+    """Return the shape with the fewest unused rows and idle steps. sizes: allowed numbers of cells."""
     if backend.warp_width == 1:
         return StripShape(1, CELLS[0])
-    mean = int(stretches.offsets[-1] - stretches.offsets[0]) / stretches.count
+    mean = int(ranges.offsets[-1] - ranges.offsets[0]) / ranges.count
     shapes = [StripShape(width, cells) for width in WIDTHS for cells in sizes]
 
     def cost(shape: StripShape) -> float:
@@ -259,31 +260,31 @@ def _shape(rows: int, stretches: ColumnRanges, sizes: Sequence[int], backend: Ba
 
 
 def _slices(
-    query: DeviceQuery, stretches: ColumnRanges, shape: StripShape, is_narrow: bool, backend: Backend
+    query: DeviceQuery, ranges: ColumnRanges, shape: StripShape, is_narrow: bool, backend: Backend
 ) -> Iterator[tuple[ColumnRanges, Array]]:
-    """ColumnRanges whose borders fit in the scratch memory, and room for these."""
+    """Yield ranges whose borders fit in the scratch memory, and a buffer for the borders."""
     border = 4 * backend.lanes_16bit * (1 if is_narrow else 2)
     if backend.warp_width == 1:
-        ends = np.arange(stretches.count + 1) * (query.rows * border)
+        ends = np.arange(ranges.count + 1) * (query.rows * border)
     elif query.rows > shape.width * shape.cells:
-        ends = (stretches.offsets - stretches.offsets[0]) * border
+        ends = (ranges.offsets - ranges.offsets[0]) * border
     else:
-        yield stretches, backend.empty(ALIGNMENT, np.uint8)
+        yield ranges, backend.empty(ALIGNMENT, np.uint8)
         return
     first = 0
-    while first < stretches.count:
+    while first < ranges.count:
         last = int(np.searchsorted(ends, ends[first] + backend.scratch_bytes, side="right")) - 1
         last = max(last, first + 1)
-        yield stretches.part(first, last), backend.empty(int(ends[last] - ends[first]) + ALIGNMENT, np.uint8)
+        yield ranges.part(first, last), backend.empty(int(ends[last] - ends[first]) + ALIGNMENT, np.uint8)
         first = last
 
 
 def _rounds(query: DeviceQuery, part: ColumnRanges, backend: Backend) -> Iterator[ColumnRanges]:
-    """The stretches, cut for calls that do not last too long, one behind the other."""
+    """Yield the ranges cut into consecutive calls of limited duration, so that an interrupt is served in time."""
     step = max(CALL_CELLS // (query.rows * backend.lanes_16bit) // BLOCK_COLUMNS, 1) * BLOCK_COLUMNS
-    if backend.warp_width > 1 or (most := int(part.columns.max())) <= step:
+    if backend.warp_width > 1 or (longest := int(part.columns.max())) <= step:
         yield part
         return
-    for begin in range(0, most, step):
-        columns = np.clip(part.columns - begin, 0, step, dtype=np.int32)
-        yield replace(part, starts=part.starts + begin, columns=columns)
+    for start in range(0, longest, step):
+        columns = np.clip(part.columns - start, 0, step, dtype=np.int32)
+        yield replace(part, starts=part.starts + start, columns=columns)

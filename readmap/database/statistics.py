@@ -1,14 +1,14 @@
-"""How much a score says: bit scores, and E-values as blastp and blastn print them.
+"""Bit scores, and E-values as blastp and blastn print them.
 
-Of a database with n letters a local alignment scores S or more by chance E = K m' n' exp(-lambda S) times (Karlin and
-Altschul 1990; for gaps Altschul and Gish 1996). m' and n' are the lengths of query and database less what alignments
-near the ends of sequences lose. BLAST estimates that loss in two ways:
+The expected number of chance alignments of score S or more in a database of n letters is E = K m' n' exp(-lambda S)
+(Karlin and Altschul 1990; with gaps, Altschul and Gish 1996). m' and n' are the lengths of query and database, reduced
+because alignments cannot extend beyond the ends of sequences. BLAST estimates this edge effect in two ways:
 
-- blastn by one number for all sequences, the length adjustment (Altschul, Bundschuh, Olsen and Hwa 2001);
-- blastp, since BLAST+ 2.2.26, for each score and subject by the finite-size correction (Park, Sheetlin, Ma, Madden and
-  Spouge 2012). Where the environment has OLD_FSC, it goes back to the length adjustment.
+- blastn: one number for all sequences, the length adjustment (Altschul, Bundschuh, Olsen and Hwa 2001);
+- blastp, since BLAST+ 2.2.26: the finite-size correction for each score and subject (Park, Sheetlin, Ma, Madden and
+  Spouge 2012). With OLD_FSC in the environment, blastp uses the length adjustment.
 
-The parameters are those that BLAST has published, simulated for certain costs of gaps.
+The parameters are those published with BLAST, simulated for certain gap costs.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from numpy.typing import NDArray
 from readmap.database.matrices import PUBLISHED, ScoreMatrix, standard_name
 from readmap.pairwise.parameters import SCORE_LIMIT
 
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
-#: Of pairs (match, mismatch) whose lambda and K hold for even scores only; their odd ones count as the even ones below.
+#: (match, mismatch) whose lambda and K hold for even scores only; an odd score counts as the even score below it.
 EVEN_SCORES = {(2, 7), (2, 5), (2, 3), (3, 4)}
-#: How often a length adjustment is made better at most.
-ITERATIONS = 20
-#: Below it erfc is 2 in float64.
+#: Maximum number of iterations of the length adjustment.
+MAX_ITERATIONS = 20
+#: Below this value erfc is 2 in float64.
 ERFC_IS_TWO_BELOW = -6.0
 
 
 @dataclass(frozen=True)
 class FiniteSize:
-    """Letters that an alignment of score S takes of a sequence: slope and intercept of lines in S.
+    """Letters of a sequence that an alignment of score S occupies, for the finite-size correction.
 
-    mean, variance: of those of one sequence. covariance: of those of the two.
+    mean, variance: (slope, intercept) of lines in S, for one sequence. covariance: the same between the two sequences.
     """
 
     mean: tuple[float, float]
@@ -49,12 +49,12 @@ class FiniteSize:
 
 @dataclass(frozen=True)
 class KarlinAltschulParameters:
-    """The statistics of a matrix with costs of gaps.
+    """Statistical parameters of a matrix and gap costs.
 
-    lambda_: of a unit of score, in nats. k: no unit. h: nats a pair of letters.
-    alpha, beta: letters that an alignment takes of a sequence are alpha a unit of score, and beta.
-    rounds_down: whether an odd score has the E-value of the even one below.
-    finite_size: of proteins; None of nucleotides.
+    lambda_: nats per unit of score. k: dimensionless. h: nats per pair of letters.
+    alpha, beta: an alignment of score S occupies alpha * S + beta letters of a sequence.
+    rounds_down: an odd score has the E-value of the even score below it.
+    finite_size: for proteins; None for nucleotides.
     """
 
     lambda_: float
@@ -65,17 +65,17 @@ class KarlinAltschulParameters:
     rounds_down: bool = False
     finite_size: FiniteSize | None = None
 
-    def bit_scores(self, scores: NDArray[Any]) -> Numbers:
-        """Scores without a unit, as BLAST has them: odd ones are not rounded down; scores: integers of any shape."""
-        bit_scores: Numbers = (self.lambda_ * scores - math.log(self.k)) / math.log(2)
+    def bit_scores(self, scores: NDArray[Any]) -> Floats:
+        """Return bit scores of integer scores of any shape; as in BLAST, odd scores are not rounded down."""
+        bit_scores: Floats = (self.lambda_ * scores - math.log(self.k)) / math.log(2)
         return bit_scores
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Where the alignments of a query are looked for.
+    """The search space of a query.
 
-    query_length: in letters. letters, sequences: of the whole database, or what the user says that it has.
+    query_length: in letters. letters, sequences: size of the database, or the size that the user gave.
     """
 
     parameters: KarlinAltschulParameters
@@ -83,28 +83,28 @@ class SearchSpace:
     letters: int
     sequences: int
 
-    def evalues(self, scores: NDArray[Any], subject_lengths: NDArray[Any]) -> Numbers:
-        """How many alignments score so much by chance, as BLAST says it; scores, subject_lengths: integers [hits]."""
+    def evalues(self, scores: NDArray[Any], subject_lengths: NDArray[Any]) -> Floats:
+        """Return the E-values of hits as BLAST computes them; scores, subject_lengths: integers [hits]."""
         finite_size = self.parameters.finite_size
         if finite_size is None:
             return self.adjusted_evalues(scores)
         return self._corrected_evalues(finite_size, scores, subject_lengths)
 
-    def adjusted_evalues(self, scores: NDArray[Any]) -> Numbers:
-        """E-values by the length adjustment: for a protein as blastp with OLD_FSC; scores: integers [hits]."""
+    def adjusted_evalues(self, scores: NDArray[Any]) -> Floats:
+        """Return E-values by the length adjustment (for proteins as blastp with OLD_FSC); scores: integers [hits]."""
         query, database = self.effective_lengths()
         if self.parameters.rounds_down:
             scores = scores & ~1
         exponents = -self.parameters.lambda_ * scores + math.log(self.parameters.k)
-        evalues: Numbers = float(query * database) * np.exp(exponents)
+        evalues: Floats = float(query * database) * np.exp(exponents)
         return evalues
 
-    def min_scores(self, evalue: float | Numbers, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
-        """The lowest score from 1 to have at most this E-value with a subject of each length; integers [lengths].
+    def min_scores(self, evalue: float | Floats, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
+        """Return for each subject length the minimum score, at least 1, whose E-value is at most `evalue`, int64
+        [lengths].
 
-        evalue: of all lengths, or float64 [lengths].
-
-        It finds hits among the scores of a whole database faster than their E-values: each length is needed once.
+        evalue: for all lengths, or float64 [lengths]. Comparing a whole database with these scores is faster than
+        computing all its E-values, because each length is needed only once.
         """
         count = len(subject_lengths)
         low, high = np.zeros(count, np.int64), np.ones(count, np.int64)
@@ -114,68 +114,70 @@ class SearchSpace:
                 break
             low, high = np.where(short, high, low), np.where(short, 2 * high, high)
         while (high - low).max(initial=0) > 1:
-            # Rounded up, so that what is found already stays.
+            # Rounded up, so that converged entries do not change.
             middle = (low + high + 1) // 2
             short = self.evalues(middle, subject_lengths) > evalue
             low, high = np.where(short, middle, low), np.where(short, high, middle)
         return high
 
     def effective_lengths(self) -> tuple[int, int]:
-        """Letters of the query and of the database without what the length adjustment takes; at least 1."""
+        """Return the letters of query and database after the length adjustment, each at least 1."""
         adjustment = length_adjustment(self.parameters, self.query_length, self.letters, self.sequences)
         return max(self.query_length - adjustment, 1), max(self.letters - self.sequences * adjustment, 1)
 
     def _corrected_evalues(
         self, finite_size: FiniteSize, scores: NDArray[Any], subject_lengths: NDArray[Any]
-    ) -> Numbers:
-        query_fits, query_letters = self._left(finite_size, scores, self.query_length)
-        subject_fits, subject_letters = self._left(finite_size, scores, subject_lengths)
-        covariances = self._line(finite_size.covariance, scores)
-        areas = query_letters * subject_letters + covariances * query_fits * subject_fits
-        # The area is of one subject, and the database's in proportion; an empty subject has no alignment.
+    ) -> Floats:
+        query_probabilities, query_room = self._room(finite_size, scores, self.query_length)
+        subject_probabilities, subject_room = self._room(finite_size, scores, subject_lengths)
+        covariances = self._evaluate_line(finite_size.covariance, scores)
+        areas = query_room * subject_room + covariances * query_probabilities * subject_probabilities
+        # The area of one subject is scaled to the database; an empty subject has no alignment.
         shares = self.letters / np.maximum(subject_lengths, 1)
-        evalues: Numbers = areas * self.parameters.k * np.exp(-self.parameters.lambda_ * scores) * shares
+        evalues: Floats = areas * self.parameters.k * np.exp(-self.parameters.lambda_ * scores) * shares
         return evalues
 
-    def _left(
+    def _room(
         self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any] | int
-    ) -> tuple[Numbers, Numbers]:
-        """The probability that sequences hold alignments of such scores, and the letters where they may begin.
+    ) -> tuple[Floats, Floats]:
+        """Return the probability that sequences have room for alignments of these scores, and the expected letters of
+        room.
 
-        What alignments take is normally distributed, and the letters are the mean of what is left where any is.
+        The room is the length minus the letters that an alignment occupies, which are normally distributed.
         """
         slope, intercept = finite_size.mean
-        left = lengths - (slope * scores + intercept)
-        deviations = np.sqrt(self._line(finite_size.variance, scores))
-        ratios = left / deviations
-        fits = _complementary_errors(-ratios / math.sqrt(2)) / 2
+        room = lengths - (slope * scores + intercept)
+        deviations = np.sqrt(self._evaluate_line(finite_size.variance, scores))
+        ratios = room / deviations
+        probabilities = _complementary_errors(-ratios / math.sqrt(2)) / 2
         densities = np.exp(-0.5 * ratios * ratios) / math.sqrt(2 * math.pi)
-        return fits, left * fits + deviations * densities
+        return probabilities, room * probabilities + deviations * densities
 
-    def _line(self, line: tuple[float, float], scores: NDArray[Any]) -> Numbers:
-        """The line at the scores, but not less than it rises in two nats, since low scores make it negative."""
+    def _evaluate_line(self, line: tuple[float, float], scores: NDArray[Any]) -> Floats:
+        """Evaluate a line at the scores, with a lower limit because low scores would make it negative."""
         slope, intercept = line
         return np.maximum(2 * slope / self.parameters.lambda_, slope * scores + intercept)
 
 
 def gapped_parameters(matrix: ScoreMatrix, gap_open: int, gap_extend: int) -> KarlinAltschulParameters | None:
-    """The parameters of a matrix where a gap of k costs gap_open + k * gap_extend; None where BLAST has published none.
+    """Return the parameters of a matrix and gap costs; None if BLAST has published none.
 
-    Proteins' go by the scores of the twenty amino acids: a file that scores them as BLOSUM62 does has its parameters.
+    A protein matrix is identified by the scores of the twenty amino acids, so a file with BLOSUM62's scores has
+    BLOSUM62's parameters. A gap of k letters costs gap_open + k * gap_extend.
     """
     return _published(matrix).get((gap_open, gap_extend))
 
 
 def supported_gaps(matrix: ScoreMatrix) -> list[tuple[int, int]]:
-    """(gap_open, gap_extend) of all the costs that have parameters, in BLAST's order; none of an unknown matrix."""
+    """Return the (gap_open, gap_extend) with published parameters, in BLAST's order; empty for an unknown matrix."""
     return list(_published(matrix))
 
 
 def length_adjustment(parameters: KarlinAltschulParameters, query_length: int, letters: int, sequences: int) -> int:
-    """The letters that each sequence loses at its ends: in most cases the largest integer below the l with l = f(l).
+    """Return the letters that each sequence loses at its ends: usually the largest integer below the l with l = f(l).
 
-    f(l) = alpha / lambda * (log K + log((query_length - l) * (letters - sequences * l))) + beta. The steps are those of
-    BLAST_ComputeLengthAdjustment, since where they do not converge the number depends on them.
+    f(l) = alpha / lambda * (log K + log((query_length - l) * (letters - sequences * l))) + beta. The iteration follows
+    BLAST_ComputeLengthAdjustment step by step, because the result depends on the steps if they do not converge.
     """
     high = _largest_adjustment(parameters.k, query_length, letters, sequences)
     if high is None:
@@ -187,7 +189,7 @@ def length_adjustment(parameters: KarlinAltschulParameters, query_length: int, l
         return ratio * (log_k + math.log(space)) + parameters.beta
 
     low = length = 0.0
-    for iteration in range(ITERATIONS):
+    for iteration in range(MAX_ITERATIONS):
         following = follow(length)
         if following >= length:
             low = length
@@ -205,7 +207,7 @@ def length_adjustment(parameters: KarlinAltschulParameters, query_length: int, l
 
 
 def _largest_adjustment(k: float, query_length: int, letters: int, sequences: int) -> float | None:
-    """The l with K * (query_length - l) * (letters - sequences * l) = the longer side; None without one above 0."""
+    """Return l with K * (query_length - l) * (letters - sequences * l) = the longer side; None if l <= 0."""
     m, n = float(query_length), float(letters)
     product = n * m - max(m, n) / k
     if product <= 0:
@@ -214,8 +216,8 @@ def _largest_adjustment(k: float, query_length: int, letters: int, sequences: in
     return 2 * product / (linear + math.sqrt(linear * linear - 4 * sequences * product))
 
 
-def _complementary_errors(values: Numbers) -> Numbers:
-    """erfc of each, which NumPy has not; values: [any number]."""
+def _complementary_errors(values: Floats) -> Floats:
+    """Return erfc of each value, which NumPy lacks; values: one-dimensional."""
     errors = np.full(len(values), 2.0)
     near = np.flatnonzero(values > ERFC_IS_TWO_BELOW)
     errors[near] = np.fromiter(map(math.erfc, values[near].tolist()), np.float64, len(near))
@@ -223,7 +225,7 @@ def _complementary_errors(values: Numbers) -> Numbers:
 
 
 def _published(matrix: ScoreMatrix) -> dict[tuple[int, int], KarlinAltschulParameters]:
-    """The parameters by (gap_open, gap_extend)."""
+    """Return the parameters of a matrix by (gap_open, gap_extend)."""
     if matrix.match is not None and matrix.mismatch is not None:
         return _nucleotide_parameters(matrix.match, matrix.mismatch)
     name = standard_name(matrix)
@@ -243,19 +245,23 @@ def _protein_parameters(name: str) -> dict[tuple[int, int], KarlinAltschulParame
 
 
 def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) -> FiniteSize:
-    """The lines of the published slopes; the intercept makes up for gaps: it is 0 where they change no slope."""
+    """Return the lines of the published slopes; the intercepts account for gaps and are 0 if gaps change no slope."""
 
     def line(slope_name: str, ungapped_name: str) -> tuple[float, float]:
         slope = float(row[slope_name])
         return slope, 2.0 * first_gap * (float(ungapped[ungapped_name]) - slope)
 
-    # Without gaps both sequences of an alignment take the same letters: the variance is the covariance.
+    # Without gaps an alignment occupies equally many letters of both sequences: the variance is the covariance.
     return FiniteSize(line("alpha", "alpha"), line("variance", "variance"), line("covariance", "variance"))
 
 
 @functools.cache
 def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], KarlinAltschulParameters]:
-    """Published are those of scores without a common divisor; twice the scores take twice the scoring, and lambda / 2."""
+    """Return the parameters of nucleotide scores by (gap_open, gap_extend).
+
+    Parameters are published for scores without a common divisor; twice the scores have twice the costs and half the
+    lambda.
+    """
     divisor = math.gcd(match, mismatch)
     scores = match // divisor, mismatch // divisor
     found = {}

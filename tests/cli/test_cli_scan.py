@@ -143,7 +143,7 @@ def test_matrices_of_files_and_unknown_statistics(capfd: pytest.CaptureFixture[s
     message = failure(
         capfd, "q.fa", "db.fa", "--matrix", "blosum50", "--gap-open", "8", "--gap-extend", "2", "--evalue", "1", code=2
     )
-    assert message.startswith("E-values are not known for BLOSUM50 with gap costs 8/2: they are for 13/3, ")
+    assert message.startswith("E-values are unknown for BLOSUM50 with gap costs 8/2: they are known for 13/3, ")
     costs = ["--matrix", "BLOSUM50", "--gap-open", "8", "--gap-extend", "2"]
     assert {row[0] for row in rows(output(capfd, "q.fa", "db.fa", "--outfmt", "6 evalue", *costs))} == {"NA"}
 
@@ -183,8 +183,8 @@ def test_plot(capfd: pytest.CaptureFixture[str]) -> None:
         ),
         (["q.fa", "db.fa", "--match", "1"], "a match and a mismatch score nucleotides"),
         (["gene.fa", "dna.fa", "--matrix", "PAM30"], "matrix PAM30 scores proteins"),
-        (["q.fa", "db.fa", "--strand", "both"], "strand both: the database is of proteins, which have none"),
-        (["q.fa", "db.fa", "--format", "sam"], "--format sam: SAM holds nucleotides"),
+        (["q.fa", "db.fa", "--strand", "both"], "strand both: the database has proteins, which have no strands"),
+        (["q.fa", "db.fa", "--format", "sam"], "--format sam: SAM is for nucleotides"),
         (["q.fa", "db.fa", "-o", "out.bam"], "-o: out.bam: SAM is written"),
         (["q.fa", "db.fa", "--plot", "out.gif"], "--plot: out.gif: expected a name that ends with .png, .svg or .pdf"),
         (["q.fa", "db.fa", "--gpus", "2"], "--gpus 2: not with --device cpu, which is one device"),

@@ -10,7 +10,6 @@ from examples import write_folder
 
 import readmap
 from readmap.backend import open_backend
-from readmap.database import bounds
 from readmap.database import folder as database_folder
 from readmap.database.database import Database
 from readmap.errors import DatabaseFolderError
@@ -59,23 +58,23 @@ WRONG = {
     r"order.npy holds int64 \[2, 2\], expected int64 \[4\]": replaced("order", lambda a: a.reshape(2, 2)),
     r"title_offsets.npy holds int64 \[4\], expected int64 \[5\]": replaced("title_offsets", lambda a: a[:-1]),
     r"codes.npy holds int8 \[81\], expected uint8 \[81\]": replaced("codes", lambda a: a.view(np.int8)),
-    "codes.npy does not end with 64 codes of no letter": put("codes", -64, 0),
-    "codes.npy does not end with 64 codes of no letter ": replaced("codes", lambda a: a[:10]),
-    "starts.npy does not divide the 17 letters": put("starts", 0, 1),
-    "starts.npy does not divide the 17 letters ": put("starts", 3, 18),
-    "starts.npy does not divide the 17 letters  ": put("starts", 2, -5),
-    "starts.npy does not divide the 17 letters   ": without_sequences,
+    "codes.npy does not end with 64 padding codes": put("codes", -64, 0),
+    "codes.npy does not end with 64 padding codes ": replaced("codes", lambda a: a[:10]),
+    "starts.npy does not partition the 17 letters": put("starts", 0, 1),
+    "starts.npy does not partition the 17 letters ": put("starts", 3, 18),
+    "starts.npy does not partition the 17 letters  ": put("starts", 2, -5),
+    "starts.npy does not partition the 17 letters   ": without_sequences,
     "lengths.npy contradicts starts": put("lengths", 0, 8),
-    "lengths.npy rises: the longest sequence comes first": lambda arrays: arrays.update(
+    "lengths.npy increases, expected the longest sequence first": lambda arrays: arrays.update(
         lengths=np.array([9, 3, 5, 0]), starts=np.array([0, 9, 12, 17])
     ),
-    "order.npy does not have every sequence's number once": put("order", 0, 0),
-    "order.npy does not have every sequence's number once ": put("order", 0, 4),
-    "order.npy does not have every sequence's number once  ": put("order", 0, -1),
-    "title_offsets.npy does not divide the 10 letters of the titles": put("title_offsets", 0, 1),
-    "title_offsets.npy does not divide the 10 letters of the titles ": put("title_offsets", -1, 2**62),
-    "title_offsets.npy does not divide the 10 letters of the titles  ": put("title_offsets", 1, 8),
-    "titles.npy has a title that does not begin with a name": put("titles", 7, ord(" ")),
+    "order.npy does not contain every sequence once": put("order", 0, 0),
+    "order.npy does not contain every sequence once ": put("order", 0, 4),
+    "order.npy does not contain every sequence once  ": put("order", 0, -1),
+    "title_offsets.npy does not partition the 10 letters of the titles": put("title_offsets", 0, 1),
+    "title_offsets.npy does not partition the 10 letters of the titles ": put("title_offsets", -1, 2**62),
+    "title_offsets.npy does not partition the 10 letters of the titles  ": put("title_offsets", 1, 8),
+    "titles.npy contains a title that does not start with a name": put("titles", 7, ord(" ")),
 }
 
 
@@ -86,9 +85,9 @@ def test_what_opening_refuses(path: Path, message: str) -> None:
 
 
 def test_what_a_scan_refuses(backends: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_PART", 4)
+    monkeypatch.setattr(database_folder, "_CHUNK", 4)
     wrong = stored(path, put("codes", 13, 27))
-    with pytest.raises(DatabaseFolderError, match=r"codes\.npy holds what is no letter's code in the 4 from 12 on;"):
+    with pytest.raises(DatabaseFolderError, match=r"codes\.npy contains an invalid code at 12 to 16;"):
         readmap.scan("MKV", wrong, device=backends)
 
 

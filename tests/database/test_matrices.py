@@ -172,14 +172,14 @@ def test_own_matrix_without_stand_ins(write) -> None:  # type: ignore[no-untyped
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "MINE: expected a matrix of scores, found no line that is no comment"),
+        ("", "MINE: expected a matrix of scores, found only comments"),
         ("# A\n\n", "MINE: expected a matrix of scores"),
         ("A CD\n", "MINE, line 1: expected a letter, A to Z or *, found 'CD'"),
         ("A -\n", "MINE, line 1: expected a letter, A to Z or *, found '-'"),
         ("A C a\n", "MINE, line 1: expected every letter once, found A again"),
         ("#\nA C\n1 2\n", "MINE, line 3: expected a letter, A to Z or *, found '1'"),
         ("A C\nA 1 2\nD 2 1\n", "MINE, line 3: expected a row of one of AC, found one of D"),
-        ("A C\nA 1 2\nA 1 2\n", "MINE, line 3: expected one row of A, found another"),
+        ("A C\nA 1 2\nA 1 2\n", "MINE, line 3: expected one row of A, found a second one"),
         ("A C\nA 1\n", "MINE, line 2: expected 2 scores, one for each of AC, found 1"),
         ("A C\nA 1 2 3\n", "MINE, line 2: expected 2 scores, one for each of AC, found 3"),
         ("A C\nA 1 2.5\n", "MINE, line 2: expected an integer score, found '2.5'"),

@@ -168,7 +168,7 @@ def test_pieces_give_the_same(
     backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query with the longer span wants longer pieces, and those do for the shorter one."""
-    monkeypatch.setattr(partition, "UNCUT", 1)
+    monkeypatch.setattr(partition, "UNCUT_LETTERS", 1)
     limited(backend, letters, monkeypatch)
     database = Database.of(sequences_of(proteins([3000, 10, 2000, 0, *range(90, 150)], seed=5)), "protein")
     short, long = (coded(random_letters(random.Random(rows), rows, "ACDEF")) for rows in (3, 9))

@@ -33,7 +33,7 @@ from readmap.formats.output import format_by_ending
 
 def written(format: ScanFormat, found: list[QueryHits], columns: tuple[str, ...] = STANDARD) -> str:
     maker = writer(format, found[0].subjects, "1.2", "readmap scan a b", columns)
-    written = [maker.begin]
+    written = [maker.start]
     for number, each in enumerate(found):
         maker.write(each, number == 0, written.append)
     return b"".join([*written, maker.end]).decode()
@@ -72,7 +72,7 @@ def test_columns_that_are_named(proteins: list[QueryHits], nucleotides: list[Que
 
 @pytest.mark.parametrize("option", ["qseqid,pidend", "", " , "])
 def test_unknown_columns(option: str) -> None:
-    with pytest.raises(UsageError, match=r"^--columns .*known are qseqid, qacc, .*, cigar, std$"):
+    with pytest.raises(UsageError, match=r"^--columns .*known columns are qseqid, qacc, .*, cigar, std$"):
         parse_columns(option)
 
 
@@ -185,7 +185,7 @@ def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[QueryHits]) -> 
 
 
 def test_sam_tells_of_nucleotides_alone() -> None:
-    with pytest.raises(UsageError, match="SAM holds nucleotides"):
+    with pytest.raises(UsageError, match="SAM is for nucleotides"):
         writer(ScanFormat.SAM, PROTEINS, "1", "")
 
 
@@ -194,7 +194,7 @@ def test_sam_wants_names_of_its_own() -> None:
     with pytest.raises(DataError, match=r"record 3 of the database \(a\): record 1 has the same name"):
         writer(ScanFormat.SAM, database, "1", "")
     database = FakeDatabase({"a": "A", "*": "C"}, "nucleotide")
-    with pytest.raises(DataError, match=r"record 2 of the database \(\*\): SAM's header cannot hold a contig of that"):
+    with pytest.raises(DataError, match=r"record 2 of the database \(\*\): its name is not valid in a SAM header"):
         writer(ScanFormat.SAM, database, "1", "")
 
 

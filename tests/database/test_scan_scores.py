@@ -220,17 +220,17 @@ def test_stretches_give_the_same(backend: Backend, name: str, monkeypatch: pytes
             long[place : place + rows // 2] = coded(query)[: rows // 2]
             long[place + rows // 2 + 2 : place + rows + 2] = coded(query)[rows // 2 :]
         subjects[1] = long[:-1]
-        monkeypatch.setattr(scores, "UNCUT", 1 << 40)
+        monkeypatch.setattr(scores, "UNCUT_COLUMNS", 1 << 40)
         expected = found(coded(query), subjects, costs, backend)
         assert expected.tolist() == scores_of([coded(query)], subjects, costs)[0].tolist()
         for uncut in (1, 64, 1000):
-            monkeypatch.setattr(scores, "UNCUT", uncut)
+            monkeypatch.setattr(scores, "UNCUT_COLUMNS", uncut)
             assert np.array_equal(found(coded(query), subjects, costs, backend), expected)
 
 
 def test_an_alignment_over_each_cut_is_whole(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest alignments that there are: so many letters against gaps that the last is worth no more."""
-    monkeypatch.setattr(scores, "UNCUT", 1)
+    monkeypatch.setattr(scores, "UNCUT_COLUMNS", 1)
     costs = COSTS["cheap gaps"]
     query = coded("W" * 6)
     span = DeviceQuery.of(query, costs, backend).span
@@ -244,7 +244,7 @@ def test_an_alignment_over_each_cut_is_whole(backend: Backend, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["BLOSUM62", "cheap gaps", "large"])
 def test_pieces_of_subjects_give_the_same(backend: Backend, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, costs = random.Random(name), COSTS[name]
-    monkeypatch.setattr(partition, "UNCUT", 1)
+    monkeypatch.setattr(partition, "UNCUT_LETTERS", 1)
     for rows in (5, 40):
         query = random_letters(draw, rows, RESIDUES)
         subjects = family(draw, query, [5000, 3000, 3000, 1200, *range(400, 350, -1), 1, 0, 0], RESIDUES)
@@ -283,7 +283,7 @@ def test_rounds_give_the_same(
     expected = found(query, subjects, COSTS[name], backend)
     monkeypatch.setattr(scores, "CALL_CELLS", cells)
     assert np.array_equal(found(query, subjects, COSTS[name], backend), expected)
-    monkeypatch.setattr(scores, "UNCUT", 1)
+    monkeypatch.setattr(scores, "UNCUT_COLUMNS", 1)
     short = found(query[:60], subjects, COSTS[name], backend)
     assert short.tolist() == scores_of([query[:60]], subjects, COSTS[name])[0].tolist()
 

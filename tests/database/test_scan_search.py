@@ -23,7 +23,7 @@ from readmap.database.hit_alignment import AlignmentRequest, CroppedPair
 from readmap.database.matrices import STANDARD, ScoreMatrix, nucleotides, standard
 from readmap.database.parameters import HitFilter, ScanScoring
 from readmap.database.results import ScanHits
-from readmap.database.search import Scan, QueryResult
+from readmap.database.search import QueryResult, Scan
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
 from readmap.pairwise.device_sequences import sequences_from_codes
@@ -195,7 +195,7 @@ def test_costs_without_statistics(backend: Backend, name: str) -> None:
             assert found.threshold is None
             assert_found(found, query, subjects, COSTS[name], hit_filter)
     with (
-        pytest.raises(UsageError, match="E-values are not known"),
+        pytest.raises(UsageError, match="E-values are unknown"),
         opened(subjects, COSTS[name], HitFilter(evalue=1), backend) as scan,
     ):
         next(scan(sequences_of(queries)))
@@ -320,8 +320,8 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
 
 def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
-    with pytest.raises(InternalError, match="a hit scores 30, and its alignment 36"):
-        hit_alignment.align(
+    with pytest.raises(InternalError, match="a hit has score 30, but its alignment 36"):
+        hit_alignment.align_hits(
             [AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend
         )
 
@@ -355,14 +355,14 @@ def test_parts_of_sequences_are_aligned_as_the_whole(
         whole = scanned(*given, costs, HitFilter(evalue=1e9), backend)
         assert sum(len(found.hits) for found in whole) > 30
         monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 0)
-        monkeypatch.setattr(hit_alignment, "EMPTY_LANES", 1 << 30)
+        monkeypatch.setattr(hit_alignment, "MAX_LANE_RATIO", 1 << 30)
         for one, other in zip(whole, scanned(*given, costs, HitFilter(evalue=1e9), backend), strict=True):
             assert_same(one, other)
 
 
 def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 0)
-    monkeypatch.setattr(hit_alignment, "EMPTY_LANES", 1 << 30)
+    monkeypatch.setattr(hit_alignment, "MAX_LANE_RATIO", 1 << 30)
     (found,) = scanned(["W" * 3100], ["A" * 30 + "W" * 3050 + "A" * 40, "AWWWA"], BLOSUM62, HitFilter(), backend)
     assert rows_of(found.hits)[0] == (0, False, 33550)
     assert found.hits.alignments.target_starts[0] == 30

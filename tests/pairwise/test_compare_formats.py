@@ -50,7 +50,7 @@ def compare(
 
 def written(format: ComparisonFormat, found: list[Results], targets: list[str]) -> str:
     maker = writer(format, sequences(targets, "t"), "1.2", "readmap compare a b")
-    written: list[bytes] = [maker.begin]
+    written: list[bytes] = [maker.start]
     for number, results in enumerate(found):
         maker.write(results, number == 0, written.append)
     return b"".join([*written, maker.end]).decode()

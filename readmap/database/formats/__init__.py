@@ -1,4 +1,4 @@
-"""How the hits of a query are written: a module a format."""
+"""Output formats of scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from readmap.formats.output import RecordWriter, json_array_writer
 
 
 class ScanFormat(StrEnum):
-    """What is written of a scan."""
+    """An output format of a scan."""
 
     TAB = "tab"
     TEXT = "text"
@@ -35,14 +35,14 @@ def writer(
     command_line: str,
     columns: tuple[str, ...] = tab.STANDARD,
 ) -> RecordWriter[QueryHits]:
-    """The writer of a format.
+    """Return the writer of a format.
 
-    columns: of a table, as parse_columns gives them.
-    Raises UsageError where the format has no proteins, DataError where it cannot keep the subjects apart.
+    columns: of a table, as from parse_columns. Raises UsageError if the format does not support proteins, DataError if
+    it cannot represent the names of the subjects.
     """
     if format is ScanFormat.SAM:
         if database.molecule != Alphabet.NUCLEOTIDES:
-            raise UsageError("--format sam: SAM holds nucleotides, and this is a database of proteins")
+            raise UsageError("--format sam: SAM is for nucleotides, but the database contains proteins")
         return RecordWriter(sam.records, sam.header(database, version, command_line))
     if format is ScanFormat.JSON:
         return json_array_writer(json_array.records)

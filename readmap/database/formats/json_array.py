@@ -1,4 +1,4 @@
-"""A JSON array with an object a query, whose hits are objects in it; null stands for what is unknown or not there."""
+"""JSON output: an array with an object per query that contains its hits; null stands for unknown or absent values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from readmap.database.results import QueryHits, ScanHit
 from readmap.formats.wording import decode_name
 
-#: Digits of an identity behind the point.
+#: Decimals of an identity.
 DIGITS = 6
 
 
 def records(results: QueryHits) -> list[bytes]:
-    """An object; each hit in a line of its own."""
+    """Return the object of a query, each hit in its own line."""
     query = results.query
     head = json.dumps({"query": decode_name(query.name), "query_length": len(query.letters)})[:-1]
     hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)
@@ -22,9 +22,9 @@ def records(results: QueryHits) -> list[bytes]:
 
 
 def _members(hit: ScanHit, are_nucleotides: bool) -> dict[str, Any]:
-    """The members of a hit; places are 1-based and inclusive, the lower one of the subject's first on both strands.
+    """Return the members of a hit. Positions are 1-based, inclusive; the smaller position of the subject comes first.
 
-    cigar: along the query as it was given.
+    The CIGAR is along the query as given.
     """
     columns = hit.size
     return {

@@ -1,9 +1,8 @@
-"""SAM with a record a hit, the first of a query primary and the others secondary; = and X in CIGARs.
+"""SAM output: a record per hit, the first hit of a query primary, the other hits secondary; = and X in CIGARs.
 
-The primary record has the whole query, soft-clipped; the others have its aligned letters alone, hard-clipped. Of a hit
-on the reverse strand it is the query's reverse complement. A query without hits is unmapped. AS, NM, and as blastn
-writes them EV (the E-value), BS (the bit score), where they are known, and PI (equal letters in percent of the columns
-without gaps).
+The primary record has the whole query, soft-clipped; the other records have the aligned letters, hard-clipped. Hits on
+the reverse strand have the reverse complement of the query. A query without hits is unmapped. Tags: AS, NM, and as in
+blastn EV (E-value) and BS (bit score) if known, and PI (percentage of equal letters among columns without gaps).
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ SECONDARY = 0x100
 
 
 def header(database: Database, version: str, command_line: str) -> bytes:
-    """The header, with an @SQ for each subject that is not empty, without M5, which would take reading all letters.
+    """Return the header, with an @SQ line per subject that is not empty, without M5, which would require reading all
+    letters.
 
-    Raises DataError for names that are not SAM's.
+    Raises DataError for names that SAM does not allow.
     """
     first, *others = header_lines([], [], version, command_line)
-    names = [database.names[number] for number in range(len(database))]
+    names = [database.names[i] for i in range(len(database))]
     check_contig_names(names, "database")
     lengths = map(database.subject_length, range(len(database)))
     subjects = (b"@SQ\tSN:%b\tLN:%d" % each for each in zip(names, lengths, strict=True) if each[1])
@@ -35,22 +35,22 @@ def header(database: Database, version: str, command_line: str) -> bytes:
 
 
 def records(results: QueryHits) -> Iterator[bytes]:
-    """The lines of a query. Raises DataError where SAM does not take its name."""
+    """Yield the lines of a query. Raise DataError if SAM does not allow its name."""
     query = results.query
     if not len(results):
         letters = query.letters.tobytes() or b"*"
         yield b"%b\t%d\t*\t0\t0\t*\t*\t0\t0\t%b\t*\n" % (query_name(query.name), UNMAPPED, letters)
-    for number, hit in enumerate(results):
-        yield _line(query, hit, number == 0)
+    for i, hit in enumerate(results):
+        yield _line(query, hit, i == 0)
 
 
 def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
     letters = query.reverse_complement if hit.reverse else query.letters
-    begin, end = hit.query_start, hit.query_end
+    start, end = hit.query_start, hit.query_end
     if hit.reverse:
-        begin, end = len(letters) - end, len(letters) - begin
+        start, end = len(letters) - end, len(letters) - start
     clips = [
-        b"%d%c" % (length, b"S" if is_primary else b"H") if length else b"" for length in (begin, len(letters) - end)
+        b"%d%c" % (length, b"S" if is_primary else b"H") if length else b"" for length in (start, len(letters) - end)
     ]
     return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tAS:i:%d\tNM:i:%d\tPI:f:%.2f%b\n" % (
         query_name(query.name),
@@ -61,7 +61,7 @@ def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
         clips[0],
         cigar(hit.operations[::-1] if hit.reverse else hit.operations),
         clips[1],
-        (letters if is_primary else letters[begin:end]).tobytes(),
+        (letters if is_primary else letters[start:end]).tobytes(),
         hit.score,
         hit.different + hit.gaps,
         100 * hit.equal / max(hit.equal + hit.different, 1),

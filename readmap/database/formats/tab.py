@@ -1,6 +1,7 @@
-"""BLAST's table: a line a hit, without a header; 1-based and inclusive.
+"""BLAST's tabular output: a line per hit, without a header; positions are 1-based, inclusive.
 
-A hit on the reverse strand has qstart < qend and sstart > send.
+A hit on the reverse strand has qstart < qend and sstart > send. E-values and bit scores are formatted as in BLAST,
+without the blanks that fill its columns.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from readmap.database.results import QueryHits, ScanHit, ScanQuery
 from readmap.errors import UsageError
 from readmap.pairwise.alignments import EQUAL
 
-#: What stands for a number where the costs of gaps have no parameters.
+#: Placeholder of E-values and bit scores without statistical parameters.
 UNKNOWN = "NA"
 
 
 def format_evalue(evalue: float, decimals: int = 2) -> str:
-    """An E-value; NaN is unknown. decimals: of a small one's mantissa: 2 in BLAST's tables, 0 in its pairwise text."""
+    """Format an E-value; NaN is unknown. decimals: of a small mantissa, 2 in BLAST's tables, 0 in its pairwise text."""
     if math.isnan(evalue):
         return UNKNOWN
     if evalue < 1e-180:
@@ -33,7 +34,7 @@ def format_evalue(evalue: float, decimals: int = 2) -> str:
 
 
 def format_bit_score(bit_score: float) -> str:
-    """A bit score; NaN is unknown. Whole bits of a large one are cut off and not rounded."""
+    """Format a bit score; NaN is unknown. Large bit scores are truncated, not rounded."""
     if math.isnan(bit_score):
         return UNKNOWN
     if bit_score > 99999:
@@ -41,7 +42,7 @@ def format_bit_score(bit_score: float) -> str:
     return str(int(bit_score)) if bit_score > 99.9 else f"{bit_score:.1f}"
 
 
-#: The columns of a table for which none are named.
+#: The default columns.
 STANDARD = (
     *("qseqid", "sseqid", "pident", "length", "mismatch", "gapopen"),
     *("qstart", "qend", "sstart", "send", "evalue", "bitscore"),
@@ -53,35 +54,35 @@ _STRANDS = ("plus", "minus")
 Value = str | int
 
 
-def _percent(part: int, whole: int, digits: int) -> str:
-    # In this order, in which BLAST rounds: 100 * 49 / 160 is less than 49 / 160 * 100.
+def _format_percent(part: int, whole: int, digits: int) -> str:
+    # Multiplied in BLAST's order, because 100 * 49 / 160 < 49 / 160 * 100 in floating point.
     return f"{part / whole * 100 if whole else 0:.{digits}f}"
 
 
 def _coverage(letters: int, query: ScanQuery) -> int:
-    """A share of the query in percent, of which all is 100 and nothing less is."""
+    """Return a percentage of the query, 100 only for the whole query."""
     share = 100 * letters / len(query.letters)
     return int(share + 0.5 if share < 99 else share)
 
 
 def _btop(hit: ScanHit) -> str:
-    """BLAST's traceback operations: counts of equal letters, and the letters of each column with others or a gap."""
+    """Return BLAST's traceback operations: lengths of runs of equal letters, and the letters of all other columns."""
     columns = hit.columns
     pairs = np.stack([columns.query, columns.target], axis=1).tobytes().decode()
-    parts, at = [], 0
+    parts, column = [], 0
     for operation in hit.operations.tolist():
         kind, length = operation & 15, operation >> 4
-        parts.append(str(length) if kind == EQUAL else pairs[2 * at : 2 * (at + length)])
-        at += length
+        parts.append(str(length) if kind == EQUAL else pairs[2 * column : 2 * (column + length)])
+        column += length
     return "".join(parts)
 
 
 def _text(name: bytes) -> str:
-    """A name or a title, which must not bring a column."""
+    """Return a name or title as text, without tabs."""
     return name.decode("utf-8", "surrogateescape").replace("\t", " ")
 
 
-#: What a column holds, by BLAST's name of it; `cigar` is none of BLAST's.
+#: Functions that return the value of a column, by BLAST's name of the column; `cigar` is not a BLAST column.
 COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
     **dict.fromkeys(("qseqid", "qacc", "qaccver"), lambda results, hit: _text(results.query.name)),
     "qlen": lambda results, hit: len(results.query.letters),
@@ -104,11 +105,11 @@ COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
     "bitscore": lambda results, hit: format_bit_score(hit.bit_score),
     "score": lambda results, hit: hit.score,
     "length": lambda results, hit: hit.size,
-    "pident": lambda results, hit: _percent(hit.equal, hit.size, 3),
+    "pident": lambda results, hit: _format_percent(hit.equal, hit.size, 3),
     "nident": lambda results, hit: hit.equal,
     "mismatch": lambda results, hit: hit.different,
     "positive": lambda results, hit: hit.positives,
-    "ppos": lambda results, hit: _percent(hit.positives, hit.size, 2),
+    "ppos": lambda results, hit: _format_percent(hit.positives, hit.size, 2),
     "gapopen": lambda results, hit: hit.gap_openings,
     "gaps": lambda results, hit: hit.gaps,
     "btop": lambda results, hit: _btop(hit),
@@ -117,21 +118,21 @@ COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
 
 
 def parse_columns(option: str) -> tuple[str, ...]:
-    """The columns of an option --columns, with commas or blanks between them; std stands for BLAST's twelve.
+    """Parse the option --columns: names separated by commas or blanks; std stands for BLAST's twelve columns.
 
-    Raises UsageError where one is unknown, or none is named.
+    Raises UsageError if a name is unknown or there is none.
     """
     names = option.replace(",", " ").split()
     unknown = [name for name in names if name != _STANDARD_NAME and name not in COLUMNS]
     if unknown or not names:
-        found = f"there is no {unknown[0]}" if unknown else "expected names of columns"
+        found = f"unknown column {unknown[0]}" if unknown else "expected names of columns"
         known = ", ".join([*COLUMNS, _STANDARD_NAME])
-        raise UsageError(f"--columns {option}: {found}; known are {known}")
+        raise UsageError(f"--columns {option}: {found}; known columns are {known}")
     return tuple(column for name in names for column in (STANDARD if name == _STANDARD_NAME else (name,)))
 
 
 def records(results: QueryHits, columns: tuple[str, ...] = STANDARD) -> Iterator[bytes]:
-    """The lines of a query, none where it has no hits."""
+    """Yield the lines of a query, none if it has no hits."""
     fields = [COLUMNS[name] for name in columns]
     for hit in results:
         line = "\t".join([str(field(results, hit)) for field in fields]) + "\n"

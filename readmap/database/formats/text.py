@@ -1,4 +1,4 @@
-"""BLAST's pairwise text: of each query a table of its hits, then the alignments; 1-based and inclusive."""
+"""BLAST's pairwise text output: a table of hits per query, then the alignments; positions are 1-based, inclusive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from readmap.pairwise.alignments import EQUAL
 
 WIDTH = 60
 
-#: Of titles in the table, of which longer ones end with dots.
+#: Width of titles in the table; longer titles are truncated with dots.
 TITLE_WIDTH = 66
 _TABLE_HEAD = (
     f"{'':<{TITLE_WIDTH + 4}}Score     E\n"
@@ -24,7 +24,7 @@ STROKE, PLUS, BLANK = np.frombuffer(b"|+ ", np.uint8)
 
 
 def records(results: QueryHits) -> Iterator[bytes]:
-    """The text of a query."""
+    """Yield the text of a query."""
     head = f"Query= {_text(results.query.title)}\n\nLength={len(results.query.letters)}\n"
     if not len(results):
         yield _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
@@ -49,11 +49,11 @@ def _alignment(hit: ScanHit, are_nucleotides: bool) -> bytes:
 
 
 def _facts(hit: ScanHit, are_nucleotides: bool) -> list[str]:
-    """The lines between a subject's length and the alignment."""
+    """Return the lines between the length of a subject and the alignment."""
     columns = hit.size
     shares = [("Identities", hit.equal), ("Positives", hit.positives), ("Gaps", hit.gaps)]
     counts = [
-        f"{name} = {count}/{columns} ({_percent(count, columns)}%)"
+        f"{name} = {count}/{columns} ({_rounded_percent(count, columns)}%)"
         for name, count in shares
         if not (are_nucleotides and name == "Positives")
     ]
@@ -62,13 +62,13 @@ def _facts(hit: ScanHit, are_nucleotides: bool) -> list[str]:
     return [scores, f" {', '.join(counts)}", *strand]
 
 
-def _percent(part: int, whole: int) -> int:
-    """Rounded, but 100 only for all."""
+def _rounded_percent(part: int, whole: int) -> int:
+    """Return a rounded percentage, 100 only for all columns."""
     return 100 if part == whole else min(99, int(0.5 + 100 * part / whole))
 
 
 def _middle(hit: ScanHit, are_nucleotides: bool) -> bytes:
-    """The line between the two: what is equal, and what is similar."""
+    """Return the line between the sequences, which marks equal and similar letters."""
     equal = hit.columns.operations == EQUAL
     middle = np.where(equal, STROKE if are_nucleotides else hit.columns.query, BLANK)
     if not are_nucleotides:
@@ -81,7 +81,7 @@ def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
     query = _rows(hit.columns.query.tobytes(), hit.query_start + 1, 1)
     subject = _rows(hit.columns.target.tobytes(), first, step)
     middle = _middle(hit, are_nucleotides)
-    # As wide as BLAST's, which counts the digits of the last letter's place from 0.
+    # As wide as in BLAST, which uses the digits of the last letter's 0-based position.
     digits = max(len(str(max(hit.query_end, hit.subject_end) - 1)), *(len(row.first) for row in (*query, *subject)))
     for number, (upper, lower) in enumerate(zip(query, subject, strict=True)):
         strokes = middle[number * WIDTH : (number + 1) * WIDTH].rstrip()
@@ -95,21 +95,23 @@ def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
 
 
 class _Row(NamedTuple):
-    """A sequence's part of a block, and the places of its first and its last letter; empty where it has none."""
+    """A sequence's part of a block, and the positions of its first and last letter; empty if it has only gaps."""
 
     first: bytes
     letters: bytes
     last: bytes
 
 
-def _rows(letters: bytes, place: int, step: int) -> list[_Row]:
-    """place: of the first letter. step: to the next one's, 1 or -1."""
+def _rows(letters: bytes, position: int, step: int) -> list[_Row]:
+    """Return the rows of a sequence. position: of the first letter. step: to the next letter's position, 1 or -1."""
     rows = []
     for start in range(0, len(letters), WIDTH):
         part = letters[start : start + WIDTH]
         count = len(part) - part.count(b"-")
-        rows.append(_Row(b"%d" % place, part, b"%d" % (place + step * (count - 1))) if count else _Row(b"", part, b""))
-        place += step * count
+        rows.append(
+            _Row(b"%d" % position, part, b"%d" % (position + step * (count - 1))) if count else _Row(b"", part, b"")
+        )
+        position += step * count
     return rows
 
 
