@@ -11,7 +11,7 @@ from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder
 from readmap.dask.cluster import expect_dask
 from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, Resources, anywhere
-from readmap.dask.searching import Progress, Wanted, searched
+from readmap.dask.search import Progress, Wanted, searched
 from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL

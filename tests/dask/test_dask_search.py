@@ -108,7 +108,7 @@ def test_text_is_the_same_bytes(client: Any) -> None:
 
 @pytest.mark.parametrize("words", [[], ["--markdup"], ["--markdup", "--duplicate-type"], ["--remove-duplicates"]])
 def test_sorted_and_marked(client: Any, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from readmap.dask import runs
+    from readmap.dask import run_files
 
     monkeypatch.setattr(runs, "RANGE_BYTES", runs.SAMPLED_BYTES)  # a range from each sample, one a shard
     told = ["--metrics", "out.txt"] if words else []
@@ -164,7 +164,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     """They are mapped while others are looked for; with a table they are the same."""
     from distributed import Client, LocalCluster
 
-    from readmap.dask import parts, worker
+    from readmap.dask import shard_plan, worker
     from readmap.reads import record_starts, file_splitter
 
     monkeypatch.setattr(worker, "TASK_READS", 100)

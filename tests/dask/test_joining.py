@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from readmap.dask import joining
-from readmap.dask.joining import COPIED_BYTES, Joined
+from readmap.dask import concat_output
+from readmap.dask.concat_output import COPIED_BYTES, Joined
 from readmap.formats import output
 from readmap.formats.bgzf import END_OF_FILE
 from readmap.formats.output import open_output

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from bgzf_examples import blocked
 
-from readmap.dask import parts
-from readmap.dask.parts import HALVED, equal_parts, sized_parts
+from readmap.dask import shard_plan
+from readmap.dask.shard_plan import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
 from readmap.reads import parallel_gzip, record_starts, file_splitter
 from readmap.reads.chunks import PairLayout

@@ -191,7 +191,7 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
-    from readmap.dask import mapping
+    from readmap.dask import map_tasks
 
     read, mapped, at_once = threading.Semaphore(0), threading.Semaphore(0), list[bool]()
     opened, commit, wait, release_device = mapping._opened, mapping.commit_together, Turn.wait_for_device, Turn.release_device

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from readmap.backend.cpu import CpuBackend
-from readmap.dask import GPU_TASK_READS, TASK_READS, mapping, worker
+from readmap.dask import GPU_TASK_READS, TASK_READS, map_tasks, worker
 from readmap.dask.job import RECORDS, Resources
-from readmap.dask.runs import RunSides
+from readmap.dask.run_files import RunSides
 
 
 def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from readmap.backend.machine import available_memory
 from readmap.bam.codecs import choose_codec
 from readmap.bam.sorted_output import SortedOutput
 from readmap.dask.job import RECORDS, Job
-from readmap.dask.runs import RunSides
+from readmap.dask.run_files import RunSides
 from readmap.dask.scratch import make_once
 from readmap.dask.task_turns import Turn
 from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors

@@ -49,7 +49,7 @@ def scan(
     cluster fails.
     """
     expect_dask()
-    from readmap.dask.subjects import Part, check_database, scan_part
+    from readmap.dask.scan_tasks import Part, check_database, scan_part
 
     path = Path(database).absolute()
     opened = Database.open(path)

@@ -15,8 +15,8 @@ from readmap.backend.machine import available_processors
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
-from readmap.dask.joining import Joined, open_index
-from readmap.dask.parts import Parts, equal_parts, sized_parts
+from readmap.dask.concat_output import Joined, open_index
+from readmap.dask.shard_plan import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, PendingOutput, open_output
 from readmap.formats.atomic_files import temporary_folder
@@ -113,7 +113,7 @@ class _Run:
         self._found, self._split = 0, 1.0
 
     def __call__(self) -> Found:
-        from readmap.dask.mapping import learn
+        from readmap.dask.map_tasks import learn
         from readmap.dask.worker import task_reads
 
         learnt, tasks = self._wanted.learnt, self._wanted.tasks
@@ -165,7 +165,7 @@ class _Run:
 
     def _map(self, parts: Iterator[Parts], learnt: SampleModel) -> list[Any]:
         """Map shards, whose records come behind each other where they are not sorted; what there is of each."""
-        from readmap.dask.mapping import map_shard
+        from readmap.dask.map_tasks import map_shard
 
         job, mapped = self._job, list[Any]()
         self._outputs.joined[RECORDS].begin(self._wanted.header)
@@ -214,8 +214,8 @@ class _Run:
 
     def _merge(self, mapped: list[Any]) -> list[LibraryMetrics] | None:
         """Merge the sorted shards, range by range; the metrics of each library where duplicates are marked."""
-        from readmap.dask.merging import mark, merge_range
-        from readmap.dask.runs import borders_of, ranges
+        from readmap.dask.merge_tasks import mark, merge_range
+        from readmap.dask.run_files import borders_of, ranges
 
         job, libraries = self._job, None
         if job.rules:

@@ -15,7 +15,7 @@ from readmap.bam.file_index import FileIndex, IndexEntries, format_for
 from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
 from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
 from readmap.dask.job import RECORDS, Job
-from readmap.dask.runs import Border, open_part
+from readmap.dask.run_files import Border, open_part
 from readmap.dask.scratch import make_once
 from readmap.dask.worker import hold_backend, take_turn, tells_errors
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
