@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from readmap.dask.api import search as search
     from readmap.dask.job import Lane as Lane
-    from readmap.dask.scan import scan as scan
+    from readmap.dask.distributed_scan import scan as scan
 
 #: The value that stands for a cluster of this machine.
 LOCAL = "local"
@@ -23,7 +23,7 @@ LOCAL = "local"
 #: depend, nor do blocks of BAM.
 TASK_READS, GPU_TASK_READS = 1_000_000, 10_000_000
 
-_HOMES = {"search": "readmap.dask.api", "Lane": "readmap.dask.job", "scan": "readmap.dask.scan"}
+_HOMES = {"search": "readmap.dask.api", "Lane": "readmap.dask.job", "scan": "readmap.dask.distributed_scan"}
 
 __all__ = sorted(_HOMES)
 

@@ -11,7 +11,7 @@ from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder
 from readmap.dask.cluster import expect_dask
 from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, Resources, anywhere
-from readmap.dask.search import Progress, Wanted, searched
+from readmap.dask.distributed_search import Progress, Wanted, searched
 from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import UsageError
 from readmap.formats.bgzf import LEVEL
@@ -82,7 +82,7 @@ def search(
         Resources(device, threads),
         tuple(read_groups(lines)),
         duplicates,
-        "readmap.dask.search",
+        "readmap.dask.distributed_search",
     )
     wanted = Wanted(
         str(output),

@@ -7,7 +7,7 @@ import contextlib
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.options import ClusterOptions
 from readmap.dask.cluster import connected
-from readmap.dask.search import open_distributed_search
+from readmap.dask.distributed_search import open_distributed_search
 from readmap.run.config import SearchConfig
 
 
