@@ -1,8 +1,8 @@
-// From the bytes of BAM to its records, and from its primary ones to reads as text.
+// Find and check the records of BAM, and write the primary records as text of reads as they were sequenced.
 //
-// A record is the size of what follows, 32 bytes of fields, the name and a NUL, the CIGAR, the bases in nibbles, their
-// qualities, and tags up to its end. Whatever the bytes are, nothing is read behind the end of the record: it is examined
-// before it is written. Errors meet in one word as in reads.cu.
+// A record is: its size, 32 bytes of fields, name and NUL, CIGAR, bases (4 bits each), qualities, and tags up to its
+// end. Every record is checked before it is written, and nothing after its end is read, whatever its bytes are. Errors
+// are combined into one word as in parsing.cu.
 #include "common/bam_fields.cuh"
 #include "common/sam_flags.cuh"
 #include "reads/comments.cuh"
@@ -13,28 +13,28 @@
 enum BamError {
     BAD_NAME = 1,
     BAD_LENGTHS = 2,
-    BAD_PLACE = 3,
+    BAD_CONTIG = 3,
     BAD_TAG = 4,
     BAD_LETTER = 5,
     BAD_QUALITY = 6,
     LONG_READ = 7,
 };
 
-const i64 LEAST_SIZE = 33;        // that a record says of itself: with the NUL of a name
-const i64 MOST_SIZE = 1 << 28;    // so that the text of its tags is below 2^31
-const u8 NO_PHRED = 0xFF;         // the first quality of a read without
-const u8 MOST_PHRED = 93;         // '~' in FASTQ
-const i32 HAS_QUALITY = 1 << 16;  // in Place.marks
+const i64 MIN_SIZE = 33;          // of a record without its size: the fields and the NUL of a name
+const i64 MAX_SIZE = 1 << 28;     // keeps the text of the tags below 2^31 bytes
+const u8 NO_PHRED = 0xFF;         // the first quality of a read without qualities
+const u8 MAX_PHRED = 93;          // '~' in FASTQ
+const i32 HAS_QUALITY = 1 << 16;  // in ReadSpan.marks
 
-// An item is all of them: a record says where the next one begins. found: how many, and where the last one ends. The walk
-// stops at `most`, at a record that is not whole, and at one whose size is none.
-KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(most), i64* found OF(2), i64 size,
-                         i64 most) {
+// Find up to `max_records` complete records; each record gives the start of the next. Stop at an incomplete record and
+// at an invalid size. One item. found: the number of records, and the end of the last one.
+KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(max_records), i64* found OF(2), i64 size,
+                         i64 max_records) {
     FOR_EACH(item, items) {
         i64 at = 0, count = 0;
-        while (count < most && size - at >= 4) {
+        while (count < max_records && size - at >= 4) {
             i64 length = i32_at(bytes + at);
-            if (length < LEAST_SIZE || length > minimum(size - at - 4, MOST_SIZE)) break;
+            if (length < MIN_SIZE || length > minimum(size - at - 4, MAX_SIZE)) break;
             starts[count++] = at;
             at += 4 + length;
         }
@@ -43,13 +43,13 @@ KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(m
     }
 }
 
-// The bytes of an element of an array, or of a value of one element; 0 where the type is none.
+// The size of a value or array element of a type; 0 for other types.
 HOST_DEVICE i64 element_bytes(u8 type) {
     if (type == 'A') return 1;
     return type == 'f' ? 4 : type == 'd' ? 8 : integer_type(type).bytes;
 }
 
-// The bytes of a tag's value, of which the last is before `end`; -1 where there is no such value.
+// The size of a tag's value, which must end before `end`; -1 if it is invalid.
 HOST_DEVICE i64 value_bytes(u8 type, const u8* value, const u8* end) {
     i64 size = element_bytes(type);
     if (type == 'Z' || type == 'H') {
@@ -67,15 +67,15 @@ HOST_DEVICE i64 value_bytes(u8 type, const u8* value, const u8* end) {
 struct Tag {
     const u8* name;
     u8 type;
-    TextSpan value;  // without the NUL of a text
+    TextSpan value;  // without the NUL of type Z or H
 };
 
-// The tags of a record, one after the other.
-struct Tags {
+// Iterates over the tags of a record.
+struct TagIterator {
     const u8 *at, *end;
     bool is_broken;
 
-    // False behind the last one, and where what follows is none.
+    // Return false after the last tag and at an invalid tag.
     HOST_DEVICE bool next(Tag& tag) {
         if (at == end) return false;
         i64 size = end - at < 4 ? -1 : value_bytes(at[2], at + 3, end);
@@ -90,20 +90,20 @@ struct Tags {
     }
 };
 
-// The tags that are kept.
+// The tags to keep, by their two-letter names.
 struct KeptTags {
     const u8* names OF(2 * count);
     i64 count;
     bool all;
 
-    HOST_DEVICE bool holds(const u8* name) const {
+    HOST_DEVICE bool contains(const u8* name) const {
         for (i64 i = 0; i < count && !all; ++i)
             if (names[2 * i] == name[0] && names[2 * i + 1] == name[1]) return true;
         return all;
     }
 };
 
-// Whether a tag may stand in a line.
+// Return true if SAM can represent the tag.
 HOST_DEVICE bool is_writable(const Tag& tag) {
     if (!is_letter(tag.name[0]) || !(is_letter(tag.name[1]) || is_digit(tag.name[1]))) return false;
     if (tag.type == 'A') return *tag.value.start != ' ' && is_printable(*tag.value.start);
@@ -113,13 +113,13 @@ HOST_DEVICE bool is_writable(const Tag& tag) {
 }
 
 HOST_DEVICE i64 integer_at(const u8* value, u8 type) {
-    IntegerType kind = integer_type(type);
+    IntegerType integer = integer_type(type);
     u64 bits = 0;
-    for (i32 i = 0; i < kind.bytes; ++i) bits |= (u64)value[i] << (8 * i);
-    return (i64)bits > kind.most ? (i64)bits - ((i64)1 << (8 * kind.bytes)) : (i64)bits;
+    for (i32 i = 0; i < integer.bytes; ++i) bits |= (u64)value[i] << (8 * i);
+    return (i64)bits > integer.max ? (i64)bits - ((i64)1 << (8 * integer.bytes)) : (i64)bits;
 }
 
-template <class Sink> HOST_DEVICE void put_value(Sink& sink, u8 type, const u8* value) {
+template <class Sink> HOST_DEVICE void put_tag_value(Sink& sink, u8 type, const u8* value) {
     if (type == 'f') put_float(sink, (u32)i32_at(value));
     else put_number(sink, integer_at(value, type));
 }
@@ -136,106 +136,110 @@ template <class Sink> HOST_DEVICE void put_tag(Sink& sink, const Tag& tag) {
         sink.put(type);
         for (const u8* at = tag.value.start + 5; at < tag.value.end; at += element_bytes(type)) {
             sink.put(',');
-            put_value(sink, type, at);
+            put_tag_value(sink, type, at);
         }
-    } else if (is_integer || tag.type == 'f') put_value(sink, tag.type, tag.value.start);
+    } else if (is_integer || tag.type == 'f') put_tag_value(sink, tag.type, tag.value.start);
     else sink.copy(tag.value.start, tag.value.length());
 }
 
-// Where the parts of a read lie in the text: its name, kept tags, a newline, its bases and qualities as it was sequenced, and
-// the name of its read group.
-struct Place {
+// The positions of a read in the text: name and kept tags, newline, bases and qualities as sequenced, and the name of
+// the read group. group_length is -1 without a read group. marks: HAS_QUALITY, and the marks of queries.cuh.
+struct ReadSpan {
     i64 start;
-    i32 name_length, header_length, length, group_length, marks,
-        padding;  // marks: HAS_QUALITY, and those of queries.cuh
+    i32 name_length, header_length, length, group_length, marks, padding;
 
-    HOST_DEVICE i64 group() const { return start + header_length + length * (marks & HAS_QUALITY ? (i64)2 : (i64)1); }
+    HOST_DEVICE i64 group_start() const {
+        return start + header_length + length * (marks & HAS_QUALITY ? (i64)2 : (i64)1);
+    }
 };
 
 struct BamRecord {
     const u8 *start, *end;
 
-    HOST_DEVICE i32 name_bytes() const { return begin[12]; }
-    HOST_DEVICE i64 operations() const { return u16_at(begin + 16); }
-    HOST_DEVICE i32 flag() const { return (i32)u16_at(begin + 18); }
-    HOST_DEVICE i64 length() const { return i32_at(begin + 20); }
-    HOST_DEVICE const u8* name() const { return begin + FIELDS; }
+    HOST_DEVICE i32 name_bytes() const { return start[12]; }
+    HOST_DEVICE i64 operations() const { return u16_at(start + 16); }
+    HOST_DEVICE i32 flag() const { return (i32)u16_at(start + 18); }
+    HOST_DEVICE i64 length() const { return i32_at(start + 20); }
+    HOST_DEVICE const u8* name() const { return start + FIELDS; }
     HOST_DEVICE const u8* bases() const { return name() + name_bytes() + 4 * operations(); }
     HOST_DEVICE const u8* phreds() const { return bases() + (length() + 1) / 2; }
     HOST_DEVICE bool has_quality() const { return length() == 0 || *phreds() != NO_PHRED; }
-    HOST_DEVICE Tags tags() const { return Tags{phreds() + length(), end, false}; }
+    HOST_DEVICE TagIterator tags() const { return TagIterator{phreds() + length(), end, false}; }
     HOST_DEVICE bool is_primary() const { return !(flag() & (SECONDARY | SUPPLEMENTARY)); }
     HOST_DEVICE i64 short_name() const { return without_mate_number(name(), name_bytes() - 1); }
-    // The value of the tag RG; empty, and null, where there is none.
+    // The value of the tag RG; null pointers if the record has none.
     HOST_DEVICE TextSpan group() const {
-        Tags all = tags();
+        TagIterator all = tags();
         for (Tag tag; all.next(tag);)
             if (tag.name[0] == 'R' && tag.name[1] == 'G' && tag.type == 'Z') return tag.value;
         return TextSpan{nullptr, nullptr};
     }
-    // As SAM has names of reads: [!-?A-~]{1,254}.
-    HOST_DEVICE bool is_named() const {
+    // The name is one that SAM allows: [!-?A-~]{1,254}.
+    HOST_DEVICE bool has_valid_name() const {
         i32 size = name_bytes();
-        if (size < 2 || FIELDS + size > end - begin || name()[size - 1]) return false;
+        if (size < 2 || FIELDS + size > end - start || name()[size - 1]) return false;
         for (const u8* at = name(); at < name() + size - 1; ++at)
             if (*at <= ' ' || *at > '~' || *at == '@') return false;
         return true;
     }
-    HOST_DEVICE bool is_placed(i64 contigs) const {
-        for (i64 place = 4; place <= 24; place += 20)  // the read's, and its mate's
-            if (i32_at(begin + place) < -1 || i32_at(begin + place) >= contigs) return false;
+    HOST_DEVICE bool has_valid_contigs(i64 contigs) const {
+        for (i64 field = 4; field <= 24; field += 20)  // contigs of the read and of its mate
+            if (i32_at(start + field) < -1 || i32_at(start + field) >= contigs) return false;
         return true;
     }
-    HOST_DEVICE bool are_letters() const {
+    HOST_DEVICE bool has_valid_bases() const {
         const u8* nibbles = bases();
         i64 count = length();
         i32 bad = 0;
         for (i64 i = 0; i < count / 2; ++i) bad |= !(nibbles[i] & 15) | !(nibbles[i] & 240);
         return !bad && (count % 2 == 0 || nibbles[count / 2] & 240);
     }
-    HOST_DEVICE bool are_qualities() const {
+    HOST_DEVICE bool has_valid_qualities() const {
         const u8* own = phreds();
         i64 count = has_quality() ? length() : 0;
         i32 bad = 0;
-        for (i64 i = 0; i < count; ++i) bad |= own[i] > MOST_PHRED;
+        for (i64 i = 0; i < count; ++i) bad |= own[i] > MAX_PHRED;
         return !bad;
     }
-    HOST_DEVICE i32 fault_of_tags(const KeptTags& kept) const {
-        Tags all = tags();
+    HOST_DEVICE i32 tag_error(const KeptTags& kept) const {
+        TagIterator all = tags();
         for (Tag tag; all.next(tag);)
-            if (is_primary() && kept.holds(tag.name) && !is_writable(tag)) return BAD_TAG;
+            if (is_primary() && kept.contains(tag.name) && !is_writable(tag)) return BAD_TAG;
         return all.is_broken ? BAD_TAG : 0;
     }
-    // A BamError, or 0.
-    HOST_DEVICE i32 fault(const KeptTags& kept, i64 contigs, i64 longest_read) const {
-        if (!is_named()) return BAD_NAME;
+    // Return a BamError, or 0.
+    HOST_DEVICE i32 error(const KeptTags& kept, i64 contigs, i64 max_read_length) const {
+        if (!has_valid_name()) return BAD_NAME;
         if (length() < 0 || phreds() + length() > end) return BAD_LENGTHS;
-        if (!is_placed(contigs)) return BAD_PLACE;
-        if (i32 fault = fault_of_tags(kept)) return fault;
+        if (!has_valid_contigs(contigs)) return BAD_CONTIG;
+        if (i32 code = tag_error(kept)) return code;
         if (!is_primary()) return 0;
-        return length() > longest_read ? LONG_READ : !are_letters() ? BAD_LETTER : !are_qualities() ? BAD_QUALITY : 0;
+        return length() > max_read_length ? LONG_READ
+               : !has_valid_bases()       ? BAD_LETTER
+               : !has_valid_qualities()   ? BAD_QUALITY
+                                          : 0;
     }
     template <class Sink> HOST_DEVICE void put_header(Sink& sink, const KeptTags& kept) const {
         sink.copy(name(), name_bytes() - 1);
-        Tags all = tags();
+        TagIterator all = tags();
         for (Tag tag; all.next(tag);)
-            if (kept.holds(tag.name)) put_tag(sink, tag);
+            if (kept.contains(tag.name)) put_tag(sink, tag);
         sink.put('\n');
     }
-    HOST_DEVICE Place place(i64 start, const KeptTags& kept) const {
+    HOST_DEVICE ReadSpan span(i64 text_start, const KeptTags& kept) const {
         CountingSink header = {0};
         put_header(header, kept);
         TextSpan group_name = group();
         i32 marks = (flag() & FAILED_CHECKS ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
-        return Place{start,
-                     (i32)short_name(),
-                     (i32)header.count,
-                     (i32)length(),
-                     group_name.start ? (i32)group_name.length() : -1,
-                     marks,
-                     0};
+        return ReadSpan{text_start,
+                        (i32)short_name(),
+                        (i32)header.count,
+                        (i32)length(),
+                        group_name.start ? (i32)group_name.length() : -1,
+                        marks,
+                        0};
     }
-    // What is written may lie anywhere, for all that a compiler knows: so what is read of the record is read before.
+    // Everything is read before it is written: for all the compiler knows, the output may overlap the record.
     HOST_DEVICE void put_bases(u8* out) const {
         const char* letters = flag() & REVERSED ? "=TGKCYSBAWRDMHVN" : "=ACMGRSVTWYHKDBN";
         const u8* nibbles = bases();
@@ -279,16 +283,16 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
     return splitmix64(hash + (u64)length);
 }
 
-// An item is a record; starts has the end of the last one behind the others. lengths: of the text of primary records, 0 of
-// others. hashes: of the name and the read group, which mates have in common.
-KERNEL void examine_records(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), KeptTags kept,
-                            u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1),
-                            i64 contigs, i64 longest_read) {
+// Check records. An item is a record; starts also has the end of the last record. hashes: of name and read group, which
+// are the same for mates. lengths: bytes of the text of primary records, 0 for others.
+KERNEL void check_records(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), KeptTags kept,
+                          u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1),
+                          i64 contigs, i64 max_read_length) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[item], bytes + starts[item + 1]};
         lengths[item] = 0;
-        if (i32 fault = record.fault(kept, contigs, longest_read)) {
-            atomic_min(error, (u64)item << 8 | (u64)fault);
+        if (i32 code = record.error(kept, contigs, max_read_length)) {
+            atomic_min(error, (u64)item << 8 | (u64)code);
             continue;
         }
         flags[item] = (u16)record.flag();
@@ -296,24 +300,25 @@ KERNEL void examine_records(Items items, const u8* bytes OF(any), const i64* sta
         TextSpan group = record.group();
         hashes[item] =
             hash_of(hash_of(group.start ? 1 : 0, record.name(), record.short_name()), group.start, group.length());
-        Place place = record.place(0, kept);
-        lengths[item] = place.group() + maximum(place.group_length, 0);
+        ReadSpan span = record.span(0, kept);
+        lengths[item] = span.group_start() + maximum(span.group_length, 0);
     }
 }
 
-// An item is a primary record, selected[item]; text_ends: the inclusive prefix sum of their lengths.
+// Write primary records as text. An item is a record, selected[item]; text_ends: the inclusive sums of the text
+// lengths.
 KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any), const i64* selected OF(items),
-                        const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), Place* places OF(items)) {
+                        const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), ReadSpan* spans OF(items)) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
         i64 start = item ? text_ends[item - 1] : 0;
-        places[item] = record.place(start, kept);
+        spans[item] = record.span(start, kept);
         ByteSink sink = {text + start};
         record.put(sink, kept);
     }
 }
 
-// An item is a read, whose text is copied to its new place.
+// Copy the text of reads. An item is a read.
 KERNEL void copy_reads(Items items, const u8* bytes OF(any), const i64* starts OF(items), const i64* lengths OF(items),
                        const i64* new_starts OF(items), u8* text OF(any)) {
     FOR_EACH(item, items) {
@@ -328,12 +333,13 @@ HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_lengt
     return same;
 }
 
-// An item is a pair: whether the names and the read groups of its mates are the same.
-KERNEL void compare_mates(Items items, const u8* first_text OF(any), const Place* first_places OF(items),
-                          const u8* second_text OF(any), const Place* second_places OF(items), u8* same OF(items)) {
+// Set same[item] if both reads have the same name and read group. An item is a pair.
+KERNEL void compare_mates(Items items, const u8* first_text OF(any), const ReadSpan* first_spans OF(items),
+                          const u8* second_text OF(any), const ReadSpan* second_spans OF(items), u8* same OF(items)) {
     FOR_EACH(pair, items) {
-        const Place &a = first_places[pair], &b = second_places[pair];
-        same[pair] = are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
-                     are_equal(first_text + a.group(), a.group_length, second_text + b.group(), b.group_length);
+        const ReadSpan &a = first_spans[pair], &b = second_spans[pair];
+        same[pair] =
+            are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
+            are_equal(first_text + a.group_start(), a.group_length, second_text + b.group_start(), b.group_length);
     }
 }

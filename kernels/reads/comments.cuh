@@ -1,27 +1,29 @@
-// What stands behind a read's name: SAM tags, as text between tabs (RX:Z:ACGT), or what Illumina's software writes.
+// Parse the comment after a read's name: SAM tags such as RX:Z:ACGT, separated by tabs, or a comment of Illumina's
+// software.
 #pragma once
 #include "common/text.cuh"
 
 struct TextSpan {
     const u8 *start, *end;
 
-    HOST_DEVICE i64 length() const { return end - begin; }
-    HOST_DEVICE TextSpan after(i64 count) const { return TextSpan{begin + count, end}; }
+    HOST_DEVICE i64 length() const { return end - start; }
+    HOST_DEVICE TextSpan after(i64 count) const { return TextSpan{start + count, end}; }
     template <class Test> HOST_DEVICE bool all(Test test) const {
-        for (const u8* at = begin; at < end; ++at)
+        for (const u8* at = start; at < end; ++at)
             if (!test(*at)) return false;
         return true;
     }
-    // Up to the next such byte, or all; what is behind that byte stays here, and begins behind the end of the part.
+    // Remove and return the text up to the next `separator`, or all. This span then starts after the separator, so
+    // after the end of the returned part if there was one.
     HOST_DEVICE TextSpan take_until(u8 separator) {
-        TextSpan part = {begin, begin};
+        TextSpan part = {start, start};
         while (part.end < end && *part.end != separator) ++part.end;
-        begin = part.end < end ? part.end + 1 : end;
+        start = part.end < end ? part.end + 1 : end;
         return part;
     }
 };
 
-// What the line has behind its first blank; name: where the read's name begins.
+// The text of a header line after its first blank. name: the start of the read's name.
 HOST_DEVICE TextSpan comment_of(const u8* name) {
     while (*name != ' ' && *name != '\t' && *name != '\n') ++name;
     TextSpan comment = {name, name};
@@ -35,7 +37,7 @@ struct Integer {
     i64 value;
     bool is_valid;
 
-    HOST_DEVICE bool within(i64 least, i64 most) const { return is_valid && least <= value && value <= most; }
+    HOST_DEVICE bool within(i64 min, i64 max) const { return is_valid && min <= value && value <= max; }
 };
 
 HOST_DEVICE bool is_digit(u8 c) { return '0' <= c && c <= '9'; }
@@ -45,7 +47,7 @@ HOST_DEVICE Integer parse_integer(TextSpan text) {
     if (negative || (text.length() && *text.start == '+')) ++text.start;
     Integer result = {0, text.length() > 0 && text.all(is_digit)};
     for (; result.is_valid && text.start < text.end; ++text.start)
-        result.value = minimum(10 * result.value + (*text.start - '0'), (i64)1 << 40);  // beyond all that a tag holds
+        result.value = minimum(10 * result.value + (*text.start - '0'), (i64)1 << 40);  // beyond the range of any tag
     if (negative) result.value = -result.value;
     return result;
 }
@@ -55,12 +57,11 @@ struct Decimal {
     bool is_valid;
 };
 
-// A decimal number to the nearest double, where it has 15 digits at most and its power of ten is at most 22: both are
-// then exact, and so is, but for its one rounding, the product or the quotient, on every machine. What has more digits
-// loses them, and beyond that power the power is rounded too; as a float, the value is still the nearest one or its
-// neighbour.
+// Parse a decimal number. Up to 15 digits and a power of ten up to 22 give the nearest double on every machine: both
+// are exact, so their product or quotient is rounded once. Further digits are dropped, and larger powers are rounded;
+// converted to float the value is still the nearest float or its neighbour.
 HOST_DEVICE Decimal parse_decimal(TextSpan text) {
-    const i64 most_digits = 900719925474098;  // one more digit, and it is still below 2^53
+    const i64 max_digits = 900719925474098;  // one more digit still gives less than 2^53
     bool negative = text.length() && *text.start == '-', in_fraction = false, any = false;
     if (negative || (text.length() && *text.start == '+')) ++text.start;
     i64 digits = 0, exponent = 0;
@@ -70,7 +71,7 @@ HOST_DEVICE Decimal parse_decimal(TextSpan text) {
             continue;
         }
         any = true;
-        if (digits <= most_digits) digits = 10 * digits + (*text.start - '0'), exponent -= in_fraction;
+        if (digits <= max_digits) digits = 10 * digits + (*text.start - '0'), exponent -= in_fraction;
         else exponent += !in_fraction;
     }
     if (text.length() && any && (*text.start | 32) == 'e') {
@@ -85,27 +86,26 @@ HOST_DEVICE Decimal parse_decimal(TextSpan text) {
     return Decimal{negative ? -value : value, any && text.length() == 0};
 }
 
-// The integers of BAM, by the letters of their types, small ones for those with a sign; the least and the most that each
-// holds.
+// An integer type of BAM: its size and its smallest and largest value. Signed types have lower-case letters.
 struct IntegerType {
     i32 bytes;
-    i64 least, most;
+    i64 min, max;
 
-    HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(least, most); }
+    HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(min, max); }
 };
 
 HOST_DEVICE IntegerType integer_type(u8 letter) {
     u8 small = letter | 32;
     i32 bytes = small == 'c' ? 1 : small == 's' ? 2 : small == 'i' ? 4 : 0;
-    i64 values = (i64)1 << 8 * bytes, least = letter == small ? -values / 2 : 0;
-    return bytes ? IntegerType{bytes, least, least + values - 1} : IntegerType{0, 0, 0};
+    i64 values = (i64)1 << 8 * bytes, min = letter == small ? -values / 2 : 0;
+    return bytes ? IntegerType{bytes, min, min + values - 1} : IntegerType{0, 0, 0};
 }
 
 HOST_DEVICE bool is_letter(u8 c) { return (u8)((c | 32) - 'a') < 26; }
 HOST_DEVICE bool is_hexadecimal(u8 c) { return is_digit(c) || ('A' <= c && c <= 'F'); }
 HOST_DEVICE bool is_printable(u8 c) { return ' ' <= c && c <= '~'; }
 
-// The letter of the elements' type, and behind each comma an element.
+// Return true if `value` is the letter of an element type followed by elements, each after a comma.
 HOST_DEVICE bool is_array(TextSpan value) {
     TextSpan type = value.take_until(',');
     if (type.length() != 1 || (*type.start != 'f' && !integer_type(*type.start).bytes)) return false;
@@ -125,7 +125,7 @@ HOST_DEVICE bool is_tag(TextSpan tag) {
     TextSpan value = tag.after(5);
     u8 type = at[3];
     if (type == 'A') return value.length() == 1 && *value.start != ' ' && is_printable(*value.start);
-    if (type == 'i') return parse_integer(value).within(integer_type('i').least, integer_type('I').most);
+    if (type == 'i') return parse_integer(value).within(integer_type('i').min, integer_type('I').max);
     if (type == 'f') return parse_decimal(value).is_valid;
     if (type == 'Z') return value.all(is_printable);
     if (type == 'H') return value.length() % 2 == 0 && value.all(is_hexadecimal);
@@ -141,14 +141,16 @@ HOST_DEVICE bool are_tags(TextSpan comment) {
     return true;
 }
 
-// What Illumina's software writes behind a name: the mate, whether it failed the sequencer's checks, other flags, and the
-// sample's index, 1:N:0:ACGT+TTGA, or its number.
+// An Illumina comment such as 1:N:0:ACGT+TTGA: the mate, whether it failed the sequencer's checks, flags, and the
+// sample's index sequence or number.
 struct IlluminaComment {
     TextSpan index;
     bool is_valid, has_failed;
 };
 
-HOST_DEVICE bool is_index_character(u8 c) { return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+'; }
+HOST_DEVICE bool is_index_character(u8 c) {
+    return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+';
+}
 
 HOST_DEVICE IlluminaComment illumina_comment(TextSpan comment) {
     TextSpan mate = comment.take_until(':'), failed = comment.take_until(':'), flags = comment.take_until(':');

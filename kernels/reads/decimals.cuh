@@ -1,12 +1,12 @@
-// Floats as text, by integers alone: what C's printf makes of them with %g, on every machine.
+// Write floats as text in integer arithmetic, exactly as C's printf with %g, on every machine.
 #pragma once
 #include "common/text.cuh"
 
 const u32 LIMB = 1000000000;  // nine digits
-const i32 LIMBS = 13;         // the least float is 2^-149, which has 105 digits
+const i32 LIMBS = 13;         // the smallest float is 2^-149, which has 105 digits
 const i32 SHOWN = 6;          // digits that %g shows
 
-// A natural number, its lowest digits first.
+// A natural number, lowest limb first.
 struct Natural {
     u32 limbs[LIMBS];
     i32 count;
@@ -23,7 +23,7 @@ struct Natural {
     HOST_DEVICE void multiply_by_power(u32 base, i32 power) {
         for (; power; --power) multiply(base);
     }
-    // The digit of 10^place; 0 below the last one.
+    // The digit of 10^place; 0 if place is negative.
     HOST_DEVICE u32 digit(i32 place) const {
         if (place < 0) return 0;
         u32 limb = limbs[place / 9];
@@ -46,10 +46,10 @@ template <class Sink> HOST_DEVICE void put_text(Sink& sink, const char* text) {
     for (; *text; ++text) sink.put((u8)*text);
 }
 
-// Of 10^exponent the first digit, and so on; zeros at the end have been left out.
+// Write digits, the first of which stands for 10^exponent; trailing zeros are omitted.
 template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, i32 count, i32 exponent) {
     bool is_scientific = exponent < -4 || exponent >= SHOWN;
-    i32 point = is_scientific ? 0 : exponent;  // behind this digit
+    i32 point = is_scientific ? 0 : exponent;  // after this digit
     if (point < 0) put_text(sink, "0.");
     for (i32 i = point + 1; i < 0; ++i) sink.put('0');
     for (i32 i = 0; i < maximum(count, point + 1); ++i) {
@@ -64,7 +64,7 @@ template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, 
     put_number(sink, size);
 }
 
-// bits: of the float.
+// bits: the float, as an integer.
 template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     if (bits >> 31) sink.put('-');
     i32 power = (i32)(bits >> 23 & 255);
@@ -73,13 +73,13 @@ template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     if (!power && !mantissa) return sink.put('0');
     Natural number = {{power ? mantissa | 0x800000 : mantissa}, 1};
     power = maximum(power, 1) - 150;
-    // m * 2^-p is m * 5^p with p digits behind the point.
+    // m * 2^-p is m * 5^p with p digits after the point.
     if (power < 0) number.multiply_by_power(5, -power);
     else number.multiply_by_power(2, power);
     i32 places = number.digits(), rest = places - SHOWN - 1;
     u32 shown = 0, next = number.digit(rest);
     for (i32 i = 1; i <= SHOWN; ++i) shown = 10 * shown + number.digit(places - i);
-    // To the nearest, and of two to the even one.
+    // Round to nearest, ties to even.
     if (next > 5 || (next == 5 && (shown % 2 || number.any_below(rest)))) ++shown;
     i32 exponent = places - 1 + minimum(power, 0);
     if (shown == 1000000) shown = 100000, ++exponent;

@@ -1,14 +1,14 @@
-// From the bytes of a chunk to its records: newlines, then where the parts of each record lie.
+// Find the newlines of a chunk of reads, then the name, sequence and qualities of each record.
 //
-// A chunk begins at a record and ends with the newline of its last one. FASTQ has four lines a record, FASTA (its
-// sequence lines already joined) two. The records of two files lie behind each other, and mates come out as neighbours:
-// R1, R2, R1, R2. Errors meet in one word, the smallest (place << 8 | code) with the place in that order, so that the
-// first bad record is the one that is reported, whatever thread saw it.
+// A chunk starts at a record and ends with the newline of its last record. FASTQ has four lines per record; FASTA has
+// two, its sequence lines are already joined. The records of two files follow each other in the chunk; in the output
+// mates are neighbours: R1, R2, R1, R2. All errors are combined into one word, the minimum of (read << 8 | code) with
+// the read's index in the output, so the first invalid read is reported whatever thread finds it.
 #include "reads/comments.cuh"
 #include "reads/read_names.cuh"
 #include "reads/queries.cuh"
 
-// The first that a record has is the one that is reported.
+// The smallest code of an invalid record is reported.
 enum RecordError {
     NO_HEADER = 1,
     NO_SEPARATOR,
@@ -22,33 +22,33 @@ enum RecordError {
     OTHER_NAME
 };
 
-const i64 BLOCK_BYTES = 4096;
+const i64 SLICE_BYTES = 4096;
 
-HOST_DEVICE void report(u64* error, i64 place, RecordError code) { atomic_min(error, (u64)place << 8 | (u64)code); }
+HOST_DEVICE void report(u64* error, i64 read, RecordError code) { atomic_min(error, (u64)read << 8 | (u64)code); }
 
-// An item is a block of bytes.
+// Count the newlines of each slice. An item is a slice of SLICE_BYTES.
 KERNEL void count_newlines(Items items, const u8* bytes OF(size), i64* counts OF(items), i64 size) {
-    FOR_EACH(block, items) {
-        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
+    FOR_EACH(slice, items) {
+        i64 last = minimum((slice + 1) * SLICE_BYTES, size);
         i32 count = 0;
-        for (i64 i = block * BLOCK_BYTES; i < last; ++i) count += bytes[i] == '\n';
-        counts[block] = count;
+        for (i64 i = slice * SLICE_BYTES; i < last; ++i) count += bytes[i] == '\n';
+        counts[slice] = count;
     }
 }
 
-// The highest bit of each byte that is a newline, and no other bit.
+// Set the highest bit of each byte that is a newline, and no other bit.
 HOST_DEVICE u64 newlines_of(u64 bytes) {
     const u64 low = 0x7F7F7F7F7F7F7F7Full;
     u64 others = bytes ^ 0x0A0A0A0A0A0A0A0Aull;
     return ~(((others & low) + low) | others | low);
 }
 
-// line_ends[i] = the place of newline i; ends[block] = newlines up to and with the block.
+// Write the positions of all newlines. An item is a slice; ends: the inclusive sums of the counts of newlines.
 KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(any),
                           i64 size) {
-    FOR_EACH(block, items) {
-        i64 last = minimum((block + 1) * BLOCK_BYTES, size);
-        i64 next = block ? ends[block - 1] : 0, i = block * BLOCK_BYTES;
+    FOR_EACH(slice, items) {
+        i64 last = minimum((slice + 1) * SLICE_BYTES, size);
+        i64 next = slice ? ends[slice - 1] : 0, i = slice * SLICE_BYTES;
         for (; i + 8 <= last; i += 8)
             for (u64 marks = newlines_of(load_u64(bytes + i)); marks; marks &= marks - 1)
                 line_ends[next++] = i + popcount((marks & -marks) - 1) / 8;
@@ -58,15 +58,15 @@ KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends
 }
 
 struct Line {
-    i64 begin, end;  // without CR and LF
+    i64 start, end;  // without CR and LF
 };
 
-HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 number) {
-    i64 begin = number ? line_ends[number - 1] + 1 : 0, end = line_ends[number];
-    return Line{begin, end > begin && bytes[end - 1] == '\r' ? end - 1 : end};
+HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 index) {
+    i64 start = index ? line_ends[index - 1] + 1 : 0, end = line_ends[index];
+    return Line{start, end > start && bytes[end - 1] == '\r' ? end - 1 : end};
 }
 
-// What stands in front of the first blank.
+// The text before the first blank.
 HOST_DEVICE Line first_word(const u8* bytes, Line text) {
     i64 end = text.start;
     while (end < text.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
@@ -77,16 +77,16 @@ HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
     return Line{name.start, name.start + without_mate_number(bytes + name.start, name.end - name.start)};
 }
 
-// As SAM has names of reads: [!-?A-~]{1,254}.
+// Return true for a read name that SAM allows: [!-?A-~]{1,254}.
 HOST_DEVICE bool is_name(const u8* bytes, Line name) {
     i32 bad = 0;
     for (i64 i = name.start; i < name.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~' || bytes[i] == '@';
-    return !bad && name.start < name.end && name.end - name.start <= LONGEST_NAME;
+    return !bad && name.start < name.end && name.end - name.start <= MAX_NAME_LENGTH;
 }
 
-// What stands behind a '+': nothing, or the name again.
-HOST_DEVICE bool repeats(const u8* bytes, Line again, Line name) {
-    again = first_word(bytes, Line{again.start + 1, again.end});
+// Return true if the separator line is '+' alone or '+' and the read's name.
+HOST_DEVICE bool is_separator_of(const u8* bytes, Line separator, Line name) {
+    Line again = first_word(bytes, Line{separator.start + 1, separator.end});
     if (again.start == again.end) return true;
     bool same = again.end - again.start == name.end - name.start;
     for (i64 i = 0; same && i < name.end - name.start; ++i) same = bytes[again.start + i] == bytes[name.start + i];
@@ -105,38 +105,38 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
     return !bad;
 }
 
-// An item is a record. quality_starts holds -1 where a read has no qualities; records are those of all files.
-KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_a_record* records),
+// Parse the records. An item is a record. quality_starts: -1 for FASTA. records: of all files.
+KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_per_record* records),
                           i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
                           i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1),
-                          i64 lines_a_record, i64 longest_read, i64 records, i64 files) {
-    i64 records_a_file = records / files;
+                          i64 lines_per_record, i64 max_read_length, i64 records, i64 files) {
+    i64 records_per_file = records / files;
     FOR_EACH(record, items) {
-        i64 place = record % records_a_file * files + record / records_a_file;
-        i64 first = record * lines_a_record;
+        i64 read = record % records_per_file * files + record / records_per_file;
+        i64 first = record * lines_per_record;
         Line header = line(bytes, line_ends, first), sequence = line(bytes, line_ends, first + 1);
         i64 length = sequence.end - sequence.start;
-        if (header.start == header.end || bytes[header.start] != (lines_a_record == 4 ? '@' : '>'))
-            report(error, place, NO_HEADER);
+        if (header.start == header.end || bytes[header.start] != (lines_per_record == 4 ? '@' : '>'))
+            report(error, read, NO_HEADER);
         ++header.start;
         Line word = first_word(bytes, header), name = without_mate(bytes, word);
-        if (!is_name(bytes, name)) report(error, place, NOT_A_NAME);
-        if (!all_bases(bytes, sequence)) report(error, place, NOT_A_BASE);
-        if (length > longest_read) report(error, place, TOO_LONG);
+        if (!is_name(bytes, name)) report(error, read, NOT_A_NAME);
+        if (!all_bases(bytes, sequence)) report(error, read, NOT_A_BASE);
+        if (length > max_read_length) report(error, read, TOO_LONG);
         i64 quality_start = -1;
-        if (lines_a_record == 4) {
+        if (lines_per_record == 4) {
             Line separator = line(bytes, line_ends, first + 2), quality = line(bytes, line_ends, first + 3);
-            if (separator.start == separator.end || bytes[separator.start] != '+') report(error, place, NO_SEPARATOR);
-            else if (!repeats(bytes, separator, word)) report(error, place, OTHER_NAME);
-            if (quality.end - quality.start != length) report(error, place, QUALITY_LENGTH);
-            if (!all_printable(bytes, quality)) report(error, place, QUALITY_RANGE);
+            if (separator.start == separator.end || bytes[separator.start] != '+') report(error, read, NO_SEPARATOR);
+            else if (!is_separator_of(bytes, separator, word)) report(error, read, OTHER_NAME);
+            if (quality.end - quality.start != length) report(error, read, QUALITY_LENGTH);
+            if (!all_printable(bytes, quality)) report(error, read, QUALITY_RANGE);
             quality_start = quality.start;
         }
-        name_starts[place] = name.start;
-        name_lengths[place] = (i32)(name.end - name.start);
-        sequence_starts[place] = sequence.start;
-        lengths[place] = (i32)length;
-        quality_starts[place] = quality_start;
+        name_starts[read] = name.start;
+        name_lengths[read] = (i32)(name.end - name.start);
+        sequence_starts[read] = sequence.start;
+        lengths[read] = (i32)length;
+        quality_starts[read] = quality_start;
     }
 }
 
@@ -148,32 +148,32 @@ HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const 
     return same;
 }
 
-// An item is a read: whether it has the name of that before it.
+// Mark the reads that have the same name as the read before them. An item is a read.
 KERNEL void mark_same_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
                             const i32* name_lengths OF(items), u8* same OF(items)) {
     FOR_EACH(read, items) same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
 }
 
-// An item is a slot of a pair: the number of its read, or -1 for a mate that is absent.
-KERNEL void place_reads(Items items, const i64* slots OF(items), const i64* name_starts OF(reads),
-                        const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads),
-                        const i32* lengths OF(reads), const i64* quality_starts OF(reads), const u8* marks OF(reads),
-                        i64* new_name_starts OF(items), i32* new_name_lengths OF(items),
-                        i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
-                        i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
+// Gather reads into slots of pairs. An item is a slot; slots: the index of its read, or -1 for an absent mate.
+KERNEL void gather_reads(Items items, const i64* slots OF(items), const i64* name_starts OF(reads),
+                         const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads),
+                         const i32* lengths OF(reads), const i64* quality_starts OF(reads), const u8* marks OF(reads),
+                         i64* new_name_starts OF(items), i32* new_name_lengths OF(items),
+                         i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
+                         i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
     FOR_EACH(slot, items) {
         i64 read = slots[slot];
-        bool is_here = read >= 0;
-        new_name_starts[slot] = is_here ? name_starts[read] : 0;
-        new_name_lengths[slot] = is_here ? name_lengths[read] : 0;
-        new_sequence_starts[slot] = is_here ? sequence_starts[read] : 0;
-        new_lengths[slot] = is_here ? lengths[read] : 0;
-        new_quality_starts[slot] = is_here ? quality_starts[read] : -1;
-        new_marks[slot] = is_here ? marks[read] : READ_ABSENT;
+        bool is_present = read >= 0;
+        new_name_starts[slot] = is_present ? name_starts[read] : 0;
+        new_name_lengths[slot] = is_present ? name_lengths[read] : 0;
+        new_sequence_starts[slot] = is_present ? sequence_starts[read] : 0;
+        new_lengths[slot] = is_present ? lengths[read] : 0;
+        new_quality_starts[slot] = is_present ? quality_starts[read] : -1;
+        new_marks[slot] = is_present ? marks[read] : READ_ABSENT;
     }
 }
 
-// An item is a pair, whose second record is reported where the names differ.
+// Report the second read of each pair whose names differ. An item is a pair.
 KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(2 * items),
                           const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, items) {
@@ -182,7 +182,8 @@ KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_
     }
 }
 
-// An item is a record; marks: of those of which the sequencer says so, that they failed.
+// Report comments that are neither SAM tags nor Illumina's, and mark reads that Illumina's comment calls failed. An
+// item is a read.
 KERNEL void check_comments(Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items),
                            u64* error OF(1)) {
     FOR_EACH(record, items) {

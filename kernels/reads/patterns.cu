@@ -1,8 +1,8 @@
-// Packing patterns, eight letters at a time.
+// Pack patterns, eight letters at a time.
 #include "reads/patterns.cuh"
 
-// Eight letters, the first in the low byte, to sixteen bits, the first base in the high ones. `strange` gets a bit for
-// each letter that is none of ACGTU in either case; bits 1 and 2 of a letter are those of its code.
+// Pack eight letters, the first in the low byte, into sixteen bits, the first base in the high bits. Bits 1 and 2 of a
+// letter determine its code. `strange` gets a bit for each letter other than A, C, G, T and U of either case.
 HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
     const u64 ones = 0x0101010101010101ull;
     u64 codes = (letters >> 1 ^ letters >> 2) & (3 * ones);
@@ -14,7 +14,7 @@ HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
     return (codes << 8 | codes >> 32) & 0xFFFF;
 }
 
-// The letters from `position` on of a read of `length`, filled up with A.
+// Load eight letters of a read from `position` on, with A after its end.
 HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
     if (position + 8 <= length) return load_u64(read + position);
     u64 letters = 0;
@@ -22,7 +22,8 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
     return letters;
 }
 
-// An item is a slot; order[slot] is its record, full_lengths its bases. replaced: ambiguous letters other than N.
+// Pack patterns. An item is a slot: record order[slot] of full_lengths[slot] bases. lengths: 0 if a base is ambiguous.
+// replaced: number of ambiguous letters other than N.
 KERNEL void pack_patterns(Items items, const u8* bytes OF(any), const i32* order OF(items),
                           const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
                           const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any),

@@ -1,18 +1,18 @@
-// Patterns: the queries of an exact search, each packed once, as it was read.
+// Patterns: the queries of an exact search, packed in one orientation, as they were read.
 //
-// Patterns lie in slots ordered by length. Consecutive slots, 32 on the GPU, form a block whose words are interleaved, so
-// that the threads of a warp read neighbouring words; a block has as many words a slot as its longest pattern needs. A
-// pattern with an ambiguous base occurs nowhere: it has the length 0.
+// Patterns are in slots sorted by length. A tile is a group of consecutive slots, 32 on the GPU, whose words are
+// interleaved, so that the threads of a warp read neighbouring words. A tile has as many words per slot as its longest
+// pattern needs. A pattern with an ambiguous base occurs nowhere and has length 0.
 #pragma once
 #include "common/packed.cuh"
 
-// One pattern on one strand: its words, or those of its reverse complement, made as they are read.
+// A pattern on one strand; the words of the reverse complement are computed when they are read.
 struct Pattern {
     PackedWords words;
     i32 length;
     bool reversed;
 
-    // The 32 bases from position on, a multiple of 32; what lies behind the pattern's end is undefined.
+    // The 32 bases from `position` on, a multiple of 32; bases after the pattern's end are undefined.
     HOST_DEVICE u64 at(i64 position) const {
         if (!reversed) return words.at(position);
         i64 from = length - 32 - position;
@@ -22,10 +22,10 @@ struct Pattern {
 
 struct Patterns {
     const u64* words OF(any);
-    const i64* tile_offsets OF((patterns - 1 >> tile_bits) + 2);  // where each block's words begin
-    const i32* lengths OF(patterns);                               // by slot, 0 where a base is ambiguous
-    const i32* slot_of OF(patterns);                               // the slot of each record
-    i32 tile_bits;                                                 // a block has 2^tile_bits lanes
+    const i64* tile_offsets OF((patterns - 1 >> tile_bits) + 2);  // where the words of each tile start
+    const i32* lengths OF(patterns);                              // by slot, 0 if a base is ambiguous
+    const i32* slot_of OF(patterns);                              // the slot of each record
+    i32 tile_bits;                                                // a tile has 2^tile_bits slots
 
     HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
         i64 lanes = (i64)1 << tile_bits, lane = slot & (lanes - 1);

@@ -1,131 +1,136 @@
-// Where the records of text end: run on the host, as the text arrives, a block of it by each thread, which may read the
-// block from the text's file first.
+// Find where the records of FASTQ or FASTA text end. Runs on the host: each thread scans one segment of the text, and
+// may read the segment from the file first.
 //
-// A record is so many lines. A thread cuts those that lie in its block. Where the first one begins is told by its lines,
-// which nobody can know without those in front. So whether it does is seen behind, when the records between the blocks'
-// own ones are cut, one after the other.
+// A record is a fixed number of lines, so its start is certain only once all lines before it are counted. A thread
+// guesses the first record of its segment from the lines' contents; join_segments then scans the gaps between segments
+// and scans again every segment whose guess was wrong.
 #include "common/portable.cuh"
 
-// No record is seen to begin in a block.
+// The first record of a segment was not found.
 const i64 UNKNOWN = -1;
 
-// What is at a place that is no whole record: the text ends within one, or its lines are not a record's.
-const i64 PART = -1, WRONG = -2;
+// Results of record_end if there is no valid record: the text ends within the record, or its lines are not FASTQ.
+const i64 INCOMPLETE = -1, INVALID = -2;
 
-// How cutting ends: with all whole records, before a wrong one, or where a block has no room for its records.
-enum Ending { NOT_YET, ALL, BEFORE_WRONG, WITHOUT_ROOM };
+// Why a scan ended: after all complete records, before an invalid record, or because a segment has no space for its
+// ends.
+enum ScanEnd { RUNNING, COMPLETE, BEFORE_INVALID, OUT_OF_SPACE };
 
-// What text is cut into. lines: of a record. checks: of FASTQ, whose records are header, bases, '+' and as many qualities.
-struct Format {
+// Lines per record, and whether records must be FASTQ: header, bases, '+' and as many qualities as bases.
+struct LineFormat {
     i32 lines;
-    bool checks;
+    bool checks_fastq;
 };
 
-// Of each block: the last newlines of its records, for which it has `room`, and how many they are; where the first one
-// begins, and that behind the last one; and where its text ends, for want of more in the file too.
-struct Blocks {
-    i64* ends OF(blocks* room);
-    i64* found OF(blocks);
-    i64* begins OF(blocks);
-    i64* stops OF(blocks);
-    i64* reached OF(blocks);
-    i64 blocks, block_bytes, room;
+// The segments of a text, `segment_bytes` long, with space for `capacity` records each.
+struct Segments {
+    i64* record_ends OF(count* capacity);  // the last newline of each record
+    i64* record_counts OF(count);
+    i64* first_starts OF(count);  // start of the first record, or UNKNOWN
+    i64* next_starts OF(count);   // start of the first record after the scanned ones
+    i64* text_ends OF(count);     // end of the segment's text; short if the file ended
+    i64 count, segment_bytes, capacity;
 };
 
-// The last newline of the record that begins at `start`, PART or WRONG.
-HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const Format& format) {
-    i64 newlines[4] = {}, place = start;
+// The last newline of the record that starts at `start`, INCOMPLETE or INVALID.
+HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const LineFormat& format) {
+    i64 newlines[4] = {}, position = start;
     for (i32 line = 0; line < format.lines; ++line) {
-        place = find_byte(text, place, end, '\n');
-        if (place == end) return PART;
-        newlines[line] = place++;
+        position = find_byte(text, position, end, '\n');
+        if (position == end) return INCOMPLETE;
+        newlines[line] = position++;
     }
-    bool fits = !format.checks || (text[start] == '@' && text[newlines[1] + 1] == '+' &&
-                                   newlines[1] - newlines[0] == newlines[3] - newlines[2]);
-    return fits ? newlines[format.lines - 1] : WRONG;
+    bool is_valid = !format.checks_fastq || (text[start] == '@' && text[newlines[1] + 1] == '+' &&
+                                             newlines[1] - newlines[0] == newlines[3] - newlines[2]);
+    return is_valid ? newlines[format.lines - 1] : INVALID;
 }
 
-// Where the first record behind `place` begins, by its lines.
-HOST_DEVICE i64 first_record(const u8* text, i64 place, i64 end, i32 lines) {
+// The start of the first record after `position`, guessed from the contents of the lines.
+HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 lines) {
     for (i32 line = 0; line < lines; ++line) {
-        place = find_byte(text, place, end, '\n') + 1;
-        if (place >= end) break;
-        bool is_record = lines == 2 ? text[place] == '>' : record_end(text, place, end, Format{4, true}) >= 0;
-        if (is_record) return place;
+        position = find_byte(text, position, end, '\n') + 1;
+        if (position >= end) break;
+        bool is_record = lines == 2 ? text[position] == '>' : record_end(text, position, end, LineFormat{4, true}) >= 0;
+        if (is_record) return position;
     }
     return UNKNOWN;
 }
 
-// Cuts a block whose text is there as far as `end`.
-HOST_DEVICE void cut_block(const u8* text, i64 block, i64 end, const Blocks& blocks, const Format& format) {
-    i64 first = block * blocks.block_bytes, count = 0;
-    i64 start = block ? first_record(text, first, end, format.lines) : 0;
-    blocks.begins[block] = start, blocks.reached[block] = end;
-    while (start != UNKNOWN && count < blocks.room) {
+// Scan a segment whose text is in memory up to `end`.
+HOST_DEVICE void scan_segment(const u8* text, i64 segment, i64 end, const Segments& segments,
+                              const LineFormat& format) {
+    i64 first = segment * segments.segment_bytes, count = 0;
+    i64 start = segment ? guess_first_record(text, first, end, format.lines) : 0;
+    segments.first_starts[segment] = start, segments.text_ends[segment] = end;
+    while (start != UNKNOWN && count < segments.capacity) {
         i64 last = record_end(text, start, end, format);
         if (last < 0) break;
-        blocks.ends[block * blocks.room + count++] = last;
+        segments.record_ends[segment * segments.capacity + count++] = last;
         start = last + 1;
     }
-    blocks.found[block] = count, blocks.stops[block] = start;
+    segments.record_counts[segment] = count, segments.next_starts[segment] = start;
 }
 
-// An item is a block.
-KERNEL void cut_blocks(WarpItems items, const u8* text OF(size), Blocks blocks, Format format, i64 size) {
-    FOR_EACH(block, items) {
-        cut_block(text, block, minimum((block + 1) * blocks.block_bytes, size), blocks, format);
+// Scan text in memory. An item is a segment.
+KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments segments, LineFormat format, i64 size) {
+    FOR_EACH(segment, items) {
+        i64 end = minimum((segment + 1) * segments.segment_bytes, size);
+        scan_segment(text, segment, end, segments, format);
     }
 }
 
-// The same of text that is there as far as `filled`; the rest is read from a file first, from `offset` on.
-KERNEL void read_blocks(WarpItems items, u8* text OF(size), Blocks blocks, Format format, i64 size, i32 file,
-                        i64 filled, i64 offset) {
-    FOR_EACH(block, items) {
-        i64 last = minimum((block + 1) * blocks.block_bytes, size), at = maximum(block * blocks.block_bytes, filled);
+// Scan text of which the first `filled` bytes are in memory; read the rest from `offset` of a file first. An item is a
+// segment.
+KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, LineFormat format, i64 size,
+                                   i32 file, i64 filled, i64 offset) {
+    FOR_EACH(segment, items) {
+        i64 last = minimum((segment + 1) * segments.segment_bytes, size);
+        i64 at = maximum(segment * segments.segment_bytes, filled);
         while (at < last) {
             i64 count = read_file(file, text + at, last - at, offset + at - filled);
             if (count <= 0) break;
             at += count;
         }
-        cut_block(text, block, minimum(at, last), blocks, format);
+        scan_segment(text, segment, minimum(at, last), segments, format);
     }
 }
 
-// Cuts the records that begin from `at` on in front of `to`, one after the other, and puts them behind those of a block.
-HOST_DEVICE Ending cut_between(const u8* text, i64& at, i64 to, i64 end, i64 block, const Blocks& blocks,
-                               const Format& format) {
+// Scan records from `at` up to `to` one by one and append their ends to the ends of `segment`.
+HOST_DEVICE ScanEnd scan_gap(const u8* text, i64& at, i64 to, i64 end, i64 segment, const Segments& segments,
+                             const LineFormat& format) {
     while (at < to) {
         i64 last = record_end(text, at, end, format);
-        if (last < 0) return last == WRONG ? BEFORE_WRONG : ALL;
-        if (blocks.found[block] == blocks.room) return WITHOUT_ROOM;
-        blocks.ends[block * blocks.room + blocks.found[block]++] = last;
+        if (last < 0) return last == INVALID ? BEFORE_INVALID : COMPLETE;
+        if (segments.record_counts[segment] == segments.capacity) return OUT_OF_SPACE;
+        segments.record_ends[segment * segments.capacity + segments.record_counts[segment]++] = last;
         at = last + 1;
     }
-    return NOT_YET;
+    return RUNNING;
 }
 
-// One item: cuts what lies between the blocks' own records, and anew what begins elsewhere than a block thought; then puts
-// the ends of all records side by side, from the front on. told: how many they are, where the last one ends, how far the
-// text goes, and the Ending.
-KERNEL void join_blocks(WarpItems items, const u8* text OF(size), Blocks blocks, Format format, i64 size,
-                        i64* told OF(4)) {
+// Scan the gaps between segments, scan again the segments whose first record was guessed wrongly, and move the ends of
+// all records to the front of record_ends. One item. result: record count, end of the last record, text bytes, ScanEnd.
+KERNEL void join_segments(WarpItems items, const u8* text OF(size), Segments segments, LineFormat format, i64 size,
+                          i64* result OF(4)) {
     FOR_EACH(item, items) {
-        i64 whole = 0, block = 0, at = 0;
-        for (i64 i = 0; i < blocks.blocks && whole == i * blocks.block_bytes; ++i) whole = blocks.reached[i];
-        Ending ending = NOT_YET;
-        for (; !ending && block * blocks.block_bytes < whole; ++block) {
-            i64 own = blocks.begins[block], last = minimum((block + 1) * blocks.block_bytes, whole);
-            if (block) ending = cut_between(text, at, own, whole, block - 1, blocks, format);
-            bool is_right = !ending && own == at;
-            if (is_right) at = blocks.stops[block];
-            else blocks.found[block] = 0;
-            if (!ending && !is_right) ending = cut_between(text, at, last, whole, block, blocks, format);
+        i64 filled = 0, segment = 0, at = 0;
+        for (i64 i = 0; i < segments.count && filled == i * segments.segment_bytes; ++i) filled = segments.text_ends[i];
+        ScanEnd status = RUNNING;
+        for (; !status && segment * segments.segment_bytes < filled; ++segment) {
+            i64 first = segments.first_starts[segment];
+            i64 last = minimum((segment + 1) * segments.segment_bytes, filled);
+            if (segment) status = scan_gap(text, at, first, filled, segment - 1, segments, format);
+            bool is_right = !status && first == at;
+            if (is_right) at = segments.next_starts[segment];
+            else segments.record_counts[segment] = 0;
+            if (!status && !is_right) status = scan_gap(text, at, last, filled, segment, segments, format);
         }
-        if (!ending && block) ending = cut_between(text, at, whole, whole, block - 1, blocks, format);
+        if (!status && segment) status = scan_gap(text, at, filled, filled, segment - 1, segments, format);
         i64 count = 0;
-        for (i64 i = 0; i < block; ++i) {
-            for (i64 j = 0; j < blocks.found[i]; ++j) blocks.ends[count++] = blocks.ends[i * blocks.room + j];
+        for (i64 i = 0; i < segment; ++i) {
+            const i64* ends = segments.record_ends + i * segments.capacity;
+            for (i64 j = 0; j < segments.record_counts[i]; ++j) segments.record_ends[count++] = ends[j];
         }
-        told[0] = count, told[1] = at, told[2] = whole, told[3] = ending ? ending : ALL;
+        result[0] = count, result[1] = at, result[2] = filled, result[3] = status ? status : COMPLETE;
     }
 }

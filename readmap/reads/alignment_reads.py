@@ -1,6 +1,6 @@
-"""BAM and CRAM as inputs: their primary records as reads, as they were sequenced, and the lines of their header.
+"""BAM and CRAM input: the primary records as reads as they were sequenced, and the lines of the header.
 
-BAM is inflated and parsed here; of CRAM, and of what is to be collated, samtools makes BAM in a process of its own.
+BAM is inflated and parsed here. CRAM, and input to be collated, is converted to BAM by a samtools process.
 """
 
 from __future__ import annotations
@@ -16,37 +16,43 @@ from numpy.typing import NDArray
 from readmap.backend.buffers import BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteSource, GeneratorSource, source_of_file, open_file
+from readmap.formats.byte_source import ByteSource, GeneratorSource, open_file, source_of_file
 from readmap.formats.gzip_reader import GZIP_MAGIC, Inflaters, inflate, read_fully
 from readmap.formats.samtools_input import SamtoolsInput
-from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import AlignmentChunk
-from readmap.reads.bam_records import KeptTags, Records, examine
+from readmap.reads.bam_records import (
+    BamRecords,
+    KeptTags,
+    check_records,
+    describe_invalid_size,
+    find_records,
+    read_header,
+)
 from readmap.reads.chunks import BUFFERS
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.mate_collation import MateCollator
 from readmap.reads.mate_matching import WINDOW
 
-#: Enough of a file to know what it is.
+#: Bytes at the start of a file from which its format is recognized.
 START_BYTES = 4096
 
-#: More have nothing to do while the records are inflated, which as many do.
-MOST_THREADS = 4
+#: Maximum threads that parse records; as many inflate, and more would be idle.
+MAX_THREADS = 4
 
 CRAM_MAGIC = b"CRAM"
 
-#: Uncompressed BAM of a CRAM file. With further threads htslib does not see that its end is missing.
+#: Converts CRAM to uncompressed BAM. With further threads htslib does not notice a missing end of file.
 VIEW = ("view", "-u", "--no-PG", "-")
 
-#: The same of a file whose records are in any order, those of a name behind each other.
+#: Converts to uncompressed BAM with the records of each name together.
 COLLATE = ("collate", "-u", "-O", "--no-PG", "-T", "{scratch}/part", "-")
 
 
 class AlignmentReads:
-    """The reads of a file of alignments; a context manager, which ends what runs for it.
+    """The reads of a BAM or CRAM file; a context manager, which ends samtools.
 
-    name: what messages call it: the path, or "standard input".
-    header: the lines of its header. contigs: names and lengths, as the header has them once more.
+    name: of the file for messages: the path, or "standard input".
+    header: the header's lines. contigs: names and lengths from BAM's binary list of contigs.
     """
 
     def __init__(
@@ -59,60 +65,61 @@ class AlignmentReads:
         inflaters: Inflaters,
         dropped: Sequence[str] = (),
     ) -> None:
-        """file: closed in the end. start: what has been read of it. threads: the most that inflate, or that parse.
-        inflaters, dropped: as open_reads has them.
+        """file: closed after reading. start: the bytes already read. threads: maximum number that inflate, or parse.
+        collate, inflaters, dropped: see open_reads.
 
-        Raises DataError where the header cannot be read.
+        Raises DataError if the header cannot be read.
         """
         self.name = name
-        self._backend = CpuBackend(min(threads, MOST_THREADS))
+        self._backend = CpuBackend(min(threads, MAX_THREADS))
         self._samtools: SamtoolsInput | None = None
-        self._dropping: SamtoolsInput | None = None
+        self._tag_filter: SamtoolsInput | None = None
         if dropped:
             words = [*VIEW[:-1], "-x", ",".join(dropped), VIEW[-1]]
-            file = self._dropping = SamtoolsInput(file, name, start, *words)
+            file = self._tag_filter = SamtoolsInput(file, name, start, *words)
         try:
-            if self._dropping:
-                start = read_fully(self._dropping, START_BYTES)
+            if self._tag_filter:
+                start = read_fully(self._tag_filter, START_BYTES)
             if collate or start.startswith(CRAM_MAGIC):
                 self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
             if self._samtools:
                 start = read_fully(self._samtools, START_BYTES)
-            inflated = self._samtools or file
-            self._source = GeneratorSource(name, inflate(inflated, name, start, threads, inflaters), inflated)
-            self.contigs, text = bam.contigs_and_text(self._read, name)
+            compressed = self._samtools or file
+            self._source = GeneratorSource(name, inflate(compressed, name, start, threads, inflaters), compressed)
+            self.contigs, text = read_header(self._read, name)
         except BaseException:
-            for command in (self._samtools, self._dropping):
-                if command:
-                    command.close()
+            for process in (self._samtools, self._tag_filter):
+                if process:
+                    process.close()
             raise
         lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         self.header = [line for line in lines if line.startswith("@")]
         self._tags, self._seen = KeptTags.of(()), 0
-        self._texts: MateCollator | None = None
+        self._collator: MateCollator | None = None
 
     def read_progress(self) -> tuple[int, int] | None:
-        """As of every ByteSource; None where samtools reads the file."""
+        """Return ByteSource.read_progress; None if samtools reads the file."""
         return self._source.read_progress()
 
     @property
     def reads(self) -> int:
-        """Primary records that have been read."""
-        return self._texts.reads if self._texts else 0
+        """The number of primary records read so far."""
+        return self._collator.reads if self._collator else 0
 
     @property
     def lost(self) -> int:
-        """Reads whose mates have not been found."""
-        return self._texts.lost if self._texts else 0
+        """The number of reads whose mates are missing."""
+        return self._collator.lost if self._collator else 0
 
     def start(self, tags: Sequence[str], paired: bool, window: int = WINDOW) -> None:
-        """Begin; to be called once, before `chunks`. tags: that reads keep. paired: whether mates belong together.
+        """Configure the reads; call once before `chunks`.
 
-        window: records between which they are looked for.
+        tags: to keep, by their names. paired: match mates, up to `window` records apart.
         """
         self._tags, self._window = KeptTags.of(tags), window
         is_sorted = any(line.startswith("@HD") and "\tSO:coordinate" in line for line in self.header)
-        self._texts = MateCollator(self._tags, window, paired, self._refuse if is_sorted else _let, self._backend)
+        on_missing = self._refuse if is_sorted else _ignore
+        self._collator = MateCollator(self._tags, window, paired, on_missing, self._backend)
 
     def chunks(
         self,
@@ -121,45 +128,45 @@ class AlignmentReads:
         batch_reads: int | None = None,
         buffers: int = BUFFERS,
     ) -> Iterator[AlignmentChunk]:
-        """All reads; the arguments are those of read_chunks. The file is closed behind them.
+        """Yield all reads, and close the file. The parameters are those of read_chunks.
 
-        Raises DataError, after the chunks of all that could be given before that place, where the file is broken, and
-        where it is sorted and mates are too far apart; and OSError from reading.
+        Raises DataError if the file is corrupt, or if it is sorted and mates are too far apart, after the chunks of all
+        reads before that record; and OSError from reading.
         """
-        assert self._texts is not None
-        most = batch_reads or chunk_bytes
+        assert self._collator is not None
+        max_reads = batch_reads or chunk_bytes
         with self._source, contextlib.closing(BufferPool(allocate, chunk_bytes, buffers)) as pool:
-            for records in self._records(chunk_bytes // 2, most):
-                if len(records) and (chunk := self._texts.take(records, pool)):
-                    yield from chunk.parts(most)
-                if records.fault:
-                    raise self._error(f" {records.fault}")
-            for chunk in self._texts.rest(pool, chunk_bytes):
-                yield from chunk.parts(most)
+            for records in self._records(chunk_bytes // 2, max_reads):
+                if len(records) and (chunk := self._collator.add(records, pool)):
+                    yield from chunk.split(max_reads)
+                if records.error:
+                    raise self._error(f" {records.error}")
+            for chunk in self._collator.rest(pool, chunk_bytes):
+                yield from chunk.split(max_reads)
 
-    def records(self, chunk_bytes: int) -> Iterator[Records]:
-        """All records as they are, in place of `chunks`; their bytes are those of a buffer that is used again.
+    def records(self, chunk_bytes: int) -> Iterator[BamRecords]:
+        """Yield all records unchanged, as an alternative to `chunks`. Their buffer is overwritten by the next records.
 
-        Raises DataError, after those in front of that place, where the file is broken, and OSError from reading.
+        Raises DataError, after the records before the error, if the file is corrupt, and OSError from reading.
         """
         with self._source:
             for records in self._records(chunk_bytes, chunk_bytes):
                 yield records
                 self._seen += len(records)
-                if records.fault:
-                    raise self._error(f" {records.fault}")
+                if records.error:
+                    raise self._error(f" {records.error}")
 
     def close(self) -> None:
-        """Ends samtools, from any thread; whoever reads the chunks closes the file, and `drop` where nobody does."""
-        for command in (self._samtools, self._dropping):
-            if command:
-                command.end()
+        """End samtools, from any thread. Reading the chunks closes the file; otherwise call `drop`."""
+        for process in (self._samtools, self._tag_filter):
+            if process:
+                process.end()
 
     def drop(self) -> None:
-        """Closes the file, where nobody reads the chunks."""
+        """Close the file without reading it."""
         self._source.close()
-        if self._dropping:
-            self._dropping.close()
+        if self._tag_filter:
+            self._tag_filter.close()
 
     def __enter__(self) -> AlignmentReads:
         return self
@@ -167,59 +174,58 @@ class AlignmentReads:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _records(self, chunk_bytes: int, most: int) -> Iterator[Records]:
-        """All records, at most so many at a time; behind the last ones the error where there is one."""
+    def _records(self, chunk_bytes: int, max_records: int) -> Iterator[BamRecords]:
+        """Yield all records, at most `max_records` at a time, then raise the error if there is one."""
         data = np.empty(chunk_bytes, np.uint8)
-        begin = filled = 0
-        fault: DataError | OSError | None = None
+        start = filled = 0
+        read_error: DataError | OSError | None = None
         is_at_end = False
         while True:
-            starts, end = bam.find_records(data[begin:filled], most, self._backend)
+            starts, end = find_records(data[start:filled], max_records, self._backend)
             if len(starts) > 1:
-                records = examine(data[begin : begin + end], starts, self._tags, len(self.contigs), self._backend)
-                yield records
-                begin += end
+                yield check_records(data[start : start + end], starts, self._tags, len(self.contigs), self._backend)
+                start += end
                 continue
-            if wrong := bam.wrong_size(data[begin:filled]):
-                raise self._error(f": {wrong}")
+            if invalid := describe_invalid_size(data[start:filled]):
+                raise self._error(f": {invalid}")
             if is_at_end:
                 break
-            left = filled - begin
-            room = data if left <= len(data) // 2 else np.empty(2 * len(data), np.uint8)
-            room[:left] = data[begin:filled].copy()
-            data, begin, filled = room, 0, left
+            left = filled - start
+            target = data if left <= len(data) // 2 else np.empty(2 * len(data), np.uint8)
+            target[:left] = data[start:filled].copy()
+            data, start, filled = target, 0, left
             try:
                 count = self._source.readinto(data.data[filled:])
             except (DataError, OSError) as error:
-                fault, count = error, 0
+                read_error, count = error, 0
             filled += count
             is_at_end = not count
-        if fault:
-            raise fault
-        if filled > begin:
-            raise self._error(f": the record is cut short: {_missing(data[begin:filled].tobytes())}")
+        if read_error:
+            raise read_error
+        if filled > start:
+            raise self._error(f": record is truncated: {_describe_missing(data[start:filled].tobytes())}")
 
     def _read(self, count: int) -> bytes:
-        """So many bytes of what is inflated, or fewer at the end."""
+        """Return the next `count` bytes of BAM, fewer at the end."""
         parts = []
         while count:
             part = bytearray(min(count, 1 << 20))
-            got = self._source.readinto(memoryview(part))
-            parts.append(bytes(part[:got]))
-            count -= got
-            if not got:
+            size = self._source.readinto(memoryview(part))
+            parts.append(bytes(part[:size]))
+            count -= size
+            if not size:
                 break
         return b"".join(parts)
 
     def _error(self, what: str) -> DataError:
-        """That something is wrong with the record behind those that have been taken."""
-        seen = self._texts.seen if self._texts else self._seen
+        """Return an error that names the next record."""
+        seen = self._collator.seen if self._collator else self._seen
         return DataError(f"{self.name}, record {seen + 1}{what}")
 
     def _refuse(self, ordinal: int, name: str) -> None:
         raise DataError(
             f"{self.name}, record {ordinal + 1} ({name}): its mate is not within {self._window:,} records of it, and "
-            "the file is sorted by coordinate: --collate brings mates together"
+            "the file is sorted by coordinate: use --collate to bring mates together"
         )
 
 
@@ -230,11 +236,11 @@ def open_reads(
     inflaters: Inflaters = HOST_INFLATERS,
     dropped: Sequence[str] = (),
 ) -> ByteSource | AlignmentReads:
-    """The bytes of a file of reads, as open_bytes gives them; of BAM and CRAM AlignmentReads, still to be started.
+    """Open a file of reads: FASTQ or FASTA as open_bytes does, BAM and CRAM as AlignmentReads that must be started.
 
-    collate: whether samtools is to bring the records of a name together; only of BAM and CRAM. inflaters: what inflates
-    the file. dropped: tags that samtools is to leave out of BAM and CRAM.
-    Raises OSError where it cannot be read, DataError as AlignmentReads does.
+    threads: maximum number that read or inflate. collate: let samtools bring the records of each name together.
+    dropped: tags that samtools removes. Both apply to BAM and CRAM only.
+    Raises OSError if the file cannot be read, and DataError as AlignmentReads does.
     """
     file, name = open_file(path)
     try:
@@ -248,24 +254,24 @@ def open_reads(
 
 
 def is_bam_or_cram(start: bytes) -> bool:
-    """Whether a file that begins so is BAM or CRAM."""
+    """Return True if a file that starts with `start` is BAM or CRAM."""
     if start.startswith(CRAM_MAGIC):
         return True
-    found = b""
+    text = b""
     with contextlib.suppress(zlib.error):
-        while start.startswith(GZIP_MAGIC) and len(found) < 4:  # a block may be empty, or hold less
+        while start.startswith(GZIP_MAGIC) and len(text) < 4:  # a block may have fewer than 4 bytes, or none
             member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            found += member.decompress(start, 4 - len(found))
+            text += member.decompress(start, 4 - len(text))
             start = member.unused_data
-    return found == b"BAM\1"
+    return text == b"BAM\1"
 
 
-def _missing(data: bytes) -> str:
-    """Of a record of which only these bytes are there."""
+def _describe_missing(data: bytes) -> str:
+    """data: the bytes present of a truncated record."""
     if len(data) < 4:
         return f"expected 4 bytes of its size, found {len(data)}"
     return f"expected {4 + int.from_bytes(data[:4], 'little')} bytes, found {len(data)}"
 
 
-def _let(ordinal: int, name: str) -> None:
-    """What is left behind is a single read."""
+def _ignore(ordinal: int, name: str) -> None:
+    """Map the read as single."""

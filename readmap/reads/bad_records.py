@@ -1,4 +1,4 @@
-"""Faults of records, in words."""
+"""Descriptions of invalid records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 
-#: Longer reads are an error: positions in a read are kept in 16 bits, and scores of 10,000 matches fit in them.
+#: Longer reads are an error: positions in a read have 16 bits, and so do the scores of 10,000 matches.
 MAX_READ_LENGTH = 10_000
 
 NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
@@ -18,68 +18,71 @@ NO_HEADER, NO_SEPARATOR, QUALITY_LENGTH, NOT_A_BASE, TOO_LONG = (
     for name in ("NO_HEADER", "NO_SEPARATOR", "QUALITY_LENGTH", "NOT_A_BASE", "TOO_LONG")
 )
 QUALITY_RANGE, MATE_NAMES, NOT_TAGS, NOT_A_NAME, OTHER_NAME = (
-    constant("reads/parsing.cu", name) for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
+    constant("reads/parsing.cu", name)
+    for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
 )
-LONGEST_NAME = constant("reads/read_names.cuh", "LONGEST_NAME")
+MAX_NAME_LENGTH = constant("reads/read_names.cuh", "MAX_NAME_LENGTH")
 
 
 class BadRecord(NamedTuple):
-    """The first bad record: its place in the order of the reads, and what is wrong with it."""
+    """The first invalid read: its index among the reads of the chunk, and a RecordError of kernels/reads/parsing.cu."""
 
-    place: int
+    read: int
     code: int
 
 
 def describe(
-    data: np.ndarray[Any, Any], record: int, code: int, lines_a_record: int, path: str, number: int
+    data: np.ndarray[Any, Any], record: int, code: int, lines_per_record: int, path: str, number: int
 ) -> DataError:
-    """The error of record `record` of a chunk's bytes; `number` is what a user calls it, from 1."""
-    header, sequence, *rest = record_lines(data, record, lines_a_record)
+    """Return the error of an invalid record.
+
+    data: uint8, a chunk's bytes. record: index in `data`. code: a RecordError. number: 1-based index in the file
+        `path`.
+    """
+    header, sequence, *rest = record_lines(data, record, lines_per_record)
     if code == NO_HEADER:
-        marker = "@" if lines_a_record == 4 else ">"
-        return DataError(
-            f"{path}, record {number}: expected a header that begins with '{marker}', found {_shown(header)}"
-        )
+        marker = "@" if lines_per_record == 4 else ">"
+        return DataError(f"{path}, record {number}: expected a header starting with '{marker}', found {_shown(header)}")
     if code == NOT_A_NAME:
         name = re.split(rb"[ \t]", header[1:])[0]
-        expected = f"expected a name of 1 to {LONGEST_NAME} characters of '!' to '~', not '@'"
-        found = f"{len(name)}: {_shown(name)}" if len(name) > LONGEST_NAME else _shown(name) if name else "none"
+        expected = f"expected a name of 1 to {MAX_NAME_LENGTH} characters from '!' to '~' without '@'"
+        found = f"{len(name)}: {_shown(name)}" if len(name) > MAX_NAME_LENGTH else _shown(name) if name else "none"
         return DataError(f"{path}, record {number}: {expected}, found {found}")
-    place = f"{path}, record {number} ({name_of(header)})"
+    where = f"{path}, record {number} ({name_of(header)})"
     if code == NOT_TAGS:
         comment = header.split(maxsplit=1)[1]
-        expected = "expected tags such as RX:Z:ACGT behind the name, or Illumina's 1:N:0:ACGT"
-        return DataError(f"{place}: {expected}, found {_shown(comment)}")
-    return DataError(f"{place}: {_complaint(code, sequence, rest)}")
+        expected = "expected SAM tags such as RX:Z:ACGT, or an Illumina comment such as 1:N:0:ACGT, after the name"
+        return DataError(f"{where}: {expected}, found {_shown(comment)}")
+    return DataError(f"{where}: {_complaint(code, sequence, rest)}")
 
 
-def record_lines(data: np.ndarray[Any, Any], record: int, lines_a_record: int) -> list[bytes]:
-    """The lines of record `record` of a chunk's bytes, without line breaks."""
-    lines = bytes(data).split(b"\n", (record + 1) * lines_a_record)[record * lines_a_record :][:lines_a_record]
+def record_lines(data: np.ndarray[Any, Any], record: int, lines_per_record: int) -> list[bytes]:
+    """Return the lines of record `record` of a chunk's bytes, without line breaks."""
+    lines = bytes(data).split(b"\n", (record + 1) * lines_per_record)[record * lines_per_record :][:lines_per_record]
     return [line.removesuffix(b"\r") for line in lines]
 
 
 def read_name(header: bytes) -> bytes:
-    """The name that mates have in common: the header's first word, without /1 or /2 unless that is all."""
+    """Return the first word of a header, without a trailing /1 or /2: the name that mates have in common."""
     name = b"".join(header[1:].split(maxsplit=1)[:1])
     return name[:-2] if len(name) > 2 and name.endswith((b"/1", b"/2")) else name
 
 
 def name_of(header: bytes) -> str:
-    """The name of a record in messages."""
+    """Return the first word of a header for messages."""
     words = header[1:].split()
     return words[0].decode("ascii", "replace") if words else "unnamed"
 
 
 def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:
     if code == NO_SEPARATOR:
-        return f"expected a line that begins with '+', found {_shown(rest[0])}"
+        return f"expected a line starting with '+', found {_shown(rest[0])}"
     if code == OTHER_NAME:
-        return f"expected nothing behind '+', or the read's name again, found {_shown(rest[0][1:])}"
+        return f"expected nothing or the read name after '+', found {_shown(rest[0][1:])}"
     if code == QUALITY_LENGTH:
         return f"quality has {len(rest[1])} characters, sequence has {len(sequence)}"
     if code == TOO_LONG:
-        return f"the read has {len(sequence)} bases, at most {MAX_READ_LENGTH} are mapped"
+        return f"the read has {len(sequence)} bases; at most {MAX_READ_LENGTH} are supported"
     if code == NOT_A_BASE:
         at = next(i for i, base in enumerate(sequence.upper()) if base not in b"ACGTUNRYKMSWBDHV")
         return f"expected a nucleotide at base {at + 1}, found {_shown(sequence[at : at + 1])}"

@@ -1,4 +1,4 @@
-"""Blocks of BGZF -> their contents, on a GPU; they come to it from the host, and go back."""
+"""BGZF blocks in host memory -> their contents in host memory, inflated on a GPU."""
 
 from __future__ import annotations
 
@@ -8,47 +8,50 @@ import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cuda import PRIORITY, CudaBackend
-from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Opener, max_group_bytes, declared_sizes
-from readmap.reads.blocks import bgzf_inflater
+from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Opener, declared_sizes, max_group_bytes
+from readmap.reads.inflaters import bgzf_inflater
 
-_INFLATE = Kernel("reads/bgzf_device", "inflate_members")
+_INFLATE = Kernel("reads/bgzf_device", "inflate_bgzf_blocks")
 
-#: Blocks that are inflated together, and how many times that is under way.
+#: Maximum blocks per launch, and concurrent launches.
 BLOCKS, THREADS = 1024, 3
 
 
 def device_bgzf_inflater(backend: CudaBackend) -> Opener:
-    """What opens the inflater of all files; that of the host, where the device's memory does not suffice."""
-    made: list[Inflater | None] = []
+    """Return a function that opens the GPU's inflater, shared by all files.
+
+    The function returns the host's inflater if the GPU is out of memory.
+    """
+    opened: list[Inflater | None] = []
 
     def open_inflater() -> Inflater | None:
-        if not made:
-            made.append(_on_device(backend))
-        return made[0] or bgzf_inflater()
+        if not opened:
+            opened.append(_open_on_device(backend))
+        return opened[0] or bgzf_inflater()
 
     return open_inflater
 
 
-def _on_device(backend: CudaBackend) -> Inflater | None:
-    free: queue.SimpleQueue[_Room] = queue.SimpleQueue()
+def _open_on_device(backend: CudaBackend) -> Inflater | None:
+    idle: queue.SimpleQueue[_DeviceBuffers] = queue.SimpleQueue()
     try:
         for _ in range(THREADS):
-            free.put(_Room(backend))
+            idle.put(_DeviceBuffers(backend))
     except backend.memory_error:
         return None
 
     def inflate(data: bytes, ends: list[int]) -> memoryview | None:
-        room = free.get()
+        buffers = idle.get()
         try:
-            return room.inflate(data, ends)
+            return buffers.inflate(data, ends)
         finally:
-            free.put(room)
+            idle.put(buffers)
 
     return Inflater(inflate, BLOCKS, THREADS)
 
 
-class _Room:
-    """Arrays on the device for a group of blocks."""
+class _DeviceBuffers:
+    """Arrays on the device for BLOCKS blocks and their contents, and a stream."""
 
     def __init__(self, backend: CudaBackend) -> None:
         self._backend = backend
@@ -57,29 +60,29 @@ class _Room:
         self._stream = backend.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
     def inflate(self, data: bytes, ends: list[int]) -> memoryview | None:
-        """As an Inflater's."""
-        compressed, borders = np.frombuffer(data, np.uint8), np.array(ends)
-        told = declared_sizes(compressed, borders)
+        """Return the contents of the blocks, or None if a block is corrupt; see Inflater."""
+        compressed, block_ends = np.frombuffer(data, np.uint8), np.array(ends)
+        sizes = declared_sizes(compressed, block_ends)
         with self._backend.device, self._stream:
-            held, contents = self._data[: len(compressed)], self._contents[: int(told.sum())]
-            held.set(compressed)
-            if not inflate_members(held, borders, np.cumsum(told), contents, self._backend):
+            on_device, contents = self._data[: len(compressed)], self._contents[: int(sizes.sum())]
+            on_device.set(compressed)
+            if not inflate_bgzf_blocks(on_device, block_ends, np.cumsum(sizes), contents, self._backend):
                 return None
-            made = np.empty(len(contents), np.uint8)
-            contents.get(out=made)
-            return made.data
+            result = np.empty(len(contents), np.uint8)
+            contents.get(out=result)
+            return result.data
 
 
-def inflate_members(
+def inflate_bgzf_blocks(
     data: Array, ends: np.ndarray, contents_ends: np.ndarray, contents: Array, backend: Backend
 ) -> bool:
-    """Write the contents of some blocks behind each other; whether they are as the ends of the blocks tell.
+    """Inflate blocks into `contents`. Return True if all contents have the size and checksum of their trailers.
 
-    data: uint8, the blocks. ends: int64 [blocks + 1], where they do. contents: uint8, of all; contents_ends: int64
-    [blocks], where those of each end, by what the blocks tell. Both ends are on the host.
+    data: uint8 on the device. ends: int64 [blocks + 1] on the host: block i is data[ends[i]:ends[i + 1]].
+    contents: uint8 on the device. contents_ends: int64 [blocks] on the host, by the sizes in the trailers.
     """
-    faults, count = backend.full(1, 0, np.uint64), len(contents_ends)
-    places = {"ends": backend.to_device(ends), "contents_ends": backend.to_device(contents_ends)}
-    shape = {"size": len(data), "room": len(contents)}
-    backend.launch(_INFLATE, count, data=data, contents=contents, faults=faults, **places, **shape)
-    return not int(backend.to_host(faults)[0])
+    corrupt_count = backend.full(1, 0, np.uint64)
+    arrays = {"data": data, "ends": backend.to_device(ends), "contents_ends": backend.to_device(contents_ends)}
+    sizes = {"size": len(data), "capacity": len(contents)}
+    backend.launch(_INFLATE, len(contents_ends), **arrays, contents=contents, corrupt_count=corrupt_count, **sizes)
+    return not int(backend.to_host(corrupt_count)[0])

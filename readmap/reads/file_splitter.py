@@ -1,4 +1,4 @@
-"""Files of reads -> where their records begin, by one pass that inflates them."""
+"""Scan files of reads once to find where records start and from where their text can be inflated."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import source_of_file, open_file
-from readmap.formats.gzip_reader import GZIP_MAGIC, MissingEofBlock, read_fully
-from readmap.formats.gzip_access_points import AccessPoints
 from readmap.formats.byte_range import ByteRange
+from readmap.formats.byte_source import open_file, source_of_file
+from readmap.formats.gzip_access_points import AccessPoints
+from readmap.formats.gzip_reader import GZIP_MAGIC, MissingEofBlock, read_fully
 from readmap.reads.alignment_reads import START_BYTES, is_bam_or_cram
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_starts import Starts, record_starts
-from readmap.reads.split_table import SplitFile, identify
+from readmap.reads.split_table import SplitFile, identify_file
 
-#: Text from one point to the next. What lies between a point and a shard's begin is inflated in vain, some 50 ms; the
-#: window of a point of gzip that is not blocked has 10 KB in the table.
-SPACING = 16 << 20
+#: Bytes of text between access points. Inflating from a point to the start of a shard takes up to 50 ms; a point inside
+#: a gzip member takes 10 KB of the table.
+POINT_SPACING = 16 << 20
 
-#: Records from one mark to the next, which has 16 bytes in the table.
-MARKED_RECORDS = 1 << 10
+#: Records between marks, each of which takes 16 bytes of the table.
+RECORDS_PER_MARK = 1 << 10
 
-#: Threads that inflate or read one file; more take another one meanwhile.
-FILE_THREADS = 4
+#: Threads that inflate or read one file; more threads scan another file meanwhile.
+THREADS_PER_FILE = 4
 
-#: Seconds between two moments at which progress is shown.
-PATIENCE = 0.2
+#: Seconds between updates of the progress.
+PROGRESS_INTERVAL = 0.2
 
-#: Called with records that have been found and bytes that have been read, of all files, and with the bytes there are.
+#: Called with records found and bytes read, of all files, and the total bytes.
 Progress = Callable[[int, int, int], None]
 
-#: Called with a line that warns.
+#: Called with a warning of one line.
 Warn = Callable[[str], None]
 
 
-class _Stopped(Exception):
-    """Another file has failed, or an interrupt has come."""
+class _ScanStopped(Exception):
+    """The scan was stopped because another file failed or the process was interrupted."""
 
 
 def split_files(paths: Sequence[str], threads: int, progress: Progress, warn: Warn) -> tuple[SplitFile, ...]:
-    """Where the records of each file begin.
+    """Find where the records of each file start.
 
-    threads: that inflate, or read. warn: called where blocked gzip has no end-of-file block behind its last record.
-    Raises DataError where a file is not regular, is BAM or CRAM, or broken, or a record of FASTQ is none; and OSError.
+    threads: for inflating or reading. warn: called if BGZF lacks its end-of-file block after the last record.
+    Raises DataError if a file is not regular, is BAM or CRAM, or is corrupt, or a FASTQ record is invalid; and OSError.
     """
-    with FileSplitter(paths, threads, warn) as splitting:
-        is_whole = False
-        while not is_whole:
-            is_whole = splitting.wait(PATIENCE)
-            progress(*splitting.counts)
-        return splitting.files
+    with FileSplitter(paths, threads, warn) as splitter:
+        is_done = False
+        while not is_done:
+            is_done = splitter.wait(PROGRESS_INTERVAL)
+            progress(*splitter.progress)
+        return splitter.files
 
 
 class FileSplitter:
-    """The passes through some files, several at once; in the end of the context they are stopped."""
+    """Scans several files at once; a context manager, which stops the scans at its end."""
 
     def __init__(self, paths: Sequence[str], threads: int, warn: Warn) -> None:
-        """As split_files has them. Raises DataError where a file is not regular, and OSError."""
+        """See split_files. Raises DataError if a file is not regular, and OSError."""
         self._size = sum(_regular_size(path) for path in paths)
-        self._surveys = [_Survey(path) for path in paths]
+        self._scans = [_FileScan(path) for path in paths]
         self._warn, self._stop = warn, threading.Event()
-        self._together = max(min(threads // FILE_THREADS, len(paths)), 1)
-        self._threads = max(threads // self._together, 1)
+        self._concurrent_files = max(min(threads // THREADS_PER_FILE, len(paths)), 1)
+        self._threads = max(threads // self._concurrent_files, 1)
 
     def __enter__(self) -> Self:
-        self._pool = ThreadPoolExecutor(self._together, "readmap-split")
-        self._waiting = {self._pool.submit(each.run, self._threads, self._stop) for each in self._surveys}
+        self._pool = ThreadPoolExecutor(self._concurrent_files, "readmap-split")
+        self._waiting = {self._pool.submit(each.run, self._threads, self._stop) for each in self._scans}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,60 +81,59 @@ class FileSplitter:
         self._pool.shutdown(cancel_futures=True)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Whether all is known, after so many seconds at most. Raises what split_files raises."""
+        """Wait up to `seconds`; return True if all files have been scanned. Raises what split_files raises."""
         if not self._waiting:
             return True
         done, self._waiting = wait(self._waiting, seconds, FIRST_EXCEPTION)
-        for survey in done:
-            survey.result()
+        for scan in done:
+            scan.result()
         if not self._waiting:
-            for doubt in filter(None, [each.doubt for each in self._surveys]):
-                self._warn(f"{doubt}, which some programs do not write")
+            for missing_eof in filter(None, [each.missing_eof for each in self._scans]):
+                self._warn(f"{missing_eof}, which some programs do not write")
         return not self._waiting
 
     @property
     def files(self) -> tuple[SplitFile, ...]:
-        """What is known by now."""
-        return tuple(each.known() for each in self._surveys)
+        """The files, as far as they have been scanned."""
+        return tuple(each.result() for each in self._scans)
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """As Progress is called with them."""
-        return sum(each.records for each in self._surveys), sum(each.read for each in self._surveys), self._size
+    def progress(self) -> tuple[int, int, int]:
+        """The arguments of Progress: records found, bytes read, total bytes."""
+        return sum(each.records for each in self._scans), sum(each.bytes_read for each in self._scans), self._size
 
 
-class _Survey:
-    """The pass through one file.
+class _FileScan:
+    """The scan of one file.
 
-    records, read: those that have been found, and bytes of the file that have been read. doubt: what may be missing at
-    its end.
+    records, bytes_read: found and read so far. missing_eof: set if the file lacks BGZF's end-of-file block.
     """
 
     def __init__(self, path: str) -> None:
-        self.records = self.read = 0
-        self.doubt: MissingEofBlock | None = None
-        self._path, self._identity, self._points = path, identify(path), AccessPoints(SPACING)
+        self.records = self.bytes_read = 0
+        self.missing_eof: MissingEofBlock | None = None
+        self._path, self._identity, self._points = path, identify_file(path), AccessPoints(POINT_SPACING)
         self._is_gzip = False
         self._marks: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
         self._whole: SplitFile | None = None
 
-    def known(self) -> SplitFile:
-        """What has been found; until all is, as far as the last mark."""
+    def result(self) -> SplitFile:
+        """Return the file; during the scan, the file up to the last mark."""
         if self._whole:
             return self._whole
         count = len(self._marks)
-        if count > 1:  # others are added meanwhile
+        if count > 1:  # the scanning thread may append more meanwhile
             self._marks[:count] = [np.concatenate(self._marks[:count])]
         marks = self._marks[0]
-        records, text = marks[-1].tolist() if len(marks) else (0, 0)
-        return self._file(records, text, marks, is_whole=False)
+        records, text_bytes = marks[-1].tolist() if len(marks) else (0, 0)
+        return self._file(records, text_bytes, marks, is_whole=False)
 
-    def _file(self, records: int, text: int, marks: NDArray[np.int64], is_whole: bool = True) -> SplitFile:
+    def _file(self, records: int, text_bytes: int, marks: NDArray[np.int64], is_whole: bool = True) -> SplitFile:
         points = [*self._points.found] if self._is_gzip else None
-        return SplitFile(self._path, self._identity, records, text, marks, points, is_whole)
+        return SplitFile(self._path, self._identity, records, text_bytes, marks, points, is_whole)
 
     def run(self, threads: int, stop: threading.Event) -> None:
-        """Find all; raises _Stopped where that is asked for meanwhile."""
+        """Scan the file. Raises _ScanStopped if `stop` is set meanwhile."""
         file, name = open_file(self._path)
         with file:
             start = read_fully(file, START_BYTES)
@@ -143,25 +142,25 @@ class _Survey:
             self._is_gzip = start.startswith(GZIP_MAGIC)
             with ByteRange(source_of_file(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
                 try:
-                    for starts in record_starts(source, threads=min(threads, FILE_THREADS)):
+                    for starts in record_starts(source, threads=min(threads, THREADS_PER_FILE)):
                         self._add(starts)
-                        self.read = (source.read_progress() or (0, 0))[0]
+                        self.bytes_read = (source.read_progress() or (0, 0))[0]
                         if stop.is_set():
-                            raise _Stopped
+                            raise _ScanStopped
                 except MissingEofBlock as error:
-                    self.doubt = error
-                text = source.delivered
-        self._whole = self._file(self.records, text, np.concatenate(self._marks))
+                    self.missing_eof = error
+                text_bytes = source.delivered
+        self._whole = self._file(self.records, text_bytes, np.concatenate(self._marks))
 
     def _add(self, starts: Starts) -> None:
-        """Keep marks of the next records."""
-        marked = np.arange(-self.records % MARKED_RECORDS, len(starts), MARKED_RECORDS)
+        """Mark the next records, one in RECORDS_PER_MARK."""
+        marked = np.arange(-self.records % RECORDS_PER_MARK, len(starts), RECORDS_PER_MARK)
         self._marks.append(np.column_stack([self.records + marked, starts[marked]]))
         self.records += len(starts)
 
 
 def _regular_size(path: str) -> int:
-    facts = os.stat(path)
-    if not stat.S_ISREG(facts.st_mode):
-        raise DataError(f"{path} is no regular file: a part of it cannot be read by itself")
-    return facts.st_size
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise DataError(f"{path} is not a regular file: parts of it cannot be read separately")
+    return status.st_size

@@ -1,13 +1,13 @@
-"""Which records are mates: those of one name, a first and a last, within a window of records.
+"""Match mates: a first and a last record of one name, within a window of records.
 
     record        0     1     2     3     4     5     6
     first, last   A1    B2    A2    A1    B1    C2    A2
     pairs               ......^     ..................^     A1 A2, A1 A2
                         ..................^                 B2 B1; C2 has no mate
 
-The records of a name wait in a row: one is the mate of that which has waited longest. So the k-th first of a name is
-the mate of its k-th last, unless the window parts them. What is found depends on the order of the records alone, not on
-the pieces in which they come.
+The records of a name wait in a queue: a record is the mate of the record that has waited longest. So the k-th first of
+a name is the mate of its k-th last, unless they are further apart than the window. The result depends on the order of
+the records only, not on the pieces in which they are read.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-#: Records between which mates are looked for.
+#: Maximum distance between mates in records, by default.
 WINDOW = 1_000_000
 
 NO_MATE = -1
 
+#: First and last segment of a template, as SAM calls mates.
 FIRST, LAST = 1, 2
 
 Integers = NDArray[np.int64]
@@ -31,124 +32,127 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Members:
-    """Records that are to have mates, in their order.
+class MateCandidates:
+    """Records that should have mates.
 
     Attributes:
-        ordinals: int64 [members], ascending but where they are ordered by hash, their numbers in the file.
-        hashes: uint64 [members], of what mates have in common.
-        sides: uint8 [members], FIRST or LAST.
+        ordinals: int64 [candidates], record indices in the file, ascending unless sorted by hash.
+        hashes: uint64 [candidates], of name and read group, which mates have in common.
+        segments: uint8 [candidates], FIRST or LAST.
     """
 
     ordinals: Integers
     hashes: NDArray[np.uint64]
-    sides: NDArray[np.uint8]
+    segments: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.ordinals)
 
-    def at(self, chosen: Integers | Mask) -> Members:
-        """Those alone."""
-        return Members(*(getattr(self, one.name)[chosen] for one in fields(self)))
+    def select(self, chosen: Integers | Mask) -> MateCandidates:
+        """Return the chosen candidates."""
+        return MateCandidates(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
-    def by_hash(self) -> Members:
-        """The same ordered by hash, those of one hash as they were."""
-        return self.at(np.argsort(self.hashes, kind="stable"))
+    def sorted_by_hash(self) -> MateCandidates:
+        """Return the candidates sorted by hash, stably."""
+        return self.select(np.argsort(self.hashes, kind="stable"))
 
-    def split(self, hashes: NDArray[np.uint64]) -> tuple[Members, Members]:
-        """Those that have one of the hashes, in the order of the file, and the others; self is ordered by hash."""
+    def split(self, hashes: NDArray[np.uint64]) -> tuple[MateCandidates, MateCandidates]:
+        """Return the candidates that have one of the hashes, in file order, and the others; self is sorted by hash."""
         wanted = np.unique(hashes) if len(self) else hashes[:0]
-        begins = self.hashes.searchsorted(wanted)
-        counts = self.hashes.searchsorted(wanted, "right") - begins
-        held = np.flatnonzero(counts)
-        begins, counts = begins[held], counts[held]
-        chosen = np.repeat(begins - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        starts = self.hashes.searchsorted(wanted)
+        counts = self.hashes.searchsorted(wanted, "right") - starts
+        present = np.flatnonzero(counts)
+        starts, counts = starts[present], counts[present]
+        chosen = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         others = np.ones(len(self), np.bool_)
         others[chosen] = False
-        return self.at(chosen[np.argsort(self.ordinals[chosen])]), self.at(others)
+        return self.select(chosen[np.argsort(self.ordinals[chosen])]), self.select(others)
 
-    def before(self, others: Members) -> Members:
-        """These, and the others behind them."""
-        return Members(*(np.concatenate([getattr(self, one.name), getattr(others, one.name)]) for one in fields(self)))
-
-
-NOBODY = Members(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+    def followed_by(self, others: MateCandidates) -> MateCandidates:
+        """Return these candidates and then the others."""
+        columns = ([getattr(self, one.name), getattr(others, one.name)] for one in fields(self))
+        return MateCandidates(*map(np.concatenate, columns))
 
 
-def match(members: Members, window: int) -> tuple[Integers, Mask]:
-    """The index of the mate of each by their hashes, int64, NO_MATE for none; and whose mates `settle` is to find.
+NO_CANDIDATES = MateCandidates(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))
 
-    That is where the window parts some of a name.
+
+def match_by_hash(candidates: MateCandidates, window: int) -> tuple[Integers, Mask]:
+    """Match candidates by their hashes.
+
+    Returns int64 [candidates], the index of each candidate's mate or NO_MATE; and a mask of the candidates to be
+    matched by `match_by_key`, because the window separates some records of their name.
     """
-    mates = np.full(len(members), NO_MATE, np.int64)
-    unsure = np.zeros(len(members), np.bool_)
-    left = np.ones(len(members), np.bool_)
-    neighbours = _neighbours(members, window)
+    mates = np.full(len(candidates), NO_MATE, np.int64)
+    unsure = np.zeros(len(candidates), np.bool_)
+    left = np.ones(len(candidates), np.bool_)
+    neighbours = _neighbours(candidates, window)
     left[neighbours] = left[neighbours + 1] = False
     if left.any():
-        # Of names that others have too, neighbours may be none.
-        contested = same_hashes(members.hashes[neighbours], members.hashes[left])
+        # Neighbours may not be mates if other candidates have the same name.
+        contested = is_among(candidates.hashes[neighbours], candidates.hashes[left])
         both = neighbours[contested]
         left[both] = left[both + 1] = True
         neighbours = neighbours[~contested]
     mates[neighbours], mates[neighbours + 1] = neighbours + 1, neighbours
     rest = np.flatnonzero(left)
-    order = rest[np.argsort(members.hashes[rest], kind="stable")]
-    sides, hashes = members.sides[order], members.hashes[order]
-    begins = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(order)])
-    sizes = np.diff(begins, append=len(order))
-    names = np.repeat(np.arange(len(begins)), sizes)
+    order = rest[np.argsort(candidates.hashes[rest], kind="stable")]
+    segments, hashes = candidates.segments[order], candidates.hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(order)])
+    sizes = np.diff(starts, append=len(order))
+    names = np.repeat(np.arange(len(starts)), sizes)
     ranks = np.empty(len(order), np.int64)
-    for side in (FIRST, LAST):
-        before = np.cumsum(sides == side)
-        of_name = (before - (sides == side))[begins]
-        ranks[sides == side] = (before - np.repeat(of_name, sizes))[sides == side]
-    places = names * (len(order) + 1) + ranks  # ascending on either side
-    firsts, lasts = order[sides == FIRST], order[sides == LAST]
-    found = places[sides == LAST].searchsorted(places[sides == FIRST])
+    for segment in (FIRST, LAST):
+        before = np.cumsum(segments == segment)
+        of_name = (before - (segments == segment))[starts]
+        ranks[segments == segment] = (before - np.repeat(of_name, sizes))[segments == segment]
+    keys = names * (len(order) + 1) + ranks  # ascending among the firsts, and among the lasts
+    firsts, lasts = order[segments == FIRST], order[segments == LAST]
+    found = keys[segments == LAST].searchsorted(keys[segments == FIRST])
     is_mate = found < len(lasts)
-    is_mate[is_mate] = places[sides == LAST][found[is_mate]] == places[sides == FIRST][is_mate]
+    is_mate[is_mate] = keys[segments == LAST][found[is_mate]] == keys[segments == FIRST][is_mate]
     firsts, lasts = firsts[is_mate], lasts[found[is_mate]]
     mates[firsts], mates[lasts] = lasts, firsts
-    parted = np.abs(members.ordinals[firsts] - members.ordinals[lasts]) > window
-    mates[firsts[parted]] = mates[lasts[parted]] = NO_MATE
-    if parted.any():
-        several = names[np.isin(order, firsts[parted])]
+    separated = np.abs(candidates.ordinals[firsts] - candidates.ordinals[lasts]) > window
+    mates[firsts[separated]] = mates[lasts[separated]] = NO_MATE
+    if separated.any():
+        several = names[np.isin(order, firsts[separated])]
         unsure[order[np.isin(names, several[sizes[several] > 2])]] = True
     return mates, unsure
 
 
-def same_hashes(hashes: NDArray[np.uint64], others: NDArray[np.uint64]) -> Mask:
-    """Which of the hashes are among the others, of which there is at least one; made for few others."""
+def is_among(hashes: NDArray[np.uint64], others: NDArray[np.uint64]) -> Mask:
+    """Return which hashes are among the others, of which there is at least one. Faster than np.isin for few others."""
     known = np.sort(others)
     found: Mask = known[np.minimum(known.searchsorted(hashes), len(known) - 1)] == hashes
     return found
 
 
-def settle(members: Members, keys: Sequence[bytes], window: int) -> Integers:
-    """The index of the mate of each, by what mates have in common, one record after the other."""
-    mates = np.full(len(members), NO_MATE, np.int64)
+def match_by_key(candidates: MateCandidates, keys: Sequence[bytes], window: int) -> Integers:
+    """Return the index of each candidate's mate or NO_MATE, int64, record by record. keys: name and read group."""
+    mates = np.full(len(candidates), NO_MATE, np.int64)
     waiting: defaultdict[tuple[bytes, int], deque[int]] = defaultdict(deque)
-    ordinals, sides = members.ordinals.tolist(), members.sides.tolist()
-    for member, (ordinal, side, key) in enumerate(zip(ordinals, sides, keys, strict=True)):
-        partners = waiting[key, FIRST + LAST - side]
+    ordinals, segments = candidates.ordinals.tolist(), candidates.segments.tolist()
+    for candidate, (ordinal, segment, key) in enumerate(zip(ordinals, segments, keys, strict=True)):
+        partners = waiting[key, FIRST + LAST - segment]
         while partners and ordinals[partners[0]] + window < ordinal:
             partners.popleft()
         if not partners:
-            waiting[key, side].append(member)
+            waiting[key, segment].append(candidate)
             continue
         partner = partners.popleft()
-        mates[member], mates[partner] = partner, member
+        mates[candidate], mates[partner] = partner, candidate
     return mates
 
 
-def _neighbours(members: Members, window: int) -> Integers:
-    """Members whose mates seem to follow them at once; none of two such."""
-    if len(members) < 2:
+def _neighbours(candidates: MateCandidates, window: int) -> Integers:
+    """Return the candidates whose next candidate seems to be their mate; no candidate is in two such pairs."""
+    if len(candidates) < 2:
         return np.empty(0, np.int64)
-    alike = (members.hashes[1:] == members.hashes[:-1]) & (members.sides[1:] != members.sides[:-1])
-    alike &= np.diff(members.ordinals) <= window
-    # Of A1 A2 A1 A2 the first and the third.
+    alike = candidates.hashes[1:] == candidates.hashes[:-1]
+    alike &= candidates.segments[1:] != candidates.segments[:-1]
+    alike &= np.diff(candidates.ordinals) <= window
+    # In a run A1 A2 A1 A2, the first and the third.
     indices = np.arange(len(alike))
     before = np.maximum.accumulate(np.where(alike, -1, indices))
     return np.flatnonzero(alike & ((indices - before) % 2 == 1))

@@ -1,11 +1,11 @@
-"""Gzip of one member -> its contents, by several threads: each inflates a part from where it finds a block.
+"""Multi-threaded gzip: each thread inflates a part of the file from the first deflate block it finds there.
 
 compressed   | part 0     | part 1     | part 2     |
-found        >   |   |   |   >  |   |    >   |   |   |     blocks: a part ends with the block that crosses its end
-symbols      b b b b b b b  m b b m b    m b m b b b       bytes, and markers of what lies in front of the part
+start        >   |   |   |   >  |   |    >   |   |   |     blocks: a part ends with the block that crosses its end
+symbols      b b b b b b b  m b b m b    m b m b b b       bytes, and markers of the window in front of the part
 
-What a part copies from in front of it is told by the 32 KiB before, once these are known. A part whose block is not the
-one that follows the part before it is inflated again from there.
+A marker refers to a byte in the 32 KiB in front of its part and is replaced once this byte is known. A part that does
+not start where the part before it ends was found by mistake, and is inflated again from there.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ from numpy.typing import NDArray
 from readmap.backend.base import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import CpuBackend, host_backend
-from readmap.formats.gzip_reader import GZIP_MAGIC, MemberInflater, NotParallelizable, read_fully
 from readmap.formats.gzip_access_points import AccessPoint, AccessPoints
+from readmap.formats.gzip_reader import GZIP_MAGIC, MemberInflater, NotParallelizable, read_fully
 
-_INFLATE, _RESOLVE = Kernel("reads/parallel_gzip", "inflate_part"), Kernel("reads/parallel_gzip", "resolve_symbols")
+_INFLATE = Kernel("reads/parallel_gzip", "inflate_part")
+_RESOLVE = Kernel("reads/parallel_gzip", "resolve_symbols")
 _WINDOW = constant("reads/deflate.cuh", "WINDOW_BYTES")
 _LITERALS = np.arange(constant("reads/deflate.cuh", "LITERALS"), dtype=np.uint8)
-_LAST = constant("reads/parallel_gzip.cu", "PART_IS_THE_LAST")
+_ENDS_MEMBER = constant("reads/parallel_gzip.cu", "PART_ENDS_MEMBER")
 
-#: Compressed bytes of a part, and symbols for each of them that there is room for: what has more is inflated in several
+#: Compressed bytes of a part, and the symbol capacity per compressed byte; a part that expands more takes several
 #: steps.
-PART_BYTES, MOST_SYMBOLS = 1 << 20, 8
+PART_BYTES, MAX_EXPANSION = 1 << 20, 8
 
-#: Threads of a file at most, parts beside theirs that are inflated ahead, and parts of which the bytes are being made.
-MOST_THREADS, PARTS_AHEAD, RESOLVED_AHEAD = 8, 4, 4
+#: Maximum threads per file, parts inflated ahead in addition to one per thread, and parts being resolved.
+MAX_THREADS, PARTS_AHEAD, RESOLVED_AHEAD = 8, 4, 4
 
-#: RFC 1952: behind the magic, the method, flags, time, and two bytes more.
+#: RFC 1952: magic, method and flags, then time and two more bytes.
 HEADER, TRAILER = struct.Struct("<2s B B 6x"), struct.Struct("<I I")
 DEFLATE = 8
 HAS_CHECKSUM, HAS_EXTRA, HAS_NAME, HAS_COMMENT, RESERVED = 2, 4, 8, 16, 0xE0
@@ -50,223 +51,233 @@ Bytes = NDArray[np.uint8]
 
 
 def parallel_gzip_inflater() -> MemberInflater | None:
-    """What inflates members; None where the host has no kernels."""
+    """Return a function that inflates gzip members with several threads, or None without host kernels."""
     backend = host_backend("reads/parallel_gzip", 1)
     if backend is None:
         return None
 
     def inflate(
-        file: io.FileIO, head: bytes, threads: int, points: AccessPoints | None = None, begin: AccessPoint | None = None
+        file: io.FileIO, head: bytes, threads: int, points: AccessPoints | None = None, start: AccessPoint | None = None
     ) -> Generator[memoryview, None, None]:
-        with _Threads(backend, min(threads, MOST_THREADS)) as pool:
-            yield from _Members(file, head, pool, points, begin).pieces()
+        with _PartThreads(backend, min(threads, MAX_THREADS)) as pool:
+            yield from _MemberStream(file, head, pool, points, start).pieces()
 
     return inflate
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Whole blocks.
+class _SymbolPart:
+    """Whole deflate blocks.
 
     Attributes:
-        symbols: uint16. begin, end: bits, from the first of the data that they were found in. farthest: the lowest byte
-            of the window in front of them that they ask for. is_last: whether a member ends with them.
+        symbols: uint16, bytes and markers.
+        start, end: bits, relative to the data that the part was found in.
+        min_window_index: the smallest index of the preceding window that a marker refers to.
+        ends_member: the last block is the last block of its member.
     """
 
     symbols: NDArray[np.uint16]
-    begin: int
+    start: int
     end: int
-    farthest: int
-    is_last: bool
+    min_window_index: int
+    ends_member: bool
 
 
 @dataclass(frozen=True)
-class _Making:
-    """The bytes of a part, which are being made.
+class _PendingPart:
+    """A part whose bytes are being resolved.
 
     Attributes:
-        bytes: of the part. at: the bit where the next block begins. window: the text in front of that, as far as it is
-            known; None where no block follows.
+        bytes: the result. next_bit: where the next block starts.
+        window: the known text in front of the next block, up to 32 KiB; None if the member ends.
     """
 
     bytes: Future[Bytes]
-    at: int
+    next_bit: int
     window: Bytes | None
 
 
-class _Threads:
-    """Threads that inflate parts, and others that make bytes of them; a context manager, which ends them."""
+class _PartThreads:
+    """Threads that inflate parts and threads that resolve their symbols; a context manager, which ends them."""
 
     def __init__(self, backend: CpuBackend, threads: int) -> None:
         self.ahead = PARTS_AHEAD + threads
         self._backend = backend
         self._inflaters = ThreadPoolExecutor(threads, "readmap-parts")
         self._resolvers = ThreadPoolExecutor(2, "readmap-resolve")
-        # Those that are used again: fresh memory takes longer than what is written into it.
-        self._rooms: queue.SimpleQueue[NDArray[np.uint16]] = queue.SimpleQueue()
+        # Symbol buffers are reused: page faults of fresh memory cost more than writing the symbols.
+        self._idle_buffers: queue.SimpleQueue[NDArray[np.uint16]] = queue.SimpleQueue()
 
-    def __enter__(self) -> _Threads:
+    def __enter__(self) -> _PartThreads:
         return self
 
     def __exit__(self, *_: object) -> None:
         for pool in (self._inflaters, self._resolvers):
             pool.shutdown(cancel_futures=True)
 
-    def begin(self, data: Bytes, to: int) -> Future[_Part]:
-        """Have a part inflated from where it has a block."""
+    def submit(self, data: Bytes, to: int) -> Future[_SymbolPart]:
+        """Start to inflate a part from the first block found in `data` up to bit `to`."""
         return self._inflaters.submit(self.inflate, data, 0, to, True)
 
-    def inflate(self, data: Bytes, begin: int, to: int, searches: bool = False) -> _Part:
-        """Blocks from a bit on, or from the first block behind it, until one begins at the bit `to` or behind it."""
-        room = self._room()
-        told, shape = np.empty(5, np.int64), {"size": len(data), "room": len(room)}
-        given = {"data": data, "symbols": room, "told": told, "from": begin, "to": to, "searches": int(searches)}
-        self._backend.launch(_INFLATE, 1, **given, **shape)
-        first, end, count, farthest, reason = told.tolist()
-        return _Part(room[:count], first, end, farthest, reason == _LAST)
+    def inflate(self, data: Bytes, start: int, to: int, searches: bool = False) -> _SymbolPart:
+        """Inflate from bit `start`, or from the first block found after it, to the first block at or after bit `to`."""
+        buffer = self._take_buffer()
+        result, sizes = np.empty(5, np.int64), {"size": len(data), "capacity": len(buffer)}
+        arguments = {"data": data, "symbols": buffer, "result": result, "from": start, "to": to}
+        self._backend.launch(_INFLATE, 1, **arguments, searches=int(searches), **sizes)
+        first, end, count, min_window_index, status = result.tolist()
+        return _SymbolPart(buffer[:count], first, end, min_window_index, status == _ENDS_MEMBER)
 
-    def _room(self) -> NDArray[np.uint16]:
-        """For the symbols of a part. Raises NotParallelizable where there is no memory: one thread takes less."""
+    def _take_buffer(self) -> NDArray[np.uint16]:
+        """Return a symbol buffer. Raises NotParallelizable if memory is exhausted: one thread needs less."""
         try:
-            return self._rooms.get_nowait()
+            return self._idle_buffers.get_nowait()
         except queue.Empty:
             pass
         try:
-            return np.empty(MOST_SYMBOLS * PART_BYTES, np.uint16)
+            return np.empty(MAX_EXPANSION * PART_BYTES, np.uint16)
         except MemoryError as error:
             raise NotParallelizable from error
 
-    def drop(self, part: _Part) -> None:
-        """The symbols of a part are not needed any more."""
+    def drop(self, part: _SymbolPart) -> None:
+        """Reuse the symbol buffer of a part."""
         base = part.symbols.base
         assert isinstance(base, np.ndarray)
-        self._rooms.put(base)
+        self._idle_buffers.put(base)
 
-    def resolve(self, part: _Part, meanings: Bytes) -> Future[Bytes]:
-        """Have the bytes of a part made, and its symbols dropped."""
+    def submit_resolve(self, part: _SymbolPart, values: Bytes) -> Future[Bytes]:
+        """Start to resolve a part; its symbol buffer is reused afterwards."""
 
-        def made() -> Bytes:
-            found = self.bytes_of(part.symbols, meanings)
+        def resolve() -> Bytes:
+            resolved = self.resolve(part.symbols, values)
             self.drop(part)
-            return found
+            return resolved
 
-        return self._resolvers.submit(made)
+        return self._resolvers.submit(resolve)
 
-    def bytes_of(self, symbols: NDArray[np.uint16], meanings: Bytes) -> Bytes:
-        """The bytes of symbols."""
-        made = np.empty(len(symbols), np.uint8)
-        self._backend.launch(_RESOLVE, 1, symbols=symbols, meanings=meanings, bytes=made, count=len(symbols))
-        return made
+    def resolve(self, symbols: NDArray[np.uint16], values: Bytes) -> Bytes:
+        """Return values[symbols], uint8."""
+        resolved = np.empty(len(symbols), np.uint8)
+        self._backend.launch(_RESOLVE, 1, symbols=symbols, values=values, bytes=resolved, count=len(symbols))
+        return resolved
 
 
-class _Members:
-    """The members of a file, one after the other; places are bits from the first byte on that is read of it."""
+class _MemberStream:
+    """Inflates the members of a file in order. Positions are bits from the first byte that is read of the file."""
 
     def __init__(
-        self, file: io.FileIO, head: bytes, threads: _Threads, points: AccessPoints | None, begin: AccessPoint | None
+        self,
+        file: io.FileIO,
+        head: bytes,
+        threads: _PartThreads,
+        points: AccessPoints | None,
+        start: AccessPoint | None,
     ) -> None:
-        """head: what has been read of the file. points: to be kept, of a file that is read from its first byte on.
-        begin: None for that byte; the file is at that of the point's block."""
+        """head: the bytes already read. points: collects access points, only if the file is read from its first byte.
+        start: an access point at whose first byte the file is positioned; None for the start of the file.
+        """
         self._file, self._threads, self._points = file, threads, points
-        self._coming: deque[tuple[Bytes, int, Future[_Part]]] = deque()  # data, of which so many bytes are the part
+        # Data of a part and of the part after it, bytes of the part, and its blocks.
+        self._ahead: deque[tuple[Bytes, int, Future[_SymbolPart]]] = deque()
         self._following = head + read_fully(file, PART_BYTES - len(head))
-        # What symbols mean: all bytes, and behind them the window, of which the last ones are known.
-        self._meanings, self._known = np.concatenate([_LITERALS, np.zeros(_WINDOW, np.uint8)]), 0
-        self._resolved: deque[_Making] = deque()
-        # Of the text: what has been given, and where the member begins, in bytes; there also of the file.
+        # Values of the symbols: all byte values, then the window, of which the last `_known` bytes are known.
+        self._values, self._known = np.concatenate([_LITERALS, np.zeros(_WINDOW, np.uint8)]), 0
+        self._pending: deque[_PendingPart] = deque()
+        # Text bytes delivered, and text offset, file offset and checksum of the member.
         self._text = self._member_text = self._member = self._checksum = 0
-        if begin:
-            self._begin_at(begin)
+        if start:
+            self._start_at_point(start)
         else:
-            self._at = self._begin_member(self._following, 0)
+            self._at = self._start_member(self._following, 0)
 
     def pieces(self) -> Generator[memoryview, None, None]:
-        """The contents of all. Raises NotParallelizable where something is, or may be, wrong."""
-        begin, is_ended = 0, False
-        while (coming := self._next()) is not None:
-            data, size, future = coming
-            part: _Part | None = future.result()
+        """Yield the contents of all members. Raises NotParallelizable if the data are, or may be, invalid."""
+        offset, is_ended = 0, False
+        while (following := self._next()) is not None:
+            data, size, future = following
+            part: _SymbolPart | None = future.result()
             if is_ended:
                 _expect(not data.any())
-            while not is_ended and self._at < begin + 8 * size:
-                if part is None or begin + part.begin != self._at:
+            while not is_ended and self._at < offset + 8 * size:
+                if part is None or offset + part.start != self._at:
                     if part is not None:
                         self._threads.drop(part)
-                    part = self._threads.inflate(data, self._at - begin, 8 * size)
-                _expect(part.end > part.begin >= 0 and part.farthest >= _WINDOW - self._known)
-                self._at = begin + part.end
-                self._take(part)
-                if part.is_last:
-                    yield from self._ready(0)
-                    behind = self._behind_trailer(data, -(-part.end // 8))
-                    is_ended = not data[behind:].any()
+                    part = self._threads.inflate(data, self._at - offset, 8 * size)
+                _expect(part.end > part.start >= 0 and part.min_window_index >= _WINDOW - self._known)
+                self._at = offset + part.end
+                self._add(part)
+                if part.ends_member:
+                    yield from self._resolved(0)
+                    next_byte = self._check_trailer(data, -(-part.end // 8))
+                    is_ended = not data[next_byte:].any()
                     if not is_ended:
-                        self._at = self._begin_member(data[behind : behind + PART_BYTES].tobytes(), begin // 8 + behind)
+                        header = data[next_byte : next_byte + PART_BYTES].tobytes()
+                        self._at = self._start_member(header, offset // 8 + next_byte)
                 part = None
-                yield from self._ready(RESOLVED_AHEAD)
+                yield from self._resolved(RESOLVED_AHEAD)
             if part is not None:
                 self._threads.drop(part)
-            begin += 8 * size
+            offset += 8 * size
         _expect(is_ended)
 
-    def _next(self) -> tuple[Bytes, int, Future[_Part]] | None:
-        """The next part, with what is behind it, and its blocks; others are begun. None behind the last one."""
-        while self._following and len(self._coming) < self._threads.ahead:
+    def _next(self) -> tuple[Bytes, int, Future[_SymbolPart]] | None:
+        """Start more parts and return the next one, an item of `_ahead`; None at the end of the file."""
+        while self._following and len(self._ahead) < self._threads.ahead:
             own, self._following = self._following, read_fully(self._file, PART_BYTES)
             data = np.frombuffer(own + self._following, np.uint8)
-            self._coming.append((data, len(own), self._threads.begin(data, 8 * len(own))))
-        return self._coming.popleft() if self._coming else None
+            self._ahead.append((data, len(own), self._threads.submit(data, 8 * len(own))))
+        return self._ahead.popleft() if self._ahead else None
 
-    def _take(self, part: _Part) -> None:
-        """Go on behind a part."""
-        # Before the symbols are dropped.
-        tail = self._threads.bytes_of(part.symbols[-_WINDOW:], self._meanings)
-        made = self._threads.resolve(part, self._meanings)
+    def _add(self, part: _SymbolPart) -> None:
+        """Start to resolve a part and make the window of the next part."""
+        # Before submit_resolve, which drops the symbols.
+        tail = self._threads.resolve(part.symbols[-_WINDOW:], self._values)
+        resolved = self._threads.submit_resolve(part, self._values)
         self._known = min(self._known + len(part.symbols), _WINDOW)
-        self._meanings = np.concatenate([_LITERALS, self._meanings[len(_LITERALS) + len(tail) :], tail])
-        window = None if part.is_last else self._meanings[len(self._meanings) - self._known :]
-        self._resolved.append(_Making(made, self._at, window))
+        self._values = np.concatenate([_LITERALS, self._values[len(_LITERALS) + len(tail) :], tail])
+        window = None if part.ends_member else self._values[len(self._values) - self._known :]
+        self._pending.append(_PendingPart(resolved, self._at, window))
 
-    def _ready(self, ahead: int) -> Generator[memoryview, None, None]:
-        """The bytes of all parts but the last ones, which are being made."""
-        while len(self._resolved) > ahead:
-            making = self._resolved.popleft()
-            made = making.bytes.result()
-            self._checksum = isal_zlib.crc32(made, self._checksum)
-            self._text += len(made)
-            if self._points and making.window is not None and self._points.is_due(self._text):
-                place = self._text, making.at, self._member, self._member_text
-                self._points.add(AccessPoint(*place, self._checksum, zlib.compress(making.window.tobytes())))
-            if len(made):
-                yield made.data
+    def _resolved(self, ahead: int) -> Generator[memoryview, None, None]:
+        """Yield the bytes of all pending parts except the last `ahead`, and add access points."""
+        while len(self._pending) > ahead:
+            pending = self._pending.popleft()
+            text = pending.bytes.result()
+            self._checksum = isal_zlib.crc32(text, self._checksum)
+            self._text += len(text)
+            if self._points and pending.window is not None and self._points.is_due(self._text):
+                position = self._text, pending.next_bit, self._member, self._member_text
+                self._points.add(AccessPoint(*position, self._checksum, zlib.compress(pending.window.tobytes())))
+            if len(text):
+                yield text.data
 
-    def _behind_trailer(self, data: Bytes, at: int) -> int:
-        """Where the trailer of the member ends, which is to be right; at: where it begins."""
+    def _check_trailer(self, data: Bytes, at: int) -> int:
+        """Compare checksum and size with the trailer at byte `at`; return the byte after the trailer."""
         _expect(at + TRAILER.size <= len(data))
         found = self._checksum, self._text - self._member_text & 0xFFFFFFFF
         _expect(TRAILER.unpack(data[at : at + TRAILER.size].tobytes()) == found)
         return at + TRAILER.size
 
-    def _begin_at(self, point: AccessPoint) -> None:
-        """Go on at a point's block, whose first byte comes first."""
+    def _start_at_point(self, point: AccessPoint) -> None:
+        """Continue at an access point."""
         try:
             window = np.frombuffer(point.inflated_window(), np.uint8)
         except zlib.error:
             raise NotParallelizable from None
         self._known, self._at = len(window), point.bit % 8
-        self._meanings[len(self._meanings) - len(window) :] = window
+        self._values[len(self._values) - len(window) :] = window
         self._text, self._member_text, self._checksum = point.text, point.member_text, point.checksum
 
-    def _begin_member(self, data: bytes, place: int) -> int:
-        """The bit where the first block of a member begins, whose first byte is at `place`; data: from there on."""
-        self._member, self._member_text, self._checksum, self._known = place, self._text, 0, 0
+    def _start_member(self, data: bytes, offset: int) -> int:
+        """Start the member at byte `offset` of the file; return its first bit. data: the member, header first."""
+        self._member, self._member_text, self._checksum, self._known = offset, self._text, 0, 0
         if self._points:
-            self._points.at_member(place, self._text)
-        return 8 * (place + _header_bytes(data))
+            self._points.at_member(offset, self._text)
+        return 8 * (offset + _header_bytes(data))
 
 
 def _header_bytes(data: bytes) -> int:
-    """Bytes of the header that the data begin with."""
+    """Return the size of the gzip header at the front of `data`."""
     _expect(len(data) >= HEADER.size)
     magic, method, flags = HEADER.unpack_from(data)
     _expect(magic == GZIP_MAGIC and method == DEFLATE and not flags & RESERVED)

@@ -1,4 +1,4 @@
-"""Reads -> Patterns: packed once, in the layout that an exact search reads."""
+"""Reads -> Patterns: one orientation with 2 bits per base, for exact search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _PACK = Kernel("reads/patterns", "pack_patterns")
 
 
 class Patterns(Table, struct="reads/patterns.cuh:Patterns"):
-    """Patterns in slots ordered by length, packed; `replaced`: ambiguous letters other than N."""
+    """Patterns in slots sorted by length, packed; kernels/reads/patterns.cuh defines the layout.
+
+    replaced: number of ambiguous letters other than N.
+    """
 
     replaced: int
 
@@ -21,9 +24,9 @@ class Patterns(Table, struct="reads/patterns.cuh:Patterns"):
 
 
 def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backend) -> Patterns:
-    """At least one pattern, packed.
+    """Pack at least one pattern.
 
-    letters: uint8; starts: int64 [patterns], where each begins; lengths: int32 [patterns]; all on the device.
+    letters: uint8. starts: int64 [patterns], positions in `letters`. lengths: int32 [patterns]. All are on the device.
     """
     slots = sort_by_length(lengths, 1, 0, backend)
     words, packed_lengths = backend.full(slots.words, 0, np.uint64), backend.empty(len(lengths), np.int32)

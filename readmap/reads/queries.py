@@ -1,53 +1,39 @@
-"""Reads -> Queries: both orientations of every read, packed."""
+"""Reads -> Queries: both orientations of every read, with 2 bits per base."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
+from readmap.backend.tables import Table
+from readmap.reads.length_order import LengthRuns, sort_by_length
 from readmap.reads.parsing import Reads
-from readmap.reads.length_order import Steps, sort_by_length
 
 _PACK = Kernel("reads/queries", "pack_queries")
 
-#: Of a block: the bases and the ambiguous ones, in either orientation.
+#: Bit planes of a tile: bases and ambiguity masks, in both orientations.
 PLANES = 4
 
 
-@dataclass(frozen=True)
-class Queries:
-    """Reads in slots ordered by length, packed in both orientations; the layout is that of kernels/reads/queries.cuh.
+class Queries(Table, struct="reads/queries.cuh:Queries"):
+    """Reads in slots sorted by length, packed in both orientations; kernels/reads/queries.cuh defines the layout.
 
     Attributes:
-        order: int32 [reads], the record in each slot; slot_of: int32 [reads], its inverse.
-        words: uint64, four planes a block; tile_offsets: int64 [blocks + 1].
-        lengths: int32 [reads] by slot; flags, hashes: uint8, uint64 [reads] by slot.
-        steps: the lengths on the host.
-        replaced: uint64 [1], ambiguous letters other than N, which are written as N.
-        tile_bits: a block has 2^tile_bits slots.
+        length_runs: the lengths on the host.
+        replaced: uint64 [1], number of ambiguous letters other than N, which are written as N.
     """
 
-    order: Array
-    slot_of: Array
-    words: Array
-    tile_offsets: Array
-    lengths: Array
-    flags: Array
-    hashes: Array
-    steps: Steps
+    length_runs: LengthRuns
     replaced: Array
-    tile_bits: int
 
     @property
-    def longest(self) -> int:
+    def max_length(self) -> int:
         """Bases of the longest read."""
-        return self.steps.max_length
+        return self.length_runs.max_length
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
-    """Both orientations of every read, packed and interleaved."""
+    """Sort reads by length and pack both orientations of every read."""
     count, slots = reads.count, sort_by_length(reads.lengths, PLANES, 1, backend)
     words = backend.full(slots.words + backend.warp_width, 0, np.uint64)
     flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
@@ -68,14 +54,14 @@ def pack_queries(reads: Reads, backend: Backend) -> Queries:
         tile_bits=backend.warp_bits,
     )
     return Queries(
-        slots.order,
-        slots.slot_of,
-        words,
-        slots.tile_offsets,
-        slots.lengths,
-        flags,
-        hashes,
-        slots.length_runs,
-        replaced,
-        backend.warp_bits,
+        order=slots.order,
+        slot_of=slots.slot_of,
+        words=words,
+        tile_offsets=slots.tile_offsets,
+        lengths=slots.lengths,
+        flags=flags,
+        hashes=hashes,
+        length_runs=slots.length_runs,
+        replaced=replaced,
+        tile_bits=backend.warp_bits,
     )

@@ -1,4 +1,4 @@
-"""A file of reads whose records have a fixed number of lines, or are made to have it, as far as it has been read."""
+"""One input file of reads: reads into pool buffers, finds complete records and hands them out."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,81 +9,83 @@ from readmap.formats.byte_source import ByteSource, GeneratorSource, describe_st
 from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
-from readmap.reads.record_scan import Records, find_records, read_records
 from readmap.reads.fastq_reads import four_line_records
+from readmap.reads.record_scan import RecordEnds, read_and_scan_records, scan_records
 
 Bytes = NDArray[np.uint8]
 
 
 class RecordFile:
-    """The whole records that have been read and not been taken, in a buffer of the pool.
+    """The complete records in the current buffer that have not been taken.
 
-    Where they are low, `turn` and then `read` find more.
-    From the first record of FASTQ on that does not have four lines, the file is read as four_line_records gives it.
+    Call `switch_buffer` and then `read` if `is_low`. From the first FASTQ record without four lines on, the file is
+    read through four_line_records.
 
-    name: what messages call the file.
-    taken: records of the file that have been taken, or lie in front of the source.
-    error: what is wrong behind them, once all of the file has been read that is to be.
-    doubt: that something may be missing behind them, then.
+    name: of the file, for messages.
+    taken: records taken so far, plus the records before the start of the source.
+    error: the error after the last record, once the whole file has been read.
+    missing_eof: set if the file ends without BGZF's end-of-file block and may have been truncated.
     """
 
     def __init__(
         self,
         source: ByteSource,
         start: bytes,
-        lines_a_record: int,
+        lines_per_record: int,
         pool: BufferPool,
-        is_normalised: bool,
+        is_normalized: bool,
         threads: int,
     ) -> None:
-        """start: the first bytes of the source, already read. is_normalised: whether no record has other lines.
-        threads: that find its records.
+        """start: the first bytes of the source, already read. is_normalized: all records have lines_per_record lines.
+        threads: for scanning.
         """
         self.name = source.name
         self.taken = source.first_record
         self.error: DataError | OSError | None = None
-        self.doubt: MissingEofBlock | None = None
+        self.missing_eof: MissingEofBlock | None = None
         self._source = source
-        self._lines_a_record = lines_a_record
-        self._is_normalised = is_normalised
+        self._lines_per_record = lines_per_record
+        self._is_normalized = is_normalized
         self._pool, self._threads = pool, threads
         self._buffer: Buffer | None = None
         self._data: Bytes = np.frombuffer(start, np.uint8)
-        self._begin, self._filled = 0, len(start)
-        # The offsets of the last newlines of those that are to be taken, int64 [records].
+        self._start, self._filled = 0, len(start)
+        # The last newline of each record that has not been taken, int64 [records].
         self._ends = np.empty(0, np.int64)
         self._is_at_end = False
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of the file has been read."""
+        """The whole file has been read."""
         return self._is_at_end
 
     @property
     def records(self) -> int:
-        """How many there are to be taken."""
+        """The number of records that can be taken."""
         return len(self._ends)
 
-    def is_low(self, least: int) -> bool:
-        """Whether to read on: fewer than `least` records are there, or so little that it is cheap to copy."""
-        left = self._filled - self._begin
-        return not self._is_at_end and (self.records < least or 2 * left + 2 <= len(self._data))
+    def is_low(self, min_records: int) -> bool:
+        """Return True if fewer records are left, or so few bytes that moving them to another buffer is cheap."""
+        left = self._filled - self._start
+        return not self._is_at_end and (self.records < min_records or 2 * left + 2 <= len(self._data))
 
-    def turn(self) -> None:
-        """Goes on in another buffer, with what is left at its front."""
-        tail = self._data[self._begin : self._filled]
-        # A record that is longer than a buffer makes the next one larger. One byte is kept for the newline that the
-        # file's last line may lack.
+    def switch_buffer(self) -> None:
+        """Move the bytes that have not been taken to the front of another buffer."""
+        tail = self._data[self._start : self._filled]
+        # A record longer than a buffer makes the next buffer larger. One byte is reserved for the newline that the last
+        # line of a file may lack.
         buffer = self._pool.take(2 * len(tail) + 2)
         buffer.data[: len(tail)] = tail
         self.release()
         self._buffer, self._data = buffer, buffer.data
-        self._begin, self._filled = 0, len(tail)
+        self._start, self._filled = 0, len(tail)
 
     def read(self) -> None:
-        """Fill the buffer as far as the file goes, and find its records."""
-        checks = not self._is_normalised
-        found = read_records(self._source, self._data[:-1], self._filled, self._lines_a_record, checks, self._threads)
+        """Fill the buffer from the file and find its records."""
+        checks_fastq, target = not self._is_normalized, self._data[:-1]
+        found = read_and_scan_records(
+            self._source, target, self._filled, self._lines_per_record, checks_fastq, self._threads
+        )
         self._filled = found.filled if found else self._filled
         while not self._is_at_end and self._filled < len(self._data) - 1:
             count = 0
@@ -97,68 +99,70 @@ class RecordFile:
         self._find_records(found)
 
     def take(self, records: int) -> tuple[Bytes, Buffer]:
-        """The bytes of the first `records` records, and their buffer, which is held for whoever uses them."""
+        """Return the bytes of the next `records` records, and their buffer with a reference for the caller."""
         assert self._buffer is not None
-        begin, self._begin = self._begin, self._end(records)
+        start, self._start = self._start, self._end(records)
         self._ends = self._ends[records:]
         self.taken += records
         self._buffer.retain()
-        return self._data[begin : self._begin], self._buffer
+        return self._data[start : self._start], self._buffer
 
     def name_at(self, record: int) -> bytes:
-        """The name of one of the records that have not been taken, by its number, from 0."""
-        begin = self._end(record)
-        return bad_records.read_name(self._data[begin : self._end(record + 1)].tobytes().split(b"\n", 1)[0])
+        """Return the read name, without /1 or /2, of record `record` of those that have not been taken."""
+        return bad_records.read_name(self._header(record))
 
     def next_name(self) -> str:
-        """The name in messages of the first record that has not been taken."""
-        return bad_records.name_of(self._data[self._begin : self._end(1)].tobytes().split(b"\n")[0])
+        """Return the name of the next record for messages."""
+        return bad_records.name_of(self._header(0))
 
     def release(self) -> None:
-        """Gives the buffer back, once all parts of it that have been taken are released."""
+        """Release the current buffer; it stays in use until all records taken from it are released."""
         if self._buffer:
             self._buffer.release()
             self._buffer = None
 
-    def _end(self, records: int) -> int:
-        return int(self._ends[records - 1]) + 1 if records else self._begin
+    def _header(self, record: int) -> bytes:
+        return self._data[self._end(record) : self._end(record + 1)].tobytes().split(b"\n", 1)[0]
 
-    def _find_records(self, found: Records | None) -> None:
-        """found: those that have been found."""
+    def _end(self, records: int) -> int:
+        return int(self._ends[records - 1]) + 1 if records else self._start
+
+    def _find_records(self, found: RecordEnds | None) -> None:
+        """found: the records of the buffer, if already scanned."""
         if self._is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
             found = None
         data = self._data[: self._filled]
-        found = found or find_records(data, self._lines_a_record, not self._is_normalised, self._threads)
+        found = found or scan_records(data, self._lines_per_record, not self._is_normalized, self._threads)
         self._ends, is_irregular = found.ends, found.is_irregular
         tail = data[self._end(self.records) :]
-        is_cut = self._is_at_end and end_of_text(tail) > 0
-        if is_irregular or (is_cut and not self._is_normalised):
-            self._normalise(tail.tobytes())
-        elif is_cut:
+        is_incomplete = self._is_at_end and end_of_text(tail) > 0
+        if is_irregular or (is_incomplete and not self._is_normalized):
+            self._normalize(tail.tobytes())
+        elif is_incomplete:
             self.error = self.error or self._truncated(tail.tobytes())
         elif isinstance(self.error, MissingEofBlock):
-            self.doubt, self.error = self.error, None
+            self.missing_eof, self.error = self.error, None
 
-    def _normalise(self, start: bytes) -> None:
-        """Have all that is behind the records that there are read as of any lines. start: what has been read of it."""
+    def _normalize(self, start: bytes) -> None:
+        """Read the rest of the file through four_line_records. start: the bytes after the last record found."""
         self._source = GeneratorSource(self.name, four_line_records(start, self._source, self.error))
         self._filled -= len(start)
-        self._is_normalised, self._is_at_end, self.error = True, False, None
+        self._is_normalized, self._is_at_end, self.error = True, False, None
 
     def _truncated(self, tail: bytes) -> DataError:
         lines = tail.rstrip(LINE_BREAKS).split(b"\n")
         name = lines[0][1:].split(maxsplit=1)[:1] if lines[0].startswith(b"@") else []
-        in_words = f" ({name[0].decode('utf-8', 'backslashreplace')})" if name else ""
-        place = f"{self.name}, record {self.taken + self.records + 1}{in_words}"
-        return DataError(f"{place}: record is truncated: expected {self._lines_a_record} lines, found {len(lines)}")
+        in_brackets = f" ({name[0].decode('utf-8', 'backslashreplace')})" if name else ""
+        record = f"{self.name}, record {self.taken + self.records + 1}{in_brackets}"
+        return DataError(f"{record}: record is truncated: expected {self._lines_per_record} lines, found {len(lines)}")
 
 
 def read_start(source: ByteSource) -> bytes:
-    """The first bytes of a file of reads behind blank lines; none where there are no others.
+    """Return the first bytes after leading blank lines, which start with '@' or '>', or b"" if there are none.
 
-    They say whether it is FASTQ or FASTA. Raises DataError where it is neither.
+    Raises DataError if the file is neither FASTQ nor FASTA.
     """
     head, start = bytearray(16), b""
     while not start and (count := source.readinto(memoryview(head))):
@@ -166,5 +170,5 @@ def read_start(source: ByteSource) -> bytes:
     if not start or start.startswith((b"@", b">")):
         return start
     raise DataError(
-        f"{source.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {describe_start(start)}"
+        f"{source.name}: expected FASTQ or FASTA, which start with '@' or '>', found {describe_start(start)}"
     )

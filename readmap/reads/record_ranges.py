@@ -1,4 +1,4 @@
-"""The text of a file that was split, from any of its records on."""
+"""Ranges of records of a file that was scanned by readmap split, and how to locate their text."""
 
 from __future__ import annotations
 
@@ -7,76 +7,112 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.formats.newlines import LINE_BREAKS
 from readmap.formats.byte_range import ByteRange, open_range
-from readmap.reads import record_scan
+from readmap.formats.gzip_access_points import AccessPoint
+from readmap.formats.gzip_reader import Inflaters
+from readmap.formats.newlines import LINE_BREAKS
 from readmap.reads.bad_records import read_name
-from readmap.reads.file_part import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
+from readmap.reads.record_scan import cut_between_pairs
 from readmap.reads.record_starts import record_starts
-from readmap.reads.split_table import SplitFile
+from readmap.reads.split_table import FileIdentity, SplitFile, identify_file
+
+
+@dataclass(frozen=True)
+class RecordRange:
+    """Consecutive records of a file, to be sent to the process that reads them.
+
+    Attributes:
+        path: of the file. identity: of its contents when it was split.
+        first_record, end_record: 0-based, half-open.
+        file_records: number of records of the file, as far as known.
+        text_start, text_end: bytes of the file's text.
+        is_last: the file ends with these records.
+        point: access point of gzip from which the text is inflated; None for a plain file.
+    """
+
+    path: str
+    identity: FileIdentity
+    first_record: int
+    end_record: int
+    file_records: int
+    text_start: int
+    text_end: int
+    is_last: bool
+    point: AccessPoint | None
+
+    def open(self, threads: int, inflaters: Inflaters) -> ByteRange:
+        """Open the text of the records. threads, inflaters: as for open_bytes.
+
+        Raises OSError if the file cannot be opened; reading raises DataError if the file has changed or, after its last
+        record, is longer than it was.
+        """
+        source = open_range(self.path, self.text_start, self.text_end, self.is_last, self.point, threads, inflaters)
+        source.first_record = self.first_record
+        return source
+
+    def check_unchanged(self) -> None:
+        """Raise DataError if the file's contents have changed, and OSError."""
+        if identify_file(self.path) != self.identity:
+            raise DataError(f"{self.path} has changed since it was split")
 
 
 @dataclass(frozen=True)
 class RecordLocator:
-    """A file, and what its table has of it; threads: that inflate it, where records begin between marks."""
+    """A file and its entry of a table; threads: that inflate the text between marks."""
 
     path: str
     file: SplitFile
     threads: int
 
-    def part(self, first: int, last: int) -> RecordRange:
-        """The records [first, last), by their numbers from 0.
-
-        Raises DataError where the file is not as it was, and OSError.
-        """
+    def range(self, first: int, end: int) -> RecordRange:
+        """Return the records [first, end). Raises DataError if the file has changed, and OSError."""
         file = self.file
-        if first >= last:
-            return RecordRange(self.path, file.identity, first, last, file.records, 0, 0, False, None)
-        begin, end, is_last = self._offset_of(first), self._offset_of(last), file.is_whole and last == file.records
-        return RecordRange(
-            self.path, file.identity, first, last, file.records, begin, end, is_last, file.point_before(begin)
-        )
+        if first >= end:
+            return RecordRange(self.path, file.identity, first, end, file.records, 0, 0, False, None)
+        start, stop, is_last = self._offset_of(first), self._offset_of(end), file.is_whole and end == file.records
+        point = file.point_before(start)
+        return RecordRange(self.path, file.identity, first, end, file.records, start, stop, is_last, point)
 
     def cut_between_pairs(self, record: int) -> int:
-        """A cut that divides no mates, where those are side by side: in front of a record, or of that before it."""
+        """Return `record`, or one less if the records record - 1 and record are adjacent mates."""
         if record in (0, self.file.records):
             return record
         for mark in range(self.file.mark_before(record - 1), -1, -1):
-            first, begin = self.file.marks[mark].tolist()
-            names = self._names(first, begin, record)
-            # A row of one name may begin in front of the mark.
+            first, start = self.file.marks[mark].tolist()
+            names = self._names(first, start, record)
+            # A run of one name may start before the mark.
             if not first or names[0] != names[record - first - 1]:
                 break
-        return int(first + cutting.cut_between_pairs(names.__getitem__, record - first, len(names)))
+        return int(first + cut_between_pairs(names.__getitem__, record - first, len(names)))
 
-    def _names(self, first: int, begin: int, last: int) -> list[bytes]:
-        """Those of the records from `first`, whose text begins at `begin`, to `last`."""
+    def _names(self, first: int, start: int, last: int) -> list[bytes]:
+        """Return the names of the records `first` to `last`, inclusive. start: text offset of `first`."""
         end = self._offset_of(last + 1)
-        with self._range(begin, end) as source:
+        with self._open(start, end) as source:
             starts = np.concatenate([*record_starts(source, first)]).tolist()
-        text = bytearray(end - begin)
-        with self._range(begin, end) as source:
+        text = bytearray(end - start)
+        with self._open(start, end) as source:
             source.readinto(memoryview(text))
         records = (text[at:to] for at, to in zip(starts, [*starts[1:], len(text)], strict=True))
         return [read_name(bytes(record).lstrip(LINE_BREAKS).split(b"\n", 1)[0]) for record in records]
 
     def _offset_of(self, record: int) -> int:
-        """Where the text of a record begins; behind the last one, where the file's text ends."""
+        """Return the text offset of a record; of the end of the text after the last record."""
         file = self.file
         if record in (0, file.records):
-            return file.text if record else 0
+            return file.text_bytes if record else 0
         mark = file.mark_before(record)
-        number, begin = file.marks[mark].tolist()
-        if number == record:
-            return int(begin)
-        end = int(file.marks[mark + 1, 1]) if mark + 1 < len(file.marks) else file.text
-        with self._range(begin, end) as source:
-            for starts in record_starts(source, number):
-                if record < number + len(starts):
-                    return int(begin + starts[record - number])
-                number += len(starts)
-        raise DataError(f"{self.path}, record {number + 1}: expected {file.records:,} records, found no more")
+        index, start = file.marks[mark].tolist()
+        if index == record:
+            return int(start)
+        end = int(file.marks[mark + 1, 1]) if mark + 1 < len(file.marks) else file.text_bytes
+        with self._open(start, end) as source:
+            for starts in record_starts(source, index):
+                if record < index + len(starts):
+                    return int(start + starts[record - index])
+                index += len(starts)
+        raise DataError(f"{self.path}: expected {file.records:,} records, found {index:,}")
 
-    def _range(self, begin: int, end: int) -> ByteRange:
-        return open_range(self.path, begin, end, False, self.file.point_before(begin), self.threads, HOST_INFLATERS)
+    def _open(self, start: int, end: int) -> ByteRange:
+        return open_range(self.path, start, end, False, self.file.point_before(start), self.threads, HOST_INFLATERS)

@@ -1,4 +1,4 @@
-"""Text -> where its records end: by kernels on the host, which may read it before, or without a compiler by NumPy."""
+"""Text -> where its records end, by host kernels that may also read the text, or by NumPy without a compiler."""
 
 from __future__ import annotations
 
@@ -12,53 +12,57 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
+from readmap.formats.byte_range import ByteRange
 from readmap.formats.byte_source import ByteSource, FilePosition, PlainSource
 from readmap.formats.newlines import line_ends
-from readmap.formats.byte_range import ByteRange
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int64]
 
-_CUT, _READ, _JOIN = (Kernel("reads/record_scan", f"{name}_blocks") for name in ("cut", "read", "join"))
-_BEFORE_WRONG, _WITHOUT_ROOM = (constant("reads/record_scan.cu", name) for name in ("BEFORE_WRONG", "WITHOUT_ROOM"))
+_SCAN, _READ, _JOIN = (Kernel("reads/record_scan", f"{verb}_segments") for verb in ("scan", "read_and_scan", "join"))
+_BEFORE_INVALID, _OUT_OF_SPACE = (constant("reads/record_scan.cu", name) for name in ("BEFORE_INVALID", "OUT_OF_SPACE"))
 
-#: Text of a block, and bytes of a record below which a block may have no room for all of them.
-BLOCK_BYTES, RECORD_BYTES = 1 << 20, 32
+#: Bytes of a segment. A segment has space for all its records if they have at least MIN_RECORD_BYTES on average.
+SEGMENT_BYTES, MIN_RECORD_BYTES = 1 << 20, 32
 
 
 @dataclass(frozen=True)
-class _Format:
+class _LineFormat:
+    """struct LineFormat of kernels/reads/record_scan.cu."""
+
     lines: int
-    checks: bool
+    checks_fastq: bool
 
 
 @dataclass(frozen=True)
-class _Blocks:
-    """What the blocks of a text hold; see kernels/reads/record_scan.cu."""
+class _Segments:
+    """struct Segments of kernels/reads/record_scan.cu."""
 
-    ends: Offsets
-    found: Offsets
-    begins: Offsets
-    stops: Offsets
-    reached: Offsets
-    blocks: int
-    block_bytes: int
-    room: int
+    record_ends: Offsets
+    record_counts: Offsets
+    first_starts: Offsets
+    next_starts: Offsets
+    text_ends: Offsets
+    count: int
+    segment_bytes: int
+    capacity: int
 
     @classmethod
-    def of(cls, size: int, block_bytes: int, room: int) -> Self:
-        """Those of a text of so many bytes."""
-        blocks = -(-size // max(block_bytes, 1))
-        found, begins, stops, reached = np.empty((4, blocks), np.int64)
-        return cls(np.empty(blocks * room, np.int64), found, begins, stops, reached, blocks, block_bytes, room)
+    def of(cls, size: int, segment_bytes: int, capacity: int) -> Self:
+        """Allocate the segments of a text of `size` bytes."""
+        count = -(-size // max(segment_bytes, 1))
+        counts, first_starts, next_starts, text_ends = np.empty((4, count), np.int64)
+        ends = np.empty(count * capacity, np.int64)
+        return cls(ends, counts, first_starts, next_starts, text_ends, count, segment_bytes, capacity)
 
 
 @dataclass(frozen=True)
-class Records:
-    """Where the records of a text end.
+class RecordEnds:
+    """Where the complete records at the front of a text end.
 
-    ends: the offset of the last newline of each, int64 [records]. is_irregular: whether one behind them is none.
-    filled: the bytes of the text, where they were read.
+    ends: int64 [records], the offset of the last newline of each record.
+    is_irregular: the next record is not FASTQ of four lines.
+    filled: bytes of text in memory.
     """
 
     ends: Offsets
@@ -66,67 +70,73 @@ class Records:
     filled: int
 
 
-def find_records(data: Bytes, lines: int, checks: bool, threads: int = 1) -> Records:
-    """The records of a text.
+def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) -> RecordEnds:
+    """Return where the records of `data`, uint8 [nbytes], end.
 
-    data: uint8 [nbytes]. lines: of a record, 4 or 2. checks: the records are FASTQ's: a header, bases, '+' and as many
-    qualities, a line each; from one that is not on, none are found.
+    lines: lines per record, 4 or 2. checks_fastq: stop before the first record that is not header, bases, '+' and as
+    many qualities as bases.
     """
-    backend = host_backend(_CUT.module, threads)
-    return _find(data, _Format(lines, checks), backend) if backend else _without_compiler(data, lines, checks)
+    backend = host_backend(_SCAN.module, threads)
+    if not backend:
+        return _scan_without_compiler(data, lines, checks_fastq)
+    return _scan(data, _LineFormat(lines, checks_fastq), backend)
 
 
-def read_records(
-    source: ByteSource, data: Bytes, filled: int, lines: int, checks: bool, threads: int = 1
-) -> Records | None:
-    """The same of a text of which the first bytes are there, and the others are read before, as many as the source has.
+def read_and_scan_records(
+    source: ByteSource, data: Bytes, filled: int, lines: int, checks_fastq: bool, threads: int = 1
+) -> RecordEnds | None:
+    """Fill `data` from `source` after its first `filled` bytes, and return where its records end as scan_records does.
 
-    None where its bytes lie in no file as they are, or without a compiler: then none are read.
+    Return None, without reading, if the source is not an uncompressed file or no compiler is available.
     """
     backend = host_backend(_READ.module, threads)
     if not backend or not isinstance(source, PlainSource | ByteRange) or (place := source.position()) is None:
         return None
-    room = data if place.max_bytes is None else data[: filled + place.max_bytes]
-    found = _find(room, _Format(lines, checks), backend, filled, place)
+    target = data if place.max_bytes is None else data[: filled + place.max_bytes]
+    found = _scan(target, _LineFormat(lines, checks_fastq), backend, filled, place)
     source.skip(found.filled - filled)
     return found
 
 
-def _find(data: Bytes, format: _Format, backend: Backend, filled: int = 0, rest: FilePosition | None = None) -> Records:
-    blocks = _Blocks.of(len(data), BLOCK_BYTES, BLOCK_BYTES // RECORD_BYTES)
-    what = {"text": data, "blocks": blocks, "format": format, "size": len(data)}
+def _scan(
+    data: Bytes, format: _LineFormat, backend: Backend, filled: int = 0, rest: FilePosition | None = None
+) -> RecordEnds:
+    segments = _Segments.of(len(data), SEGMENT_BYTES, SEGMENT_BYTES // MIN_RECORD_BYTES)
+    arguments = {"text": data, "segments": segments, "format": format, "size": len(data)}
     if rest is None:
-        backend.launch(_CUT, blocks.blocks, **what)
+        backend.launch(_SCAN, segments.count, **arguments)
     else:
-        backend.launch(_READ, blocks.blocks, **what, file=rest.file, filled=filled, offset=rest.offset)
-    ends, stop, filled, ending = _joined(what, backend)
-    if ending == _WITHOUT_ROOM:  # lines may have no letter
+        backend.launch(_READ, segments.count, **arguments, file=rest.file, filled=filled, offset=rest.offset)
+    ends, stop, filled, status = _join(arguments, backend)
+    if status == _OUT_OF_SPACE:  # records of few bytes; a line may be empty
         data = data[stop:filled]
-        what |= {"text": data, "blocks": _Blocks.of(len(data), len(data), len(data) // format.lines), "size": len(data)}
-        backend.launch(_CUT, 1, **what)
-        others, _, _, ending = _joined(what, backend)
-        ends = np.concatenate([ends, others + stop])
-    return Records(ends, ending == _BEFORE_WRONG, filled)
+        segments = _Segments.of(len(data), len(data), len(data) // format.lines)
+        arguments |= {"text": data, "segments": segments, "size": len(data)}
+        backend.launch(_SCAN, 1, **arguments)
+        more, _, _, status = _join(arguments, backend)
+        ends = np.concatenate([ends, more + stop])
+    return RecordEnds(ends, status == _BEFORE_INVALID, filled)
 
 
-def _joined(what: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, int]:
-    """The ends of all records of a text, where the last one ends, how far the text goes, and how that ended."""
-    told = np.empty(4, np.int64)
-    backend.launch(_JOIN, 1, **what, told=told)
-    count, stop, filled, ending = told.tolist()
-    blocks: _Blocks = what["blocks"]
-    return blocks.ends[:count].copy(), stop, filled, ending  # room for all takes a quarter of the text
+def _join(arguments: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, int]:
+    """Return the ends of all records, the end of the last one, the bytes of text and the ScanEnd."""
+    result = np.empty(4, np.int64)
+    backend.launch(_JOIN, 1, **arguments, result=result)
+    count, stop, filled, status = result.tolist()
+    segments: _Segments = arguments["segments"]
+    # Copied, because record_ends takes a quarter of the size of the text.
+    return segments.record_ends[:count].copy(), stop, filled, status
 
 
-def _without_compiler(data: Bytes, lines: int, checks: bool) -> Records:
+def _scan_without_compiler(data: Bytes, lines: int, checks_fastq: bool) -> RecordEnds:
     ends = line_ends(data)
     ends = ends[: len(ends) // lines * lines].reshape(-1, lines)
-    count = _count_regular(data, ends) if checks else len(ends)
-    return Records(ends[:count, -1], count < len(ends), len(data))
+    count = _count_regular(data, ends) if checks_fastq else len(ends)
+    return RecordEnds(ends[:count, -1], count < len(ends), len(data))
 
 
 def _count_regular(data: Bytes, ends: Offsets) -> int:
-    """How many records from the first on are FASTQ's. ends: int64 [records, 4], the newlines of all lines of each."""
+    """Count the FASTQ records before the first irregular one. ends: int64 [records, 4], the newlines of each record."""
     if not len(ends):
         return 0
     starts = np.zeros(len(ends), np.int64)
@@ -137,10 +147,11 @@ def _count_regular(data: Bytes, ends: Offsets) -> int:
 
 
 def cut_between_pairs(name: Callable[[int], bytes], cut: int, known: int) -> int:
-    """A cut of records that divides no mates, where those are side by side: `cut`, or one record before it.
+    """Return `cut`, or `cut` - 1 if the records cut - 1 and cut are adjacent mates.
 
-    In a row of one name the first and the second are mates, the third and the fourth, and so on. name: of a record, by
-    its number, of the first `known` ones. cut: 1 to known.
+    In a run of records with one name the first and second are mates, the third and fourth, and so on.
+
+    name: returns the name of a record; only indices below `known` are valid. cut: record index from 1 to `known`.
     """
     last = name(cut - 1)
     if cut < known and name(cut) != last:

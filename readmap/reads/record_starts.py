@@ -1,4 +1,4 @@
-"""Text of FASTQ or FASTA -> where its records begin, whatever lines they have."""
+"""Text of FASTQ or FASTA -> the offsets at which its records start, whatever number of lines they have."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
+from readmap.formats.byte_range import ByteRange
 from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import NEWLINE, end_of_text
-from readmap.formats.byte_range import ByteRange
-from readmap.reads.record_scan import find_records, read_records
 from readmap.reads.fasta_reads import HEADER_MARK
 from readmap.reads.fastq_reads import record_sizes
 from readmap.reads.record_file import read_start
+from readmap.reads.record_scan import read_and_scan_records, scan_records
 
-#: Text that is looked at together; no record of FASTQ is longer.
+#: Bytes of text scanned at a time; the maximum size of a FASTQ record.
 BUFFER_BYTES = 8 << 20
 
-#: Records that are given together, where each is found by itself.
-SOME_RECORDS = 4096
+#: Records per array if records are parsed one by one.
+RECORDS_PER_ARRAY = 4096
 
 Starts = NDArray[np.int64]
 
 
 def record_starts(source: ByteRange, first: int = 0, threads: int = 1) -> Iterator[Starts]:
-    """The offsets of the records' first bytes in what the source gives, int64, ascending, some at a time.
+    """Yield the offsets of the records in the text of `source`, int64, ascending, in several arrays.
 
-    That of a record of FASTQ may be that of blank lines in front of it. first: the number of the first record, from 0,
-    for messages. threads: that read FASTQ which is not compressed.
-    Raises DataError where the text is neither, where a record of FASTQ is none, and what the source raises, behind
-    the records in front of that; MissingEofBlock behind all of them.
+    Blank lines before a FASTQ record may count as part of it. first: the index of the first record, for messages.
+    threads: for scanning uncompressed FASTQ.
+    Raises DataError if the text is neither FASTQ nor FASTA or a FASTQ record is invalid, after the records before it;
+    MissingEofBlock after all records; and what the source raises.
     """
     start = read_start(source)
     if not start:
@@ -41,63 +41,62 @@ def record_starts(source: ByteRange, first: int = 0, threads: int = 1) -> Iterat
 
 
 def _fastq_starts(source: ByteRange, start: bytes, first: int, threads: int) -> Iterator[Starts]:
-    """start: the last bytes that have been read."""
-    data, begin, filled = np.empty(BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
+    """start: the last bytes read from `source`."""
+    data, offset, filled = np.empty(BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[:filled] = np.frombuffer(start, np.uint8)
-    is_at_end, doubt = False, None
+    is_at_end, missing_eof = False, None
     while not is_at_end:
-        # One byte is kept for the newline that the last line may lack.
-        records, room = read_records(source, data[:-1], filled, 4, True, threads), data.data[filled:-1]
+        # One byte is reserved for the newline that the last line may lack.
+        records, rest = read_and_scan_records(source, data[:-1], filled, 4, True, threads), data.data[filled:-1]
         count = records.filled - filled if records else 0
-        if not count:  # nothing was read: the end, or what the source says of it
+        if not count:  # not an uncompressed file, or its end
             try:
-                count = source.readinto(room)
+                count = source.readinto(rest)
             except MissingEofBlock as error:
-                doubt = error
+                missing_eof = error
             records = None if count else records
         filled += count
         is_at_end = not count
         if is_at_end and filled and data[filled - 1] != NEWLINE:
             data[filled], records = NEWLINE, None
             filled += 1
-        records = records or find_records(data[:filled], 4, True)
+        records = records or scan_records(data[:filled], 4, True)
         ends, is_irregular = records.ends, records.is_irregular
         starts = np.append(0, ends + 1)
-        yield begin + starts[:-1]
+        yield offset + starts[:-1]
         tail = data[starts[-1] : filled].copy()
-        begin, first = begin + int(starts[-1]), first + len(ends)
+        offset, first = offset + int(starts[-1]), first + len(ends)
         if is_irregular or len(tail) > len(data) // 2 or (is_at_end and end_of_text(tail)):
-            yield from _irregular_starts(source, tail.tobytes(), begin, first)
+            yield from _irregular_starts(source, tail.tobytes(), offset, first)
             return
         data[: len(tail)] = tail
         filled = len(tail)
-    if doubt:
-        raise doubt
+    if missing_eof:
+        raise missing_eof
 
 
-def _irregular_starts(source: ByteRange, start: bytes, begin: int, first: int) -> Iterator[Starts]:
-    """Where records have any lines. begin: the offset of `start`."""
+def _irregular_starts(source: ByteRange, start: bytes, offset: int, first: int) -> Iterator[Starts]:
+    """Yield the starts of FASTQ records of any number of lines. offset: of `start`, the last bytes read."""
     sizes = record_sizes(start, source)
-    while some := list(islice(sizes, SOME_RECORDS)):
-        is_whole = bool(some[-1])
-        ends = begin + np.cumsum(some if is_whole else some[:-1], dtype=np.int64)
-        starts = np.append(begin, ends)
+    while some := list(islice(sizes, RECORDS_PER_ARRAY)):
+        is_valid = bool(some[-1])
+        starts = np.append(offset, offset + np.cumsum(some if is_valid else some[:-1], dtype=np.int64))
         yield starts[:-1]
-        begin, first = int(starts[-1]), first + len(ends)
-        if not is_whole:
+        offset, first = int(starts[-1]), first + len(starts) - 1
+        if not is_valid:
             expected = "a header with '@', bases, a line with '+', and as many qualities as bases"
             raise DataError(f"{source.name}, record {first + 1}: expected {expected}")
 
 
 def _fasta_starts(source: ByteRange, start: bytes) -> Iterator[Starts]:
-    """start: the last bytes that have been read."""
-    # One byte in front, for what is in front of the text.
-    data, begin, filled = np.empty(1 + BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
+    """start: the last bytes read from `source`."""
+    # data[0] is the byte before the text.
+    data, offset, filled = np.empty(1 + BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[0] = NEWLINE
     data[1 : filled + 1] = np.frombuffer(start, np.uint8)
     while filled:
         marks = np.flatnonzero(data[1 : filled + 1] == HEADER_MARK)
-        yield begin + marks[data[marks] == NEWLINE]
+        yield offset + marks[data[marks] == NEWLINE]
         data[0] = data[filled]
-        begin += filled
+        offset += filled
         filled = source.readinto(data.data[1:])

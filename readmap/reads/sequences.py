@@ -1,4 +1,4 @@
-"""The records of a FASTA or FASTQ file as arrays: sequences of any length, to be compared or scanned."""
+"""The records of a FASTA or FASTQ file as arrays: sequences of any length, for compare and scan."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from readmap.reads.inflaters import HOST_INFLATERS
 
 CHUNK_BYTES = 16 << 20
 
-# Of every letter; those that are no nucleotides stay as they are.
+# The complement of every letter; letters that are not nucleotides stay unchanged.
 COMPLEMENTS = np.arange(256, dtype=np.uint8)
 COMPLEMENTS[np.frombuffer(b"ACGTRYSWKMBDHVN", np.uint8)] = np.frombuffer(b"TGCAYRSWMKVHDBN", np.uint8)
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Named sequences, in the order of their file; they may be empty, and names may be repeated.
+    """Named sequences in file order; sequences may be empty, and names may be repeated.
 
-    names: up to the first blank of each header, without '>' or '@'.
-    letters: uint8, upper-case, of all sequences without anything between them: IUPAC's of nucleotides, with T for U, or
-        A to Z and '*' of proteins.
+    names: first word of each header, without '>' or '@'.
+    letters: uint8, the concatenated sequences in upper case: IUPAC nucleotides with T for U, or A to Z and '*' for
+        proteins.
     offsets: int64 [sequences + 1]: sequence i is letters[offsets[i]:offsets[i + 1]].
-    titles: the whole headers, without '>' or '@' and blanks at the end; the names where none are given.
+    titles: whole headers without '>' or '@' and trailing blanks; default `names`.
     """
 
     names: list[bytes]
@@ -51,7 +51,7 @@ class Sequences:
 
     @classmethod
     def of(cls, names: list[bytes], parts: Iterable[Any]) -> Sequences:
-        """The sequences of these names; parts: bytes or uint8, the letters of each as they are kept."""
+        """Make sequences of these names. parts: bytes or uint8, the normalized letters of each sequence."""
         letters = list(parts)
         offsets = np.cumsum([0, *map(len, letters)], dtype=np.int64)
         return cls(names, np.frombuffer(b"".join(letters), np.uint8), offsets)
@@ -61,33 +61,33 @@ class Sequences:
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
-        """int64 [sequences], letters of each."""
+        """int64 [sequences], the length of each sequence."""
         return np.diff(self.offsets)
 
     def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        """The letters of each, as views."""
+        """Yield the letters of each sequence as a view."""
         offsets = self.offsets.tolist()
         return (self.letters[start:end] for start, end in pairwise(offsets))
 
     def between(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The letters of each from its start to its end, behind each other."""
+        """Return the concatenated letters of each sequence from its start to its end, int64 [sequences] each."""
         if len(self) == 1:
             return self.letters[starts[0] : ends[0]]
-        # Steps up and down whose sum is 1 within the parts and 0 between them: no array of indices.
+        # The cumulative sum of `steps` is 1 inside the parts and 0 between them; this needs no array of indices.
         steps = np.zeros(len(self.letters) + 1, np.int8)
         np.add.at(steps, self.offsets[:-1] + starts, 1)
         np.subtract.at(steps, self.offsets[:-1] + ends, 1)
         return self.letters[np.cumsum(steps[:-1], dtype=np.int8).view(np.bool_)]
 
     def part(self, first: int, end: int) -> Sequences:
-        """The sequences from `first` to before `end`, as views."""
+        """Return the sequences [first, end) as views."""
         offsets = self.offsets[first : end + 1]
         letters = self.letters[offsets[0] : offsets[-1]]
         return Sequences(self.names[first:end], letters, offsets - offsets[0], self.titles[first:end])
 
     def reverse_complements(self) -> Sequences:
-        """The reverse complement of each, of nucleotides."""
-        # All of it backwards has the sequences in the wrong order, but one alone needs no array of indices.
+        """Return the reverse complement of each nucleotide sequence."""
+        # Reversing all letters also reverses the order of the sequences; a single sequence needs no array of indices.
         letters = self.letters[::-1]
         if len(self) > 1:
             ends = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, self.lengths)
@@ -96,17 +96,17 @@ class Sequences:
 
 
 def checked(name: str, text: str | bytes | NDArray[np.uint8], alphabet: Alphabet) -> bytes:
-    """The letters of a text as sequences keep them; raises DataError where one is none of the alphabet's."""
+    """Return the normalized letters of a text. Raises DataError for a letter that is not in the alphabet."""
     letters = text.encode() if isinstance(text, str) else bytes(text)
     kept = letters.translate(alphabet.table)
-    if (place := kept.find(b"\0")) >= 0:
-        found = letters[place : place + 1]
-        raise DataError(f"{name}, position {place + 1}: expected {alphabet.letter}, found {found!r}")
+    if (position := kept.find(b"\0")) >= 0:
+        found = letters[position : position + 1]
+        raise DataError(f"{name}, position {position + 1}: expected {alphabet.letter}, found {found!r}")
     return kept
 
 
 def joined(parts: Sequence[Sequences]) -> Sequences:
-    """All sequences of all parts, of which there is at least one."""
+    """Concatenate at least one part."""
     names = [name for part in parts for name in part.names]
     titles = [title for part in parts for title in part.titles]
     offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]), dtype=np.int64)
@@ -119,11 +119,11 @@ def read_sequences(
     alphabet: Alphabet = Alphabet.NUCLEOTIDES,
     progress: Callable[[int], None] | None = None,
 ) -> Sequences:
-    """The records of a FASTA or FASTQ file, plain, gzip or bgzip; "-" is standard input. FASTQ has no proteins.
+    """Read a FASTA or FASTQ file, plain, gzip or bgzip; "-" is standard input. Proteins must be FASTA.
 
-    threads: how many read or inflate. progress: called with the (inflated) bytes of FASTA read so far.
-    Raises DataError where the file is neither, is empty, or has a record without a name, a broken one, or one with a
-    character that is no letter of the alphabet; and OSError from reading.
+    threads: for reading or inflating. progress: called with the bytes of FASTA text read so far.
+    Raises DataError if the file is neither FASTA nor FASTQ or is empty, or if a record has no name, is invalid, or has
+    a character that is not in the alphabet; and OSError from reading.
     """
     with open_bytes(path, threads, HOST_INFLATERS) as source:
         start, whole = peek(source)
@@ -137,7 +137,7 @@ def read_sequences(
 def read_sequences_guessing_alphabet(
     path: str, threads: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[Sequences, Alphabet]:
-    """The records as `read_sequences` gives them, and their alphabet, guessed from the file's first megabyte."""
+    """Return what `read_sequences` returns, and the alphabet, guessed from the file's first megabyte."""
     with open_bytes(path, threads, HOST_INFLATERS) as source:
         start, whole = peek(source)
         alphabet = guess_alphabet(start)
@@ -145,14 +145,14 @@ def read_sequences_guessing_alphabet(
 
 
 def peek(source: ByteSource) -> tuple[bytes, ByteSource]:
-    """The first megabyte of a source, or less if that is all, and another source of all that there is."""
+    """Return the first megabyte of a source, or less at its end, and a new source of the whole input."""
     buffer = bytearray(BLOCK_BYTES)
     start = bytes(buffer[: source.readinto(memoryview(buffer))])
     return start, GeneratorSource(source.name, _pieces(source, start))
 
 
 def _pieces(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:
-    """All of a source whose first bytes have been read."""
+    """Yield `start`, already read, and the rest of the source."""
     if start:
         yield start
     target = memoryview(bytearray(BLOCK_BYTES))
@@ -167,11 +167,11 @@ def _read_fastq(source: ByteSource) -> Iterator[Sequences]:
 
 
 def _of_chunk(chunk: Chunk) -> Sequences:
-    """A chunk of FASTQ, checked."""
+    """Return the sequences of a chunk of FASTQ. Raises DataError for an invalid record."""
     data = chunk.parts[0]
     ends = np.flatnonzero(data == NEWLINE).reshape(-1, chunk.format.value)
     starts = np.concatenate([[0], ends.ravel()[:-1] + 1]).reshape(ends.shape)
-    # Of lines that end with CR LF.
+    # Without CR before LF.
     ends = ends - ((ends > starts) & (data[ends - 1] == CARRIAGE_RETURN))
     sizes = ends - starts
     text = data.tobytes()
@@ -181,7 +181,7 @@ def _of_chunk(chunk: Chunk) -> Sequences:
     )
     letters = np.frombuffer(b"".join(sequences).translate(Alphabet.NUCLEOTIDES.table), np.uint8)
     offsets = np.concatenate([[0], np.cumsum(sizes[:, 1])])
-    _refuse_bad(chunk, data[starts], sizes, letters, np.frombuffer(b"".join(qualities), np.uint8))
+    _check_records(chunk, data[starts], sizes, letters, np.frombuffer(b"".join(qualities), np.uint8))
     names = [_name(chunk, number, title) for number, title in enumerate(titles)]
     for number, (name, separator) in enumerate(zip(names, separators, strict=True)):
         if separator[1:] and re.split(rb"[ \t]", separator[1:])[0] not in (b"", name):
@@ -189,14 +189,14 @@ def _of_chunk(chunk: Chunk) -> Sequences:
     return Sequences(names, letters, offsets, [_title(*pair) for pair in zip(titles, names, strict=True)])
 
 
-def _refuse_bad(
+def _check_records(
     chunk: Chunk,
     marks: NDArray[np.uint8],
     sizes: NDArray[np.int64],
     letters: NDArray[np.uint8],
     qualities: NDArray[np.uint8],
 ) -> None:
-    """Raise DataError for the first record that is no FASTQ. marks, sizes: first bytes and lengths of its lines."""
+    """Raise DataError for the first invalid record. marks, sizes: first byte and length of each line [records, 4]."""
     offsets, quality_ends = np.concatenate([[0], np.cumsum(sizes[:, 1])]), np.cumsum(sizes[:, 3])
     no_quality = np.flatnonzero((qualities < ord("!")) | (qualities > ord("~")))
     faults = (
@@ -211,14 +211,14 @@ def _refuse_bad(
 
 
 def _title(line: bytes, name: bytes) -> bytes:
-    """All behind the '@' of a title line; where that is the name, no copy of it."""
+    """Return the text after '@' of a title line; `name` itself, not a copy, if they are equal."""
     title = line[1:].rstrip()
     return title if len(title) > len(name) else name
 
 
 def _name(chunk: Chunk, number: int, title: bytes) -> bytes:
-    """The name behind the '@' of a title line."""
+    """Return the name after '@' of a title line."""
     if not title[1:2].strip():
         record = chunk.first_record + number + 1
-        raise DataError(f"{chunk.paths[0]}, record {record}: expected a name behind '@', found none")
+        raise DataError(f"{chunk.paths[0]}, record {record}: expected a name after '@', found none")
     return title[1:].split(maxsplit=1)[0]

@@ -1,11 +1,11 @@
-"""Shards: parts of all reads, one behind the other, as records of their files.
+"""Shards: consecutive parts of all reads, as ranges of records of their files.
 
 lane 1, R1   |r r r r r r r|r r r|
-lane 1, R2   |r r r r r r r|r r r|            the same records of both
+lane 1, R2   |r r r r r r r|r r r|            the same records of both files
 lane 2                           |r r r r|r r r r r r r|
 shards        1             2             3
 
-A fragment is a pair, or a read by itself.
+A fragment is a pair, or a single read.
 """
 
 from __future__ import annotations
@@ -14,44 +14,43 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from readmap.reads.chunks import PairLayout
-from readmap.reads.file_part import RecordRange
+from readmap.reads.record_ranges import RecordLocator, RecordRange
 from readmap.reads.split_table import check_equal_record_counts
-from readmap.reads.record_ranges import RecordLocator
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The part `number`, from 1, of `count`."""
+    """Part `number`, 1-based, of `count` equal parts."""
 
     number: int
     count: int
 
     def bounds(self, total: int) -> tuple[int, int]:
-        """The first of so many things that it has, and the first behind it."""
+        """Return start and end of the shard among `total` items."""
         return total * (self.number - 1) // self.count, total * self.number // self.count
 
 
 @dataclass(frozen=True)
 class SplitLanes:
-    """The files of all lanes, as far as they are known. layouts: of each lane.
+    """The files of all lanes, as far as they have been scanned. layouts: of each lane.
 
-    Those that are not whole yet are known in the order of the lanes.
+    Files are scanned in the order of the lanes.
     """
 
-    texts: Sequence[RecordLocator]
+    locators: Sequence[RecordLocator]
     layouts: Sequence[PairLayout]
 
     @property
     def lanes(self) -> Iterator[tuple[PairLayout, list[RecordLocator]]]:
-        """The files of each."""
-        following = iter(self.texts)
+        """Yield layout and files of each lane."""
+        remaining = iter(self.locators)
         for layout in self.layouts:
-            yield layout, [next(following) for _ in range(layout.files)]
+            yield layout, [next(remaining) for _ in range(layout.files)]
 
     def fragments(self) -> tuple[int, bool]:
-        """How many are known, one behind the other from the first on, and whether these are all.
+        """Return the number of consecutive fragments known from the first on, and whether these are all fragments.
 
-        Raises DataError where two files of mates have not as many records.
+        Raises DataError if two files of mates have different numbers of records.
         """
         total = 0
         for layout, lane in self.lanes:
@@ -65,11 +64,10 @@ class SplitLanes:
         return total, True
 
     def cuts(self, fragment: int, multiple: int = 1) -> list[int]:
-        """The number of the record of each file in front of which a shard begins or ends: that of a fragment, or one
-        before it.
+        """Return for each file the index of the record at which a shard starts or ends, near `fragment`.
 
-        multiple: of so many records, 1 or even, cuts are, but for the end of a file, as those before a table's marks;
-        with 1 shards have as many fragments, or one more. Raises as RecordLocator does.
+        multiple: 1 or even; cuts are rounded down to multiples of it, except at the end of a file, so that they fall on
+        marks of a table. With 1 the sizes of shards differ by at most one fragment. Raises as RecordLocator does.
         """
         cuts, before = list[int](), 0
         for layout, lane in self.lanes:
@@ -81,12 +79,12 @@ class SplitLanes:
             before += fragments
         return cuts
 
-    def parts(self, begin: Sequence[int], end: Sequence[int]) -> list[RecordRange]:
-        """What lies of each file between two cuts, which may be nothing. Raises as RecordLocator does."""
-        return [text.part(first, last) for text, first, last in zip(self.texts, begin, end, strict=True)]
+    def ranges(self, start: Sequence[int], end: Sequence[int]) -> list[RecordRange]:
+        """Return the records of each file between two cuts, which may be none. Raises as RecordLocator does."""
+        return [each.range(first, stop) for each, first, stop in zip(self.locators, start, end, strict=True)]
 
     def shard(self, shard: Shard) -> list[RecordRange]:
-        """The part of all fragments. Raises as `fragments` and RecordLocator do."""
+        """Return the records of a shard of all fragments. Raises as `fragments` and RecordLocator do."""
         total, _ = self.fragments()
-        begin, end = (self.cuts(bound) for bound in shard.bounds(total))
-        return self.parts(begin, end)
+        start, end = (self.cuts(bound) for bound in shard.bounds(total))
+        return self.ranges(start, end)

@@ -1,6 +1,6 @@
-"""The table of a split: where records begin in files of reads, and from where their text can be had.
+"""The table of readmap split: where records start in files of reads, and from where their text can be inflated.
 
-It is one file of arrays (.npz) and the facts of the files in JSON, so that it is read where nothing else is known.
+The table is a file of arrays (.npz) that also contains facts about the files as JSON, so it can be read on its own.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats.file_errors import NPY_HEADER_ERRORS, NamedFile
-from readmap.formats.gzip_reader import read_fully
 from readmap.formats.gzip_access_points import AccessPoint
+from readmap.formats.gzip_reader import read_fully
 from readmap.formats.wording import pluralize
 from readmap.version import __version__
 
 FORMAT, VERSION = "readmap split", 1
 
-#: Of the beginning and of the end of a file, what its checksum is of.
+#: Bytes at the start and at the end of a file that its checksum covers.
 CHECKED_BYTES = 1 << 16
 
-#: What a damaged file of arrays lets through.
+#: Errors raised by a damaged file of arrays.
 _DAMAGED = (
     *NPY_HEADER_ERRORS,
     MemoryError,
@@ -43,12 +43,12 @@ _DAMAGED = (
     zlib.error,
 )
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Identity:
-    """What tells a file from others, whatever its name: bytes, and a checksum of the first and the last of them."""
+class FileIdentity:
+    """Identifies the contents of a file, whatever its name: size in bytes, and a checksum of its start and end."""
 
     size: int
     checksum: str
@@ -56,32 +56,32 @@ class Identity:
 
 @dataclass(frozen=True)
 class SplitFile:
-    """Where the records of a file begin.
+    """Where the records of a file start.
 
     Attributes:
-        name: as it was given.
-        identity: of the file, as it lies there.
-        records, text: how many there are, and bytes of text.
-        marks: int64 [marks, 2], ascending: number of a record, from 0, and the offset of its first byte in the text.
-            The first is that of the first record.
-        points: of gzip, ascending; None of a plain file.
-        is_whole: False where the file goes on, and was not split further yet.
+        name: path as given.
+        identity: of the file's contents.
+        records, text_bytes: number of records, and bytes of decompressed text.
+        marks: int64 [marks, 2], ascending: index of a record and offset of its first byte in the text; the first mark
+            is the first record.
+        points: access points of gzip, ascending; None for a plain file.
+        is_whole: False if the rest of the file has not been scanned yet.
     """
 
     name: str
-    identity: Identity
+    identity: FileIdentity
     records: int
-    text: int
+    text_bytes: int
     marks: NDArray[np.int64]
     points: Sequence[AccessPoint] | None
     is_whole: bool = True
 
     def mark_before(self, record: int) -> int:
-        """The last of the marks that are not behind a record."""
+        """Return the index of the last mark at or before a record."""
         return int(np.searchsorted(self.marks[:, 0], record, "right")) - 1
 
     def point_before(self, offset: int) -> AccessPoint | None:
-        """The last point that is not behind a place of the text; None of a plain file."""
+        """Return the last access point at or before an offset of the text; None for a plain file."""
         if self.points is None:
             return None
         return self.points[bisect_right(self.points, offset, key=lambda point: point.text) - 1]
@@ -89,26 +89,26 @@ class SplitFile:
 
 @dataclass(frozen=True)
 class SplitTable:
-    """The files of a split. name: what messages call the table."""
+    """The files described by a table. name: of the table, for messages."""
 
     name: str
     files: tuple[SplitFile, ...]
 
     def find(self, path: str) -> SplitFile:
-        """What the table has of a file; raises DataError where that is nothing, and OSError."""
-        identity = identify(path)
+        """Return the entry of a file by its contents. Raises DataError if there is none, and OSError."""
+        identity = identify_file(path)
         for file in self.files:
             if file.identity == identity:
                 return file
         named = [file.name for file in self.files]
         shown = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")
         raise DataError(
-            f"{self.name} is not the table of {path}, as it is now: it was made of {shown}; readmap split makes it anew"
+            f"{self.name} does not describe {path} as it is now: it was made from {shown}; run readmap split again"
         )
 
     def to_bytes(self) -> bytes:
-        """The contents of its file, the same for the same files."""
-        facts: Record = {"format": FORMAT, "version": VERSION, "made_by": f"readmap {__version__}", "files": []}
+        """Return the table as bytes of a file, the same for the same files."""
+        facts: JsonObject = {"format": FORMAT, "version": VERSION, "made_by": f"readmap {__version__}", "files": []}
         arrays: dict[str, Any] = {}
         for number, file in enumerate(self.files):
             facts["files"].append(
@@ -117,7 +117,7 @@ class SplitTable:
                     "bytes": file.identity.size,
                     "checksum": file.identity.checksum,
                     "records": file.records,
-                    "text_bytes": file.text,
+                    "text_bytes": file.text_bytes,
                     "is_gzip": file.points is not None,
                 }
             )
@@ -133,7 +133,7 @@ class SplitTable:
 
 
 def read_table(path: str) -> SplitTable:
-    """The table in a file. Raises DataError where it is none, of another version, or damaged; and OSError."""
+    """Read a table. Raises DataError if the file is not a table, of another version, or damaged; and OSError."""
     with NamedFile(path) as file:
         data = file.readall()
     try:
@@ -145,43 +145,43 @@ def read_table(path: str) -> SplitTable:
                 raise ValueError(f"its format is {facts['format']!r}")
             if facts["version"] != VERSION:
                 found = f"has format version {facts['version']}, expected {VERSION}"
-                raise DataError(f"{path} {found}: readmap split makes it anew")
+                raise DataError(f"{path} {found}: run readmap split again")
             files = tuple(_file_of(each, number, arrays) for number, each in enumerate(facts["files"]))
     except _DAMAGED as error:
-        raise DataError(f"{path}: no table of readmap split, or a damaged one: {error}") from error
+        raise DataError(f"{path}: not a table of readmap split, or damaged: {error}") from error
     return SplitTable(path, files)
 
 
-def identify(path: str) -> Identity:
-    """What tells a regular file from others. Raises OSError where it cannot be read."""
+def identify_file(path: str) -> FileIdentity:
+    """Return the identity of a regular file. Raises OSError if it cannot be read."""
     digest = hashlib.blake2b(digest_size=16)
     with NamedFile(path) as file:
         size = os.fstat(file.fileno()).st_size
-        for place in (0, max(size - CHECKED_BYTES, 0)):
-            file.seek(place)
+        for offset in (0, max(size - CHECKED_BYTES, 0)):
+            file.seek(offset)
             digest.update(read_fully(file, CHECKED_BYTES))
-    return Identity(size, digest.hexdigest())
+    return FileIdentity(size, digest.hexdigest())
 
 
 def check_equal_record_counts(paths: Sequence[str], files: Sequence[SplitFile]) -> None:
-    """Raise DataError where two files of mates do not have as many records."""
-    (few, shorter), (many, longer) = sorted(zip([file.records for file in files], paths, strict=True))
-    if few < many:
-        has = f"{shorter} has {pluralize(few, 'record')}, and {longer} {many - few:,} more"
-        raise DataError(f"{has}: mates are as many")
+    """Raise DataError if two files of mates have different numbers of records."""
+    (fewer, shorter), (more, longer) = sorted(zip([file.records for file in files], paths, strict=True))
+    if fewer < more:
+        counts = f"{shorter} has {pluralize(fewer, 'record')}, {longer} has {more:,}"
+        raise DataError(f"{counts}: files of mates must have the same number of records")
 
 
 def _rows_of(points: Sequence[AccessPoint]) -> NDArray[np.int64]:
-    """int64 [points, 6]: the attributes of each, and where its window ends among all windows."""
+    """Return int64 [points, 6]: the attributes of each point, and where its window ends among all windows."""
     ends = np.cumsum([len(point.window) for point in points])
     rows = [[each.text, each.bit, each.member, each.member_text, each.checksum] for each in points]
     return np.column_stack([np.array(rows, np.int64).reshape(-1, 5), ends.astype(np.int64)])
 
 
-def _file_of(facts: Record, number: int, arrays: Any) -> SplitFile:
-    """Raises one of _DAMAGED where something is not as it must be."""
+def _file_of(facts: JsonObject, number: int, arrays: Any) -> SplitFile:
+    """Return an entry of a table. Raises one of _DAMAGED if it is invalid."""
     marks = _ascending(arrays[f"{number}.marks"], 2)
-    identity = Identity(int(facts["bytes"]), str(facts["checksum"]))
+    identity = FileIdentity(int(facts["bytes"]), str(facts["checksum"]))
     records, text = int(facts["records"]), int(facts["text_bytes"])
     points = _points_of(arrays, number) if facts["is_gzip"] else None
     if records < 0 or text < 0 or bool(records) != bool(len(marks)) or (records and marks[0, 0]):
@@ -192,11 +192,11 @@ def _file_of(facts: Record, number: int, arrays: Any) -> SplitFile:
 def _points_of(arrays: Any, number: int) -> list[AccessPoint]:
     rows, windows = _ascending(arrays[f"{number}.points"], 6), bytes(arrays[f"{number}.windows"])
     if not len(rows) or rows[0, 0]:
-        raise ValueError(f"file {number + 1} has no point at its first byte")
-    points, begin = [], 0
+        raise ValueError(f"file {number + 1} has no access point at its first byte")
+    points, start = [], 0
     for text, bit, member, member_text, checksum, end in rows.tolist():
-        points.append(AccessPoint(text, bit, member, member_text, checksum, windows[begin:end]))
-        begin = end
+        points.append(AccessPoint(text, bit, member, member_text, checksum, windows[start:end]))
+        start = end
     return points
 
 
@@ -204,5 +204,5 @@ def _ascending(rows: NDArray[Any], columns: int) -> NDArray[np.int64]:
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != columns or (rows < 0).any():
         raise ValueError(f"expected int64 [*, {columns}], found {rows.dtype} {list(rows.shape)}")
     if (np.diff(rows[:, 0]) <= 0).any():
-        raise ValueError("its rows are in no order")
+        raise ValueError("its rows are not in ascending order")
     return rows

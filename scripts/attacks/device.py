@@ -36,8 +36,17 @@ REPORT = re.compile(r"^========= (?!COMPUTE-SANITIZER)(\S.*)$", re.MULTILINE)
 PLACE = re.compile(r"^=========\s+at (.+)$", re.MULTILINE)
 
 #: Modules that commands run on the host alone, whatever the device.
-ON_HOST = {"bam/libdeflate_blocks", "bam/file_index", "index/codes", "index/fasta", "reads/bam_records", "reads/bgzf_libdeflate", "reads/record_scan"}
-ON_HOST |= {"bam/merging", "reads/parallel_gzip"}
+ON_HOST = {
+    "bam/file_index",
+    "bam/libdeflate_blocks",
+    "bam/merging",
+    "index/codes",
+    "index/fasta",
+    "reads/bam_records",
+    "reads/bgzf_libdeflate",
+    "reads/parallel_gzip",
+    "reads/record_scan",
+}
 
 
 class Case(NamedTuple):

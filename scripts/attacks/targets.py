@@ -37,6 +37,7 @@ from readmap.index.fasta import read_reference
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
 from readmap.mapping.context import Context
+from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.reads.inflaters import HOST_INFLATERS
@@ -137,7 +138,7 @@ def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
     """Files of reads; seldom they are inflated by several threads, one member of gzip in parts of few bytes."""
     if draw.randrange(THREADED):
         return paths
-    members.PART_BYTES = draw.choice((100, 1000))
+    parallel_gzip.PART_BYTES = draw.choice((100, 1000))
     return [open_bytes(path, MIN_THREADS, HOST_INFLATERS) for path in paths]
 
 

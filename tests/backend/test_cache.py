@@ -36,7 +36,7 @@ def test_code_is_compiled_again_when_a_source_changes(
 ) -> None:
     run_add(open_backend(backends))
     text = (tiny / name).read_text()
-    (tiny / name).write_text(text.replace("x + 1", "x + 2") + "\n// edited\n")
+    (tiny / name).write_text(text.replace("x + 1", "x + 2") + "\nconst i32 EDITED = 1;\n")
     forget()
     first = 2 if name == "tiny.cuh" else 1
     assert run_add(open_backend(backends)) == list(range(first, 10 + first))
@@ -47,9 +47,10 @@ def test_code_is_compiled_again_when_a_source_changes(
     assert len(compilations) == 2
 
 
-def test_a_file_that_is_not_included_does_not_matter(tiny: Path, compilations: list[Path]) -> None:
+def test_comments_and_files_that_are_not_included_do_not_matter(tiny: Path, compilations: list[Path]) -> None:
     run_add(open_backend("cpu"))
     (tiny / "other.cuh").write_text("error\n")
+    (tiny / "tiny.cu").write_text((tiny / "tiny.cu").read_text() + "// edited\n")
     forget()
     run_add(open_backend("cpu"))
     assert len(compilations) == 1
@@ -226,13 +227,15 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
 def test_processes_that_start_at_once(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
-        "counts = np.zeros(1, np.int64)\n"
-        "data = np.full(5, 10, np.uint8)\n"
-        "open_backend('cpu').launch(Kernel('reads/parsing', 'count_newlines'), 1, bytes=data, counts=counts, size=5)\n"
-        "assert counts[0] == 5"
+        "ends, lasts, kernel = np.arange(6), np.zeros(2, np.int64), Kernel('common/inclusive_sum', 'copy_row_ends')\n"
+        "open_backend('cpu').launch(kernel, 2, ends=ends, lasts=lasts, row_size=3)\n"
+        "assert lasts.tolist() == [2, 5]"
     )
     environment = {**os.environ, "READMAP_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
     started = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(3)]
     assert [process.wait(120) for process in started] == [0, 0, 0]
-    assert {path.name.rsplit("-", 2)[0] for path in tmp_path.iterdir()} == {"common-threads", "reads-reads"}
+    assert {path.name.rsplit("-", 2)[0] for path in tmp_path.iterdir()} == {
+        "common-host_threads",
+        "common-inclusive_sum",
+    }
     assert len(list(tmp_path.iterdir())) == 2

@@ -57,7 +57,7 @@ def test_a_reference_in_the_place_of_reads(demo_index: Path, few_reads: str, cap
         assert f"did you mean -x {arguments[0]}? (readmap search {few_reads} -x {arguments[0]})" in message
     # Where an index is named, the file holds reads, if too long ones.
     message = failure(capfd, "search", "ref.fa.gz", "-x", "ref.fa.readmap", "-o", "out.sam", code=1)
-    assert message == "ref.fa.gz, record 1 (chr1): the read has 120007 bases, at most 10000 are mapped"
+    assert message == "ref.fa.gz, record 1 (chr1): the read has 120007 bases; at most 10000 are supported"
 
 
 def test_files_that_are_no_pairs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +82,7 @@ def test_bad_pairs(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("one").write_text("@a\nA\n+\nI\n")
     Path("two").write_text("@b\nA\n+\nI\n")
     message = failure(capfd, "search", "one", "two", "-x", demo_index, "-o", "out.sam", code=1)
-    assert message == "two, record 1 (b): its mate in one is a: mates have the same name"
+    assert message == "two, record 1 (b): its mate in one is named a; mates must have the same name"
 
 
 @pytest.mark.parametrize(

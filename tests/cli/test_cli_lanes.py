@@ -242,7 +242,7 @@ def test_a_lane_that_is_cut_short_or_has_other_mates(
     assert "cut.1.fq, record 300" in capsys.readouterr().err
     mixed = ["--lane", f"{folder}/short.1.fq,{folder}/long.2.fq,{group('L1')}"]
     assert search(folder, tmp_path / "out.bam", *mixed, "--sort") == 1
-    assert "mates have the same name" in capsys.readouterr().err
+    assert "mates must have the same name" in capsys.readouterr().err
     assert not list(tmp_path.glob("out.bam*"))
 
 

@@ -249,7 +249,7 @@ def test_all_outputs_appear_or_none(world: Path, capfd: pytest.CaptureFixture[st
     assert failure(capfd, world, "r1.fq", "r2.fq", "--unmapped", "/dev/full", "-o", "out.bam", code=1) == full
     assert failure(capfd, world, "r1.fq", "r2.fq", "--unmapped", "un.gz", "-o", "/dev/full", code=1) == full
     lost = failure(capfd, world, "r1.fq", "few2.fq", "--unmapped", "un.gz", "-o", "out.bam", code=1)
-    assert "mates have the same name" in lost
+    assert "mates must have the same name" in lost
     assert failure(capfd, world, "r1.fq", "--unmapped", "no/un", "-o", "out.bam", code=1).startswith("no/un: No such")
 
 

@@ -13,20 +13,20 @@ import pysam
 import pytest
 from bgzf_examples import EOF_BLOCK, blocked
 from commands import standard_input
+from readmap.cli.search.alignment import AlignmentMode
 
 from readmap.backend import open_backend
 from readmap.cli import main
 from readmap.cli.common.options import parse_size
 from readmap.cli.common.report import Report, ReportOptions, Session
-from readmap.cli.search.alignment import AlignmentMode
-from readmap.run.file_checks import is_older_than_source
-from readmap.run.index_loading import report_memory
 from readmap.errors import UsageError
-from readmap.index.folder import find_alternates_file
 from readmap.index.device import IndexStructure
+from readmap.index.folder import find_alternates_file
 from readmap.index.index import Index
 from readmap.mapping.parameters import Scoring
 from readmap.run.chunk_plan import plan_chunks
+from readmap.run.file_checks import is_older_than_source
+from readmap.run.index_loading import report_memory
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"
@@ -273,7 +273,7 @@ def test_comments_that_are_no_tags(demo_index: Path, capfd: pytest.CaptureFixtur
     Path("reads.fq").write_text("@a RX:Z:AC\nACGT\n+\nIIII\n@b 1:X:0:ACGT\nACGT\n+\nIIII\n")
     assert run("search", "reads.fq", "-x", demo_index, "-o", "out.sam") == 0
     assert run("search", "reads.fq", "-x", demo_index, "-o", "none.sam", "-C") == 1
-    expected = "expected tags such as RX:Z:ACGT behind the name, or Illumina's 1:N:0:ACGT"
+    expected = "expected SAM tags such as RX:Z:ACGT, or an Illumina comment such as 1:N:0:ACGT, after the name"
     message = f"reads.fq, record 2 (b): {expected}, found '1:X:0:ACGT'"
     assert message in capfd.readouterr().err
     assert not Path("none.sam").exists()

@@ -37,7 +37,7 @@ def draw_pairs(count: int, name: str) -> tuple[list[Read], list[Read]]:
 @pytest.fixture(autouse=True)
 def files(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference with its index, pairs in r1.fq.gz and r2.fq, interleaved and single ones."""
-    monkeypatch.setattr(splitting, "SPACING", 5000)
+    monkeypatch.setattr(file_splitter, "POINT_SPACING", 5000)
     Path("ref.fa").write_bytes(fasta(GENOME))
     first, second = draw_pairs(211, "pair")
     Path("r1.fq.gz").write_bytes(gzip.compress(fastq(first)))
@@ -160,10 +160,10 @@ def test_a_record_that_is_wrong_has_its_number_in_the_file(capfd: pytest.Capture
             for text in ("0/2", "3/2", "1", "1/", "a/b", "1/0", "-1/2", "1/2/3", "1.0/2", "")
         ),
         (["-", "--split", "table", "--shard", "1/2"], "a part of standard input cannot be read by itself", 2),
-        (["pairs.bgz", "--split", "table", "--shard", "1/2"], "table is not the table of pairs.bgz, as it is now: ", 1),
+        (["pairs.bgz", "--split", "table", "--shard", "1/2"], "table does not describe pairs.bgz as it is now: ", 1),
         (
             ["single.fq", "--split", "ref.fa", "--shard", "1/2"],
-            "ref.fa: no table of readmap split, or a damaged one",
+            "ref.fa: not a table of readmap split, or damaged",
             1,
         ),
         (["single.fq", "--split", "none", "--shard", "1/2"], "none", 1),
@@ -187,7 +187,7 @@ def test_an_altered_file(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["split", "r1.fq.gz", "r2.fq", "-o", "table", "-q"]) == 0
     Path("r2.fq").write_bytes(Path("r2.fq").read_bytes()[:-1])
     message = failure(capfd, "search", "r1.fq.gz", "r2.fq", *FIXED, "--split", "table", "--shard", "2/2", code=1)
-    assert message.startswith("table is not the table of r2.fq, as it is now: it was made of r1.fq.gz, r2.fq;")
+    assert message.startswith("table does not describe r2.fq as it is now: it was made from r1.fq.gz, r2.fq;")
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,13 @@ def test_an_altered_file(capfd: pytest.CaptureFixture[str]) -> None:
         (["-"], "a part of standard input cannot be read by itself: name files", 2),
         (["single.fq", *LANES], "not with --lane or --sheet", 2),
         (["r2.fq", "r2.fq", "r2.fq"], "3 files of reads are given", 2),
-        (["r1.fq.gz", "single.fq"], "single.fq has 77 records, and r1.fq.gz 134 more: mates are as many", 1),
+        (
+            ["r1.fq.gz", "single.fq"],
+            "single.fq has 77 records, r1.fq.gz has 211: files of mates must have the same number of records",
+            1,
+        ),
         (["none.fq"], "none.fq", 1),
-        (["."], "is no regular file", 1),
+        (["."], "is not a regular file", 1),
         (["bam.bam"], "bam.bam is BAM or CRAM: expected FASTQ or FASTA", 1),
         (["cut.fq.gz"], "cut.fq.gz: unexpected end of the compressed data", 1),
         (["single.fq", "-o", "single.fq"], "-o single.fq is a file of the reads", 2),

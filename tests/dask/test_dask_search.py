@@ -165,11 +165,11 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     from distributed import Client, LocalCluster
 
     from readmap.dask import shard_plan, worker
-    from readmap.reads import record_starts, file_splitter
+    from readmap.reads import file_splitter, record_starts
 
     monkeypatch.setattr(worker, "TASK_READS", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 9_000)
-    for module in (parts, splitting):
+    for module in (parts, file_splitter):
         monkeypatch.setattr(module, "RECORDS_PER_MARK", 10)
     if words == ["--table"]:
         assert main(["split", *lanes(), "-o", "reads.split", "-q"]) == 0

@@ -17,27 +17,31 @@ from bgzf_examples import blocked
 from readmap.dask import shard_plan
 from readmap.dask.shard_plan import HALVED, equal_parts, sized_parts
 from readmap.errors import DataError
-from readmap.reads import parallel_gzip, record_starts, file_splitter
+from readmap.reads import file_splitter, parallel_gzip, record_starts
 from readmap.reads.chunks import PairLayout
-from readmap.reads.record_ranges import RecordRange
+from readmap.reads.file_splitter import FileSplitter, split_files
 from readmap.reads.inflaters import HOST_INFLATERS
+from readmap.reads.record_ranges import RecordLocator, RecordRange
 from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile
-from readmap.reads.record_ranges import RecordLocator
-from readmap.reads.file_splitter import FileSplitter, split_files
 
 DRAW = random.Random(83)
 MARKED = 10
-SINGLE, PAIRS, INTERLEAVED, ADJACENT = PairLayout.SINGLE, PairLayout.TWO_FILES, PairLayout.INTERLEAVED, PairLayout.ADJACENT
+SINGLE, PAIRS, INTERLEAVED, ADJACENT = (
+    PairLayout.SINGLE,
+    PairLayout.TWO_FILES,
+    PairLayout.INTERLEAVED,
+    PairLayout.ADJACENT,
+)
 WRITERS: list[Callable[[bytes], bytes]] = [bytes, gzip.compress, lambda data: blocked(data, 3000)]
 
 
 @pytest.fixture(autouse=True)
 def many_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "PART_BYTES", 20_000)
-    monkeypatch.setattr(splitting, "SPACING", 9_000)
+    monkeypatch.setattr(parallel_gzip, "PART_BYTES", 20_000)
+    monkeypatch.setattr(file_splitter, "POINT_SPACING", 9_000)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 4_000)
-    for module in (splitting, parts):
+    for module in (file_splitter, parts):
         monkeypatch.setattr(module, "RECORDS_PER_MARK", MARKED)
 
 
@@ -65,7 +69,7 @@ def known_to(file: SplitFile, marks: int) -> SplitFile:
     known = file.marks[:marks]
     records, text = known[-1].tolist() if marks else (0, 0)
     points = None if file.points is None else [point for point in file.points if marks and point.text <= text]
-    return replace(file, records=records, text=text, marks=known, points=points, is_whole=False)
+    return replace(file, records=records, text_bytes=text, marks=known, points=points, is_whole=False)
 
 
 def gradually(texts: Sequence[RecordLocator], layouts: Sequence[PairLayout], at_once: int) -> Callable[[], SplitLanes]:
@@ -144,9 +148,9 @@ def test_what_is_known_at_once_and_gradually_is_the_same(
             expect_sizes([sum(part.end_record - part.first_record for part in one) for one in found], size)
         for at_once in (1, 9):
             again = told(sized_parts(gradually(files, layouts, at_once), size))
-            assert [[(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in again] == [
-                [(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in found
-            ]
+            assert [
+                [(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in again
+            ] == [[(p.first_record, p.end_record, p.text_start, p.text_end, p.is_last) for p in one] for one in found]
             expect_all(again, texts)
 
 
@@ -198,13 +202,13 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
 @pytest.mark.parametrize("threads", [1, 8])
 def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of the first ones are told when nothing is known of others, or that they are gzip alone."""
-    behind = splitting.source_of_file
+    behind = file_splitter.source_of_file
 
     def slowly(*arguments: Any) -> Any:
         time.sleep(0.02)
         return behind(*arguments)
 
-    monkeypatch.setattr(splitting, "source_of_file", slowly)
+    monkeypatch.setattr(file_splitter, "source_of_file", slowly)
     texts = [fastq(500) for _ in range(6)]
     paths = [str(tmp_path / str(number)) for number in range(6)]
     for path, text in zip(paths, texts, strict=True):
@@ -224,5 +228,5 @@ def test_a_file_that_is_another_one_now(tmp_path: Path) -> None:
     (part,) = next(sized_parts(lambda: SplitLanes([text], [SINGLE]), 1000)) or []
     part.check_unchanged()
     Path(text.path).write_bytes(fastq(51))
-    with pytest.raises(DataError, match=r"0\.fq is not the file any more"):
+    with pytest.raises(DataError, match=r"0\.fq has changed since it was split"):
         part.check_unchanged()

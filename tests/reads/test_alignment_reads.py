@@ -16,7 +16,7 @@ import numpy as np
 import pysam
 import pytest
 from examples import Read, draw_reads, fasta, fastq, small_genome
-from test_bam import chunks, start, texts
+from test_bam_records import chunks, start, texts
 
 from readmap.cli import main
 from readmap.errors import DataError

@@ -59,7 +59,7 @@ def chunks(source: AlignmentReads, chunk_bytes: int = 1 << 20, most: int | None 
     """All of them, each with the text of its own."""
     found = []
     for chunk in source.chunks(lambda size: np.empty(size, np.uint8), chunk_bytes, most):
-        found.append(AlignmentChunk(chunk.text.copy(), chunk.places.copy(), chunk.paired, chunk.buffer))
+        found.append(AlignmentChunk(chunk.text.copy(), chunk.spans.copy(), chunk.paired, chunk.buffer))
         chunk.release()
     return found
 
@@ -67,12 +67,12 @@ def chunks(source: AlignmentReads, chunk_bytes: int = 1 << 20, most: int | None 
 def texts(chunk: AlignmentChunk) -> list[tuple[str, str, str | None]]:
     """The header, the bases and the qualities of each read."""
     found = []
-    for place in chunk.places:
-        text, begin = chunk.text.tobytes().decode(), int(place["start"])
-        bases = begin + int(place["header_length"])
-        qualities = bases + int(place["length"])
-        end = qualities + int(place["length"])
-        has_quality = place["marks"] & HAS_QUALITY
+    for span in chunk.spans:
+        text, begin = chunk.text.tobytes().decode(), int(span["start"])
+        bases = begin + int(span["header_length"])
+        qualities = bases + int(span["length"])
+        end = qualities + int(span["length"])
+        has_quality = span["marks"] & HAS_QUALITY
         found.append((text[begin:bases], text[bases:qualities], text[qualities:end] if has_quality else None))
     return found
 
@@ -105,8 +105,8 @@ def test_reads_are_as_they_were_sequenced(tmp_path: Path) -> None:
     path = write(tmp_path / "made.bam", *made)
     assert read_all(path) == expected
     (chunk,) = chunks(start(path))
-    assert [place["name_length"] for place in chunk.places] == [3, 4, 7, 5, 8, 1]
-    assert [place["marks"] & ~HAS_QUALITY for place in chunk.places] == [0, 0, 0, 0, 8, 0]
+    assert [span["name_length"] for span in chunk.spans] == [3, 4, 7, 5, 8, 1]
+    assert [span["marks"] & ~HAS_QUALITY for span in chunk.spans] == [0, 0, 0, 0, 8, 0]
 
 
 def test_all_tags_are_those_of_samtools(tmp_path: Path) -> None:
@@ -142,21 +142,21 @@ def test_all_tags_are_those_of_samtools(tmp_path: Path) -> None:
 BROKEN = {
     "size 32": (record(size=32), "expected a size of 33 to 268435456 bytes, found 32"),
     "size -1": (record(size=-1), "expected a size of 33 to 268435456 bytes, found -1"),
-    "long": (record(size=1000), "record 3: the record is cut short: expected 1004 bytes, found 87"),
-    "no NUL": (record(named=1), "(r): expected a name of '!' to '~' without '@', and a NUL behind it, found b'r'"),
+    "long": (record(size=1000), "record 3: record is truncated: expected 1004 bytes, found 87"),
+    "no NUL": (record(named=1), "(r): expected a name from '!' to '~' without '@', followed by a NUL, found b'r'"),
     "no name": (record(named=0), "(unnamed): expected a name"),
     "empty name": (
         record(b""),
-        "(unnamed): expected a name of '!' to '~' without '@', and a NUL behind it, found b'\\x00'",
+        "(unnamed): expected a name from '!' to '~' without '@', followed by a NUL, found b'\\x00'",
     ),
     "long name": (record(named=255), "expected a name"),
     "blank": (
         record(b"a b"),
-        "(a b): expected a name of '!' to '~' without '@', and a NUL behind it, found b'a b\\x00'",
+        "(a b): expected a name from '!' to '~' without '@', followed by a NUL, found b'a b\\x00'",
     ),
-    "at": (record(b"a@b"), "expected a name of '!' to '~' without '@'"),
-    "NUL in name": (record(b"a\0b"), "expected a name of '!' to '~' without '@'"),
-    "negative": (record(length=-1), "(r): expected a number of bases, found -1"),
+    "at": (record(b"a@b"), "expected a name from '!' to '~' without '@'"),
+    "NUL in name": (record(b"a\0b"), "expected a name from '!' to '~' without '@'"),
+    "negative": (record(length=-1), "(r): expected a base count of 0 or more, found -1"),
     "many bases": (record(length=9), "(r): expected 52 bytes of name, CIGAR, 9 bases and qualities, found 44"),
     "most bases": (record(length=2**31 - 1), "bytes of name, CIGAR, 2147483647 bases and qualities, found 44"),
     "many operations": (record(operations=1), "(r): expected 48 bytes of name, CIGAR"),
@@ -164,14 +164,14 @@ BROKEN = {
     "contig -2": (record(contig=-2), "expected contigs of -1 to 0, found -2 and -1"),
     "equal": (record(bases="AC=T"), "record 3 (r): expected a nucleotide at base 3, found '='"),
     "quality": (record(phreds=b"\0\0\0\x5e"), "record 3 (r): expected a quality of 0 to 93 at base 4, found 94"),
-    "long read": (record(bases="A" * 10_001), "(r): the read has 10001 bases, at most 10000 are mapped"),
+    "long read": (record(bases="A" * 10_001), "(r): the read has 10001 bases; at most 10000 are supported"),
     "half a tag": (record(tags=b"XX"), "whose value ends within the record, found b'XX' as tag 1"),
     "tag type": (record(tags=b"XXCaYYd12345678XXq2"), "whose value ends within the record, found b'XXq2' as tag 3"),
     "no value": (record(tags=b"XXi234"), "found b'XXi234' as tag 1"),
     "no NUL of tag": (record(tags=b"XXZ234"), "found b'XXZ234' as tag 1"),
     "array": (record(tags=b"XXBS\xff\xff\xff\xff22"), "found b'XXBS\\xff\\xff\\xff\\xff22' as tag 1"),
     "array type": (record(tags=b"XXBZ\0\0\0\0"), "found b'XXBZ\\x00\\x00\\x00\\x00' as tag 1"),
-    "tab": (record(tags=b"RGZa\tb\0"), "expected a tag that SAM can hold, found b'RGZa\\tb\\x00' as tag 1"),
+    "tab": (record(tags=b"RGZa\tb\0"), "expected a tag that SAM can represent, found b'RGZa\\tb\\x00' as tag 1"),
     "tag name": (record(tags=b"R\nZab\0"), None),
 }
 
@@ -199,7 +199,7 @@ def test_names_are_those_of_sam(tmp_path: Path) -> None:
         if re.fullmatch(rb"[!-?A-~]", bytes([byte])):
             assert [header for header, *_ in read_all(path)] == [f"{chr(byte)}\n", f"{chr(byte) * 254}\n"]
             continue
-        with pytest.raises(DataError, match=r"(?s)record 1 \(.*\): expected a name of '!' to '~' without '@'"):
+        with pytest.raises(DataError, match=r"(?s)record 1 \(.*\): expected a name from '!' to '~' without '@'"):
             read_all(path)
     with pytest.raises(DataError, match=r"record 2 \(a b\): expected a name"):  # of a record that is not mapped, too
         read_all(write(tmp_path / "made.bam", record(), record(b"a b", 256)))
@@ -217,9 +217,9 @@ def test_broken_files(tmp_path: Path) -> None:
         (b"BAM\1", "expected the length of its text, found the end of the data"),
         (b"BAM\1" + struct.pack("<i", -1), "expected the length of its text, found -1"),
         (b"BAM\1" + struct.pack("<i", 9) + b"@CO", "expected a text of 9 bytes, found the end of the data after 3"),
-        (b"BAM\1" + struct.pack("<ii", 0, -1), "expected a number of contigs, found -1"),
+        (b"BAM\1" + struct.pack("<ii", 0, -1), "expected a contig count, found -1"),
         (b"BAM\1" + struct.pack("<iii", 0, 1, 0), "expected the length of the name of contig 1, found 0"),
-        (b"BAM\1" + struct.pack("<iii", 0, 1, 2) + b"ab", "expected a NUL behind the name of contig 1"),
+        (b"BAM\1" + struct.pack("<iii", 0, 1, 2) + b"ab", "expected a NUL after the name of contig 1"),
         (b"BAM\1" + struct.pack("<iii", 0, 2**31 - 1, 2) + b"a\0", "expected the length of contig 1, found the end"),
     ):
         output = BgzfOutput(open_output(str(path)), 1)
@@ -236,8 +236,8 @@ def test_a_record_that_is_cut(tmp_path: Path, end: bytes) -> None:
     path = write(tmp_path / "made.bam", record(b"a"), cut)
     path.write_bytes(path.read_bytes().removesuffix(END_OF_FILE) + end)
     given = start(path).chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
-    assert len(next(given).places) == 1
-    message = f"record 2: the record is cut short: expected {len(cut) + 7} bytes" if end else "BGZF's end-of-file block"
+    assert len(next(given).spans) == 1
+    message = f"record 2: record is truncated: expected {len(cut) + 7} bytes" if end else "BGZF's end-of-file block"
     with pytest.raises(DataError, match=message):
         next(given)
 

@@ -103,7 +103,7 @@ def test_one_chunk_where_it_fits(path: pathlib.Path) -> None:
 )
 def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) -> None:
     assert read_bytes(path, data).error == (
-        f"{path.name}: expected reads, FASTQ's '@' or FASTA's '>' at the start, found {found}"
+        f"{path.name}: expected FASTQ or FASTA, which start with '@' or '>', found {found}"
     )
 
 

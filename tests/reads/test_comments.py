@@ -148,7 +148,7 @@ def test_the_error_says_what_was_found(backends: str) -> None:
     assert reads.bad is not None
     record, code = reads.bad
     error = str(bad_records.describe(np.frombuffer(data, np.uint8), record, code, 4, "reads.fq", 7))
-    expected = "expected tags such as RX:Z:ACGT behind the name, or Illumina's 1:N:0:ACGT"
+    expected = "expected SAM tags such as RX:Z:ACGT, or an Illumina comment such as 1:N:0:ACGT, after the name"
     assert error == f"reads.fq, record 7 (read): {expected}, found '1:X:0:ACGT'"
 
 

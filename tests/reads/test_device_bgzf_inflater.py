@@ -12,7 +12,7 @@ from readmap.backend import cuda_available, open_backend
 from readmap.backend.cuda import CudaBackend
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE
 from readmap.formats.gzip_reader import declared_sizes
-from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_members
+from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_bgzf_blocks
 
 DRAW = np.random.default_rng(11)
 LETTERS = (1, 4, 40, 256)
@@ -45,7 +45,7 @@ def inflated(backend_name: str, blocks: list[bytes]) -> bytes | None:
     data, ends = np.frombuffer(b"".join(blocks), np.uint8), np.cumsum([0, *map(len, blocks)])
     told = declared_sizes(data, ends)
     contents = backend.full(int(told.sum()), 0, np.uint8)
-    is_whole = inflate_members(backend.to_device(data), ends, np.cumsum(told), contents, backend)
+    is_whole = inflate_bgzf_blocks(backend.to_device(data), ends, np.cumsum(told), contents, backend)
     return backend.to_host(contents).tobytes() if is_whole else None
 
 

@@ -124,9 +124,9 @@ def test_only_one_of_two_files_is_irregular(tmp_path: Path, side: int, first: in
 @pytest.mark.parametrize(
     ("broken", "complaint"),
     [
-        (b"@bad\nACGT\n-\nIIII\n", "(bad): expected a line that begins with '+', found '-'"),
+        (b"@bad\nACGT\n-\nIIII\n", "(bad): expected a line starting with '+', found '-'"),
         (b"@bad\nACGT\n+\nIII\n", "(bad): quality has 3 characters, sequence has 4"),
-        (b"bad\nACGT\n+\nIIII\n", ": expected a header that begins with '@', found 'bad'"),
+        (b"bad\nACGT\n+\nIIII\n", ": expected a header starting with '@', found 'bad'"),
         (b"@bad\nAC!T\n+\nIIII\n", "(bad): expected a nucleotide at base 3, found '!'"),
         (b"@bad\nAC\n!T\n+\nIIII\n", "(bad): expected a nucleotide at base 3, found '!'"),
     ],

@@ -11,9 +11,8 @@ import pytest
 from readmap.backend import libdeflate
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, compress_with_package
 from readmap.formats.gzip_reader import inflate
-from readmap.reads import blocks
-from readmap.reads.blocks import bgzf_inflater
-from readmap.reads.inflaters import HOST_INFLATERS
+from readmap.reads import inflaters
+from readmap.reads.inflaters import HOST_INFLATERS, bgzf_inflater
 
 DRAW = np.random.default_rng(6)
 
@@ -76,7 +75,7 @@ def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
 
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(blocks, "host_backend", lambda module, threads: None)
+        patch.setattr(inflaters, "host_backend", lambda module, threads: None)
         assert bgzf_inflater() is None
     monkeypatch.setattr(libdeflate.ctypes, "CDLL", lambda path: object())
     assert bgzf_inflater() is None

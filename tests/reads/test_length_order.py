@@ -24,7 +24,9 @@ def test_slots(backends: str, planes: int, pads: int, lanes: int | None, lengths
     assert order.tolist() == np.argsort(lengths, kind="stable").tolist()
     assert backend.to_host(slots.slot_of)[order].tolist() == list(range(len(lengths)))
     assert backend.to_host(slots.lengths).tolist() == sorted_lengths.tolist()
-    blocks = [sorted_lengths[first : first + backend.warp_width] for first in range(0, len(lengths), backend.warp_width)]
+    blocks = [
+        sorted_lengths[first : first + backend.warp_width] for first in range(0, len(lengths), backend.warp_width)
+    ]
     sizes = [planes * (-(-int(block.max()) // 32) + pads) * backend.warp_width for block in blocks]
     assert backend.to_host(slots.tile_offsets).tolist() == [0, *np.cumsum(sizes)]
     assert slots.words == sum(sizes)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_bam import chunks, record, start, texts, write
+from test_bam_records import chunks, record, start, texts, write
 
 from readmap.errors import DataError
 from readmap.reads import bam_records, mate_collation
-from readmap.reads.mate_matching import NO_MATE, Members, match, settle
+from readmap.reads.mate_matching import NO_MATE, MateCandidates, match_by_hash, match_by_key
 
 #: A record of the file: its name, its read group or "", its side, 0 for none, and whether it is primary.
 Drawn = tuple[str, str, int, bool]
@@ -109,12 +109,12 @@ def test_mates_are_those_of_one_record_after_the_other(tmp_path: Path, seed: int
 def test_names_with_one_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
     """Hashes only propose mates; what decides is the name."""
 
-    def examine(*arguments: object) -> bam.Records:
-        records = bam.examine(*arguments)  # type: ignore[arg-type]
+    def check(*arguments: object) -> bam_records.BamRecords:
+        records = bam_records.check_records(*arguments)  # type: ignore[arg-type]
         records.hashes[:] &= np.uint64((1 << bits) - 1)
         return records
 
-    monkeypatch.setattr("readmap.reads.alignment_reads.examine", examine)
+    monkeypatch.setattr("readmap.reads.alignment_reads.check_records", check)
     generator = random.Random(bits)
     for _ in range(10):
         drawn = draw(generator, 60)
@@ -130,7 +130,9 @@ def test_a_sorted_file_is_to_be_collated(tmp_path: Path) -> None:
     path = written(tmp_path / "made.bam", apart, header)
     assert found_units(path, 3, 1 << 20, None) == ([(1,), (2,), (0, 3)], 0)
     assert found_units(written(tmp_path / "made.bam", apart[:3], header), 2, 1 << 20, None) == ([(1,), (2,), (0,)], 1)
-    message = r"made\.bam, record 1 \(a\): its mate is not within 2 records of it, .* --collate brings mates together"
+    message = (
+        r"made\.bam, record 1 \(a\): its mate is not within 2 records of it, .* use --collate to bring mates together"
+    )
     with pytest.raises(DataError, match=message):
         found_units(written(tmp_path / "made.bam", apart, header), 2, 1 << 20, None)
 
@@ -141,10 +143,10 @@ def test_many_names_are_matched_at_once() -> None:
     for names in (1, 10, 5_000):
         hashes = generator.integers(0, names, 5_000).astype(np.uint64)
         sides = generator.integers(1, 3, len(hashes)).astype(np.uint8)
-        members = Members(np.cumsum(generator.integers(1, 3, len(hashes))), hashes, sides)
-        mates, unsure = match(members, 1 << 20)
+        candidates = MateCandidates(np.cumsum(generator.integers(1, 3, len(hashes))), hashes, sides)
+        mates, unsure = match_by_hash(candidates, 1 << 20)
         assert not unsure.any()
-        assert np.array_equal(mates, settle(members, [str(name).encode() for name in hashes], 1 << 20))
+        assert np.array_equal(mates, match_by_key(candidates, [str(name).encode() for name in hashes], 1 << 20))
         assert names == 1 or (mates == NO_MATE).any()
 
 
@@ -154,7 +156,7 @@ def test_no_python_object_a_read(tmp_path: Path) -> None:
     drawn: list[Drawn] = [(str(n), "a", side, True) for side in (1, 2) for n in range(count)]
     path = written(tmp_path / "made.bam", drawn)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mated_texts, "settle", lambda *_: calls.append(1))
+        patch.setattr(mate_collation, "match_by_key", lambda *_: calls.append(1))
         for window in (count, count - 1):
             found, lost = found_units(path, window, 1 << 18, None)
             assert lost == (0 if window == count else 2 * count)

@@ -118,7 +118,7 @@ def test_two_formats(files: Files) -> None:
     result = files.read(ONE, b">a\nACGT\n")
     assert (result.records, result.error) == (
         [],
-        "r1 is FASTQ and r2 is FASTA: two files of pairs have the same format",
+        "r1 is FASTQ and r2 is FASTA: files of pairs must have the same format",
     )
     assert files.read(b">a\nACGT\n", ONE).error.startswith("r1 is FASTA and r2 is FASTQ")
 
@@ -134,11 +134,11 @@ def test_batches_are_of_pairs(files: Files) -> None:
 @pytest.mark.parametrize(
     ("one", "two", "pairs", "message"),
     [
-        (4, 9, 4, "r1 has 4 records, and r2 more: record 5 (r4) has no mate"),
-        (9, 8, 8, "r2 has 8 records, and r1 more: record 9 (r8/1) has no mate"),
-        (0, 9, 0, "r1 has 0 records, and r2 more: record 1 (r0) has no mate"),
-        (1, 0, 0, "r2 has 0 records, and r1 more: record 1 (r0/1) has no mate"),
-        (1, 2, 1, "r1 has 1 record, and r2 more: record 2 (r1) has no mate"),
+        (4, 9, 4, "r1 has 4 records, r2 has more: record 5 (r4) has no mate"),
+        (9, 8, 8, "r2 has 8 records, r1 has more: record 9 (r8/1) has no mate"),
+        (0, 9, 0, "r1 has 0 records, r2 has more: record 1 (r0) has no mate"),
+        (1, 0, 0, "r2 has 0 records, r1 has more: record 1 (r0/1) has no mate"),
+        (1, 2, 1, "r1 has 1 record, r2 has more: record 2 (r1) has no mate"),
     ],
 )
 def test_files_of_different_length(files: Files, one: int, two: int, pairs: int, message: str, size: int) -> None:
@@ -151,7 +151,7 @@ def test_files_of_different_length(files: Files, one: int, two: int, pairs: int,
 def test_many_records_are_told_in_groups_of_digits(files: Files) -> None:
     records = fastq(1204, 4)
     result = files.read(b"".join(records[:1203]), b"".join(records), 1000)
-    assert result.error == "r1 has 1,203 records, and r2 more: record 1204 (r1203) has no mate"
+    assert result.error == "r1 has 1,203 records, r2 has more: record 1204 (r1203) has no mate"
 
 
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
@@ -176,7 +176,7 @@ def test_a_file_that_breaks_off_anywhere(files: Files, size: int) -> None:
             elif whole < 3:
                 counted = f"{whole} record{'s' * (whole != 1)}"
                 assert result.error == (
-                    f"{name} has {counted}, and {other} more: record {whole + 1} (r{whole}{mate}) has no mate"
+                    f"{name} has {counted}, {other} has more: record {whole + 1} (r{whole}{mate}) has no mate"
                 )
             else:
                 assert result.error == ""
@@ -198,7 +198,7 @@ def test_broken_gzip_comes_behind_its_pairs(files: Files, first: bool, size: int
 
 @pytest.mark.parametrize("data", [b"ACGT\n", b"\n\nACGT\n"])
 def test_a_file_without_reads_stops_at_once(files: Files, data: bytes) -> None:
-    assert files.read(ONE, data).error.startswith("r2: expected reads, FASTQ's '@' or FASTA's '>' at the start")
+    assert files.read(ONE, data).error.startswith("r2: expected FASTQ or FASTA, which start with '@' or '>'")
     assert files.read(data, ONE).records == []
 
 

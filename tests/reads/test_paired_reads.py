@@ -16,9 +16,9 @@ from readmap.reads import bad_records
 from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.run import chunk_plan
-from readmap.run.device_reads import DeviceReads
-from readmap.run.chunk_turns import Turn
 from readmap.run.batch_processor import RunSummary
+from readmap.run.chunk_turns import Turn
+from readmap.run.device_reads import DeviceReads
 from readmap.run.writer import Block
 
 Pair = tuple[Read, Read]
@@ -109,7 +109,9 @@ def small_chunks(name: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -
     return backend
 
 
-LAYOUTS = pytest.mark.parametrize("layout", [PairLayout.TWO_FILES, PairLayout.INTERLEAVED], ids=["two files", "one file"])
+LAYOUTS = pytest.mark.parametrize(
+    "layout", [PairLayout.TWO_FILES, PairLayout.INTERLEAVED], ids=["two files", "one file"]
+)
 
 
 # Mates side by side.
@@ -226,18 +228,20 @@ def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
 @LAYOUTS
 @pytest.mark.parametrize("batch_reads", [None, 4])
 @pytest.mark.parametrize("number", [0, 30, 59])
-def test_names_that_differ(backends: str, tmp_path: Path, layout: PairLayout, number: int, batch_reads: int | None) -> None:
+def test_names_that_differ(
+    backends: str, tmp_path: Path, layout: PairLayout, number: int, batch_reads: int | None
+) -> None:
     first, second = PAIRS[number]
     pairs = [*PAIRS[:number], (Read("SRR1.9/1 x", first.bases, first.quality), second), *PAIRS[number + 1 :]]
     written, error = search(write_pairs(tmp_path, pairs, layout), layout, open_backend(backends), batch_reads)
     assert written == expected_listing(PAIRS[:number])
     name = second.name.split()[0]
     if layout is PairLayout.TWO_FILES:
-        expected = f"r2, record {number + 1} ({name}): its mate in r1 is SRR1.9/1: mates have the same name"
+        expected = f"r2, record {number + 1} ({name}): its mate in r1 is named SRR1.9/1; mates must have the same name"
     else:
         expected = (
             f"r, record {2 * number + 2} ({name}): its mate, record {2 * number + 1}, is SRR1.9/1: "
-            "mates have the same name"
+            "mates must have the same name"
         )
     assert error == expected
 
@@ -269,7 +273,7 @@ def slow_complaint(lines: list[str]) -> str:
     if not header.startswith("@"):
         return "header"
     if not separator.startswith("+"):
-        return "line that begins with '+'"
+        return "line starting with '+'"
     if len(bases) != len(quality):
         return f"quality has {len(quality)} characters, sequence has {len(bases)}"
     return "nucleotide" if set(bases) - set("ACGTN") else ""
@@ -285,7 +289,7 @@ def slow_search(files: list[list[list[str]]]) -> tuple[int, str]:
             if complaint := slow_complaint(file[number]):
                 return number, f"{name}, record {number + 1}#{complaint}"
         if one[number][0].split("/")[0] != two[number][0].split("/")[0]:
-            return number, f"r2, record {number + 1}#mates have the same name"
+            return number, f"r2, record {number + 1}#mates must have the same name"
     return max(len(one), len(two)), ""
 
 

@@ -69,7 +69,7 @@ CONTENTS = {
 
 @pytest.fixture(autouse=True)
 def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "PART_BYTES", 100_000)
+    monkeypatch.setattr(parallel_gzip, "PART_BYTES", 100_000)
 
 
 def inflated(path: Path, inflaters: Inflaters = HOST_INFLATERS) -> tuple[bytes, str]:
@@ -105,7 +105,7 @@ def by_parts(path: Path, threads: int = 4) -> bytes:
 def test_nothing_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, threads: int) -> None:
     path = tmp_path / "file.gz"
     if writer == "isal 1":  # whose blocks are longer
-        monkeypatch.setattr(members, "PART_BYTES", 300_000)
+        monkeypatch.setattr(parallel_gzip, "PART_BYTES", 300_000)
     path.write_bytes(WRITERS[writer](TEXT))
     assert by_parts(path, threads) == TEXT
 
@@ -184,12 +184,12 @@ def test_what_has_no_file_is_inflated_by_one_thread() -> None:
 def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(by_zlib(TEXT, 6))
-    monkeypatch.setattr(members, "MOST_SYMBOLS", 1 << 35)
+    monkeypatch.setattr(parallel_gzip, "MAX_EXPANSION", 1 << 35)
     with pytest.raises(NotParallelizable):
         by_parts(path)
     assert inflated(path) == (TEXT, "")
 
 
 def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "host_backend", lambda module, threads: None)
+    monkeypatch.setattr(parallel_gzip, "host_backend", lambda module, threads: None)
     assert parallel_gzip_inflater() is None

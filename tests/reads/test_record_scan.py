@@ -11,23 +11,23 @@ import pytest
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
+from readmap.formats.byte_range import ByteRange
 from readmap.formats.byte_source import FilePosition, PlainSource
 from readmap.formats.file_errors import NamedFile
-from readmap.formats.byte_range import ByteRange
 from readmap.reads import record_scan
-from readmap.reads.record_scan import BLOCK_BYTES, find_records, read_records
+from readmap.reads.record_scan import SEGMENT_BYTES, read_and_scan_records, scan_records
 
 
 @pytest.fixture(params=["kernel", "no compiler"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "no compiler":
-        monkeypatch.setattr(cutting, "host_backend", lambda module, threads: None)
+        monkeypatch.setattr(record_scan, "host_backend", lambda module, threads: None)
     else:
         assert host_backend("reads/record_scan", 1)
 
 
 def cut(data: np.ndarray[Any, Any], lines: int, checks: bool, threads: int = 1) -> tuple[np.ndarray[Any, Any], bool]:
-    found = find_records(data, lines, checks, threads)
+    found = scan_records(data, lines, checks, threads)
     assert found.filled == len(data)
     return found.ends, found.is_irregular
 
@@ -84,13 +84,13 @@ def test_any_text(way: None, lines: int, checks: bool) -> None:
 
 
 @pytest.mark.parametrize("lines", [2, 4])
-@pytest.mark.parametrize("longest", [3, 700, 3 * BLOCK_BYTES])
+@pytest.mark.parametrize("longest", [3, 700, 3 * SEGMENT_BYTES])
 def test_text_of_several_blocks(lines: int, longest: int) -> None:
     """Records within blocks, over their borders and over whole blocks, and a wrong one among them."""
     draw = random.Random(f"{lines}{longest}")
     for _ in range(3):
         text = bytearray()
-        while len(text) < 3 * BLOCK_BYTES:
+        while len(text) < 3 * SEGMENT_BYTES:
             size = draw.randrange(longest)
             text += b"@r\n%s\n+\n%s\n" % (b"A" * size, b"I" * size)
         place = draw.randrange(len(text))
@@ -101,8 +101,8 @@ def test_text_of_several_blocks(lines: int, longest: int) -> None:
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
 def test_a_record_that_ends_at_a_border(shift: int) -> None:
-    bases = (BLOCK_BYTES - len("@r\n\n+\n\n") + shift) // 2
-    first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (BLOCK_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
+    bases = (SEGMENT_BYTES - len("@r\n\n+\n\n") + shift) // 2
+    first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (SEGMENT_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
     for data in (first, first + b"@s\nC\n+\nI\n", first + b"@s\nC\n+\n"):
         ends, found = cut(np.frombuffer(data, np.uint8), 4, checks=True, threads=2)
         assert (ends.tolist(), found) == expected(data, 4, True)
@@ -114,7 +114,7 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
     host_backend.cache_clear()
     monkeypatch.setattr(CpuBackend, "compile", refuse)
-    assert find_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks=True).ends.tolist() == [8]
+    assert scan_records(np.frombuffer(b"@r\nA\n+\nI\n", np.uint8), 4, checks_fastq=True).ends.tolist() == [8]
     host_backend.cache_clear()
 
 
@@ -124,8 +124,8 @@ def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int
     """Any letters, in blocks so short that hardly one begins with a record."""
     draw = random.Random(f"{lines}{seed}")
     for _ in range(400):
-        monkeypatch.setattr(cutting, "BLOCK_BYTES", draw.randrange(8, 99))
-        monkeypatch.setattr(cutting, "RECORD_BYTES", draw.randrange(2, 9))
+        monkeypatch.setattr(record_scan, "SEGMENT_BYTES", draw.randrange(8, 99))
+        monkeypatch.setattr(record_scan, "MIN_RECORD_BYTES", draw.randrange(2, 9))
         text = []
         for _ in range(draw.randrange(60)):
             size = draw.randrange(9)
@@ -141,13 +141,13 @@ def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int
 @pytest.mark.parametrize("quality", ["I", "@", "+"])
 def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatch, lines: int, quality: str) -> None:
     """But for a record or two at each border."""
-    seen, joined = list[int](), cutting._joined
+    seen, joined = list[int](), record_scan._join
 
     def see(what: dict[str, Any], backend: Backend) -> Any:
-        seen.append(int(what["blocks"].found.sum()))
+        seen.append(int(what["segments"].record_counts.sum()))
         return joined(what, backend)
 
-    monkeypatch.setattr(cutting, "_joined", see)
+    monkeypatch.setattr(record_scan, "_join", see)
     records = [f"@r{n}\n{'A' * (n % 200)}\n+\n{quality * (n % 200)}\n" for n in range(20_000)]
     if lines == 2:
         records = [f">r{n}\n{'A' * (n % 200)}\n" for n in range(20_000)]
@@ -155,7 +155,7 @@ def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatc
     ends, found = cut(data, lines, lines == 4, threads=2)
     assert (ends.tolist(), found) == ([*(np.cumsum([*map(len, records)]) - 1)], False)
     (count,) = seen
-    assert count > len(records) - 2 * (len(data) / BLOCK_BYTES + 1)
+    assert count > len(records) - 2 * (len(data) / SEGMENT_BYTES + 1)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -163,8 +163,8 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """As far as its file goes, which may be anywhere in a block; some of it is there."""
     draw = random.Random(seed)
     for _ in range(100):
-        monkeypatch.setattr(cutting, "BLOCK_BYTES", draw.randrange(20, 300))
-        monkeypatch.setattr(cutting, "RECORD_BYTES", draw.randrange(2, 20))
+        monkeypatch.setattr(record_scan, "SEGMENT_BYTES", draw.randrange(20, 300))
+        monkeypatch.setattr(record_scan, "MIN_RECORD_BYTES", draw.randrange(2, 20))
         text = b"".join(b"@r\n%s\n+\n%s\n" % (b"A" * n, b"I" * n) for n in draw.choices(range(40), k=40))
         text = text[: draw.randrange(len(text))]
         there, room = draw.randrange(len(text) + 1), draw.randrange(2 * len(text) + 1)
@@ -177,7 +177,7 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         file = NamedFile(str(tmp_path / "text"))
         file.seek(seed)
         with ByteRange(PlainSource(file, "text", b"", 1), 0, most) as source:
-            found = read_records(source, data, there, 4, True, threads=2)
+            found = read_and_scan_records(source, data, there, 4, True, threads=2)
             if most == 0:
                 assert found is None
                 continue
@@ -194,6 +194,6 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(PlainSource, "position", lambda _: FilePosition(-1, 0))
     data = np.frombuffer(bytearray(b"@r\nA\n+\nI\n@s\n" + bytes(99)), np.uint8)
     with PlainSource(NamedFile(str(tmp_path / "text")), "text", b"", 1) as source:
-        found = read_records(source, data, 12, 4, True)
+        found = read_and_scan_records(source, data, 12, 4, True)
     assert found is not None
     assert (found.ends.tolist(), found.is_irregular, found.filled) == ([8], False, 12)

@@ -12,7 +12,7 @@ import pytest
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet, guess_alphabet
 from readmap.reads import sequences
-from readmap.reads.sequences import Sequences, joined, read_sequences_guessing_alphabet, read_sequences
+from readmap.reads.sequences import Sequences, joined, read_sequences, read_sequences_guessing_alphabet
 
 
 def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:
@@ -51,12 +51,12 @@ def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list
         (b">a\nA\n>b\nAC-T\n", "record 2 (b), position 3: expected a nucleotide (IUPAC), found '-'"),
         (b"@a\nA\n+\nI\n@b\nAC\n+\nI\n", "record 2 (b): quality has 1 characters, sequence has 2"),
         (b"@a\nA\n+\nI\n@b\nA-\n+\nII\n", "record 2 (b): expected a nucleotide at base 2, found '-'"),
-        (b"@a\nA\n+\nI\nb\nA\n+\nI\n", "record 2: expected a header that begins with '@', found 'b'"),
+        (b"@a\nA\n+\nI\nb\nA\n+\nI\n", "record 2: expected a header starting with '@', found 'b'"),
         (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name behind '@', found none"),
         (b"@a\nA\n+\nI\n@b\nA\n", "record 2 (b): record is truncated: expected 4 lines, found 2"),
-        (b"@a\nA\nI\nI\n", "record 1 (a): expected a line that begins with '+', found 'I'"),
+        (b"@a\nA\nI\nI\n", "record 1 (a): expected a line starting with '+', found 'I'"),
         (b"@a\nA\n+a b\nI\n@b\nAC\n+ x\nI\x7f\n", "record 2 (b): expected a quality of '!' to '~' at base 2, found"),
-        (b"@a\nA\n+\nI\n@b\nA\n+a\nI\n", "record 2 (b): expected nothing behind '+', or the read's name again, found"),
+        (b"@a\nA\n+\nI\n@b\nA\n+a\nI\n", "record 2 (b): expected nothing or the read name after '+', found"),
         (gzip.compress(b">a\nACGT\n")[:-6], "unexpected end of the compressed data"),
     ],
     ids=[

@@ -19,16 +19,15 @@ from chunk_examples import allocate
 from examples import random_bases
 
 from readmap.errors import DataError
+from readmap.formats.byte_range import ByteRange
 from readmap.formats.byte_source import ByteSource
 from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
-from readmap.formats.byte_range import ByteRange
-from readmap.reads import parallel_gzip, record_file, record_starts, split_table, file_splitter
+from readmap.reads import file_splitter, parallel_gzip, record_file, record_starts, split_table
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
-from readmap.reads.record_ranges import RecordRange
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.shards import SplitLanes, Shard
+from readmap.reads.record_ranges import RecordLocator, RecordRange
+from readmap.reads.shards import Shard, SplitLanes
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
-from readmap.reads.record_ranges import RecordLocator
 
 DRAW = random.Random(5)
 
@@ -104,16 +103,16 @@ WRITERS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.fixture(autouse=True)
 def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "PART_BYTES", 80_000)
-    monkeypatch.setattr(splitting, "SPACING", 30_000)
-    monkeypatch.setattr(splitting, "RECORDS_PER_MARK", 100)
+    monkeypatch.setattr(parallel_gzip, "PART_BYTES", 80_000)
+    monkeypatch.setattr(file_splitter, "POINT_SPACING", 30_000)
+    monkeypatch.setattr(file_splitter, "RECORDS_PER_MARK", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 20_000)
-    monkeypatch.setattr(record_starts, "SOME_RECORDS", 17)
+    monkeypatch.setattr(record_starts, "RECORDS_PER_ARRAY", 17)
 
 
 def split(*paths: Path, threads: int = 2) -> tuple[SplitFile, ...]:
     """What the table has of them, written and read again."""
-    files = splitting.split_files([*map(str, paths)], threads, lambda records, read, size: None, lambda line: None)
+    files = file_splitter.split_files([*map(str, paths)], threads, lambda records, read, size: None, lambda line: None)
     table = paths[0].with_name("table")
     table.write_bytes(SplitTable("table", files).to_bytes())
     return read_table(str(table)).files
@@ -153,7 +152,9 @@ def names(text: bytes) -> list[bytes]:
     return [line for line in text.split(b"\n") if line.startswith((b"@read", b">r", b"@a"))]
 
 
-@pytest.mark.parametrize("layouts", [[PairLayout.SINGLE, PairLayout.SINGLE], [PairLayout.TWO_FILES], [PairLayout.INTERLEAVED] * 2])
+@pytest.mark.parametrize(
+    "layouts", [[PairLayout.SINGLE, PairLayout.SINGLE], [PairLayout.TWO_FILES], [PairLayout.INTERLEAVED] * 2]
+)
 def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[PairLayout]) -> None:
     paths = [tmp_path / "1", tmp_path / "2"]
     for path in paths:
@@ -176,12 +177,15 @@ def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None
     path = tmp_path / "file"
     path.write_bytes(WRITERS[writer](TEXTS[name]))
     (file,) = split(path)
-    assert (file.records, file.text) == (len(names(TEXTS[name])), len(TEXTS[name]))
+    assert (file.records, file.text_bytes) == (len(names(TEXTS[name])), len(TEXTS[name]))
     for count in (1, 2, 7):
         texts = []
         for number in range(1, count + 1):
             (part,) = parts(Shard(number, count), [path], [file])
-            assert (part.first_record, part.end_record) == (file.records * (number - 1) // count, file.records * number // count)
+            assert (part.first_record, part.end_record) == (
+                file.records * (number - 1) // count,
+                file.records * number // count,
+            )
             texts.append(read_all(opened(part)))
             assert len(names(texts[-1])) == part.end_record - part.first_record
         assert b"".join(texts) == TEXTS[name]
@@ -200,7 +204,7 @@ def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> Non
     whole = names(TEXT)
     cuts = sorted(draw.choices(range(file.records + 1), k=12))
     for first, last in itertools.pairwise(cuts):
-        source = text.part(first, last).open(4, inflaters)
+        source = text.range(first, last).open(4, inflaters)
         assert source.first_record == first
         assert names(read_all(source)) == whole[first:last]
 
@@ -226,7 +230,7 @@ def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Of one member it has its begin alone, which suffices."""
     path = tmp_path / "file"
     path.write_bytes(gzip.compress(TEXT))
-    monkeypatch.setattr(splitting, "HOST_INFLATERS", NO_INFLATERS)
+    monkeypatch.setattr(file_splitter, "HOST_INFLATERS", NO_INFLATERS)
     (file,) = split(path)
     assert file.points is not None
     assert [point.is_member for point in file.points] == [True]
@@ -300,7 +304,9 @@ def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
     begins = dict.fromkeys(np.cumsum([0, *(length for _, length in rows[:-1])]).tolist())
     middles = {begin + at for begin, (_, length) in zip(begins, rows, strict=True) for at in range(1, length, 2)}
     for count in (2, 7, 60):
-        found = [parts(Shard(number, count), [path], [file], [PairLayout.ADJACENT])[0] for number in range(1, count + 1)]
+        found = [
+            parts(Shard(number, count), [path], [file], [PairLayout.ADJACENT])[0] for number in range(1, count + 1)
+        ]
         cuts = [part.first_record for part in found]
         assert [part.end_record for part in found] == [*cuts[1:], file.records]
         assert not middles & {*cuts}
@@ -350,7 +356,7 @@ def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
         (TEXT + b"@a\nACGT\n+\nIII\n", "record 6001: expected a header with '@'"),
         (in_lines(fastq(100)) + b"\nx\n" + fastq(5), "record 101: expected a header with '@'"),
         (b"@" + b"A" * 20_000_000, "record 1: expected a header with '@'"),
-        (b"ACGT\n", "expected reads, FASTQ's '@' or FASTA's '>' at the start, found 'A'"),
+        (b"ACGT\n", "expected FASTQ or FASTA, which start with '@' or '>', found 'A'"),
         (b"CRAM" + bytes(100), "is BAM or CRAM: expected FASTQ or FASTA"),
         (blocked(b"BAM\1" + bytes(100)), "is BAM or CRAM: expected FASTQ or FASTA"),
     ],
@@ -369,7 +375,7 @@ def test_files_that_are_not_split(tmp_path: Path, data: bytes, message: str) -> 
 def test_blocks_without_their_end(tmp_path: Path) -> None:
     path, warnings = tmp_path / "file", list[str]()
     path.write_bytes(blocked(TEXT)[: -len(EOF_BLOCK)])
-    (file,) = splitting.split_files([str(path)], 2, lambda records, read, size: None, warnings.append)
+    (file,) = file_splitter.split_files([str(path)], 2, lambda records, read, size: None, warnings.append)
     assert "BGZF's end-of-file block is missing, which some programs do not write" in warnings[0]
     for number, is_last in ((1, False), (2, True)):
         told: list[str] = []
@@ -394,7 +400,7 @@ def test_a_file_that_has_changed_since(tmp_path: Path) -> None:
     data = path.read_bytes()
     for changed in (data[:-1], data[:-1] + b"x", b"x" + data[1:], gzip.compress(TEXT[:-7])):
         path.write_bytes(changed)
-        with pytest.raises(DataError, match=r"table is not the table of .*file, as it is now: it was made of .*file"):
+        with pytest.raises(DataError, match=r"table does not describe .*file as it is now: it was made from .*file"):
             table.find(str(path))
 
 
@@ -416,14 +422,14 @@ def test_records_of_plain_parts_are_found_while_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """As in a whole file, to the end of the part, or to where the file ends too early."""
-    reads, read_records = list[int](), record_file.read_records
+    reads, read_and_scan_records = list[int](), record_file.read_and_scan_records
 
     def reading(source: Any, data: Any, filled: int, *more: Any) -> Any:
-        found = read_records(source, data, filled, *more)
+        found = read_and_scan_records(source, data, filled, *more)
         reads.append(found.filled - filled if found else 0)
         return found
 
-    monkeypatch.setattr(record_file, "read_records", reading)
+    monkeypatch.setattr(record_file, "read_and_scan_records", reading)
     path = tmp_path / "file"
     path.write_bytes(TEXT)
     (file,) = split(path)
@@ -435,7 +441,9 @@ def test_records_of_plain_parts_are_found_while_they_are_read(
             assert chunk.first_record == len(seen)
             seen += names(chunk.parts[0].tobytes())
             chunk.release()
-        assert part.end - part.begin - 16 <= sum(reads) <= part.end - part.begin  # the first bytes tell the format
+        assert (
+            part.text_end - part.text_start - 16 <= sum(reads) <= part.text_end - part.text_start
+        )  # the first bytes tell the format
     assert seen == names(TEXT)
     path.write_bytes(TEXT[:-40_000])
     with pytest.raises(DataError, match="ends before the place"):
@@ -454,11 +462,11 @@ def test_a_file_that_cannot_be_read_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     def lost(source: ByteRange) -> Any:
         found, left = place(source), good - source.delivered
-        return found and (found._replace(most=left) if left > 0 else found._replace(file=bad))
+        return found and (found._replace(max_bytes=left) if left > 0 else found._replace(file=bad))
 
     monkeypatch.setattr(ByteRange, "position", lost)
     (file,) = split(path)
-    assert (file.records, file.text, file.is_whole) == (4096, 4096 * len(record), True)
+    assert (file.records, file.text_bytes, file.is_whole) == (4096, 4096 * len(record), True)
     assert all(text % len(record) == 0 for _, text in file.marks.tolist())
     os.close(bad)
 
@@ -480,7 +488,7 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
     }
     for wrong_data in wrong_tables.values():
         table.write_bytes(wrong_data)
-        with pytest.raises(DataError, match=r"table: no table of readmap split, or a damaged one: "):
+        with pytest.raises(DataError, match=r"table: not a table of readmap split, or damaged: "):
             read_table(str(table))
     with pytest.raises(OSError, match="none"):
         read_table(str(tmp_path / "none"))

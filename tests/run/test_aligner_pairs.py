@@ -173,7 +173,7 @@ def test_names_are_those_of_a_file(aligner: Aligner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["A"], ["C", "G"]), "expected as many second mates as first ones, found 2 and 1"),
+        ((["A"], ["C", "G"]), "expected as many second mates as first mates, found 2 and 1"),
         ((["A"], ["C"], ["I"]), "expected qualities of both mates or of neither"),
         ((["A"], ["C"], None, ["I"]), "expected qualities of both mates or of neither"),
         ((["A", "C"], ["C", "G"], ["I", "I"], ["I"]), "expected as many qualities as sequences, found 1 and 2"),
