@@ -10,7 +10,7 @@ from readmap.bam.codecs import CodecName
 from readmap.bam.file_index import format_for
 from readmap.bam.order import SortOrder
 from readmap.dask.cluster import expect_dask
-from readmap.dask.job import RECORDS, UNMAPPED, IndexPlace, Job, Lane, Packing, Resources, anywhere
+from readmap.dask.job import RECORDS, UNMAPPED, IndexLocation, Job, Lane, Packing, Resources, anywhere
 from readmap.dask.distributed_search import Progress, Wanted, searched
 from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import UsageError
@@ -71,7 +71,7 @@ def search(
     is_blocked = form is SamEncoding.BINARY or not str(output).lower().endswith(".sam")
     job = Job(
         "",
-        IndexPlace(str(path)),
+        IndexLocation(str(path)),
         given,
         lengths,
         style,

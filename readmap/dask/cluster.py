@@ -86,14 +86,14 @@ class Tasks:
 
     def __init__(self, client: Any) -> None:
         """Raises BackendError where the cluster has no workers, or some of another readmap."""
-        from readmap.dask.worker import FewTasks
+        from readmap.dask.worker import TaskLimit
 
         self._client, self._name = client, secrets.token_hex(4)
         try:
             client.wait_for_workers(1, PATIENCE)
         except TimeoutError:
             raise BackendError(f"the cluster at {client.scheduler.address} has no workers") from None
-        client.register_plugin(FewTasks())
+        client.register_plugin(TaskLimit())
 
     @property
     def workers(self) -> int:

@@ -19,7 +19,7 @@ from readmap.formats.samtools_output import INDEX_ENDINGS
 COPIED_BYTES = 256 << 10
 
 
-class Joined:
+class ConcatOutput:
     """An output that parts make; one that has not been committed is to be aborted.
 
     name: what messages call it.

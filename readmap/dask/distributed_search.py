@@ -15,7 +15,7 @@ from readmap.backend.machine import available_processors
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.dask.cluster import Tasks
 from readmap.dask.job import RECORDS, UNMAPPED, Job
-from readmap.dask.concat_output import Joined, open_index
+from readmap.dask.concat_output import ConcatOutput, open_index
 from readmap.dask.shard_plan import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.formats.output import ByteSink, PendingOutput, open_output
@@ -70,12 +70,12 @@ class _Outputs:
     """The files of a search, by their names."""
 
     def __init__(self, job: Job, wanted: Wanted, opened: contextlib.ExitStack) -> None:
-        self.joined: dict[str, Joined] = {}
+        self.joined: dict[str, ConcatOutput] = {}
         self.others: dict[str, ByteSink] = {}
         paths = {RECORDS: wanted.output, UNMAPPED: wanted.unmapped}
         for name in job.outputs:
             level = job.packing.level if job.packing.blocked[name] else None
-            joined = Joined(open_output(paths[name], available_processors()), level)
+            joined = ConcatOutput(open_output(paths[name], available_processors()), level)
             opened.callback(joined.abort)
             self.joined[name] = joined
         if wanted.form:

@@ -57,7 +57,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class IndexPlace:
+class IndexLocation:
     """An index that all workers see: its folder, whether its arrays are checked, and whether it has ALT contigs."""
 
     path: str
@@ -88,7 +88,7 @@ class Job:
     """
 
     folder: str
-    index: IndexPlace
+    index: IndexLocation
     lanes: tuple[Lane, ...]
     contig_lengths: tuple[int, ...]
     style: Style

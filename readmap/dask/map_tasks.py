@@ -17,10 +17,10 @@ from readmap.backend.machine import available_memory
 from readmap.bam.codecs import choose_codec
 from readmap.bam.sorted_output import SortedOutput
 from readmap.dask.job import RECORDS, Job
-from readmap.dask.run_files import RunSides
+from readmap.dask.run_files import RunSidecar
 from readmap.dask.scratch import make_once
 from readmap.dask.task_turns import Turn
-from readmap.dask.worker import AT_ONCE, address, hold_index, read_ahead, take_turn, tells_errors
+from readmap.dask.worker import AT_ONCE, address, worker_index, read_ahead, take_turn, return_errors
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource
@@ -48,7 +48,7 @@ class Mapped:
         summary: what was counted.
         fragments: of the numbers of all shards' fragments, which are in order but may leave some out, the first one
             that is its own, and the first one behind these.
-        samples: uint64, keys of its sorted records, as RunSides has them.
+        samples: uint64, keys of its sorted records, as RunSidecar has them.
     """
 
     summary: MappingSummary
@@ -56,7 +56,7 @@ class Mapped:
     samples: NDArray[np.uint64]
 
 
-@tells_errors
+@return_errors
 def learn(job: Job) -> SampleModel:
     """What the first reads show, library by library."""
     with take_turn() as turn:
@@ -65,7 +65,7 @@ def learn(job: Job) -> SampleModel:
 
 def _learn(job: Job, turn: Turn) -> SampleModel:
     learnt = SampleModel()
-    index, backend = hold_index(job.index, job.resources, turn)
+    index, backend = worker_index(job.index, job.resources, turn)
     context = Context(index, backend, job.scoring, job.pairing)
     with backend.thread_stream():
         for numbers in first_lanes([lane.group for lane in job.lanes]):
@@ -94,7 +94,7 @@ def _whole(job: Job, files: Sequence[str], backend: Backend) -> list[ByteSource]
     return sources
 
 
-@tells_errors
+@return_errors
 def map_shard(job: Job, number: int, parts: Sequence[RecordRange], learnt: SampleModel) -> Mapped:
     """The records of a shard, in its folder; parts: what it has of each file."""
     with read_ahead() as turn:
@@ -102,7 +102,7 @@ def map_shard(job: Job, number: int, parts: Sequence[RecordRange], learnt: Sampl
 
 
 def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn, folder: Path) -> Mapped:
-    index, backend = hold_index(job.index, job.resources, turn)
+    index, backend = worker_index(job.index, job.resources, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
     first = _fragments_before([part.first_record for part in parts], job.layouts)
@@ -113,7 +113,7 @@ def _map(job: Job, parts: Sequence[RecordRange], learnt: SampleModel, turn: Turn
         if job.rules:
             kept = FragmentRecorder(job.rules, backend, first)
             kept.begin(job.groups, job.contig_lengths)
-        sides = RunSides(len(job.contig_lengths))
+        sides = RunSidecar(len(job.contig_lengths))
         sinks = [opened.enter_context(_sink(job, name, folder, backend, sides)) for name in job.outputs]
         paired = any(layout.paired for layout in job.layouts)
         work = ReadMapper([context], job.style, paired, kept, learnt)
@@ -147,7 +147,7 @@ def _fragments_before(records: Sequence[int], layouts: Sequence[PairLayout]) -> 
     return sum(-(-records[begin] // layout.records_per_fragment) for begin, layout in zip(begins, layouts, strict=True))
 
 
-def _sink(job: Job, name: str, folder: Path, backend: Backend, sides: RunSides) -> ByteSink:
+def _sink(job: Job, name: str, folder: Path, backend: Backend, sides: RunSidecar) -> ByteSink:
     """The output of that name of a shard; records that are sorted have no header, and are not compressed."""
     path, packing = str(folder / name), job.packing
     if name == RECORDS and job.is_sorted:

@@ -17,7 +17,7 @@ from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.run_files import Border, open_part
 from readmap.dask.scratch import make_once
-from readmap.dask.worker import hold_backend, take_turn, tells_errors
+from readmap.dask.worker import worker_backend, take_turn, return_errors
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.duplicates.shards import read_fragments
@@ -50,7 +50,7 @@ class Merged:
         return sum(seen.size for seen in self.seen)
 
 
-@tells_errors
+@return_errors
 def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> Marked:
     """Which fragments of all shards are duplicates, in the folder of the marks; bounds: of their numbers in each."""
     with take_turn():
@@ -58,7 +58,7 @@ def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> 
 
 
 def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
-    backend = hold_backend(job.resources)
+    backend = worker_backend(job.resources)
     with backend.thread_stream():
         duplicates, places = DuplicateMarker(rules, backend), []
         duplicates.begin(job.groups, job.contig_lengths)
@@ -74,7 +74,7 @@ def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], fo
     return Marked(duplicates.libraries, duplicates.metrics(job.command_line))
 
 
-@tells_errors
+@return_errors
 def merge_range(job: Job, number: int, begin: Border | None, end: Border | None) -> Merged:
     """The records of all shards from one border to another, marked and in blocks, in the folder of the range."""
     with take_turn():
@@ -82,7 +82,7 @@ def merge_range(job: Job, number: int, begin: Border | None, end: Border | None)
 
 
 def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> Merged:
-    backend, lengths, packing = hold_backend(job.resources), job.contig_lengths, job.packing
+    backend, lengths, packing = worker_backend(job.resources), job.contig_lengths, job.packing
     host, codec = CpuBackend(backend.threads), choose_codec(packing.codec, packing.level, [backend])
     index, seen = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
     with (

@@ -33,7 +33,7 @@ class Border(NamedTuple):
     shard: int
 
 
-class RunSides:
+class RunSidecar:
     """Hears of sorted records, and keeps their keys and where each ends."""
 
     def __init__(self, contigs: int) -> None:

@@ -17,7 +17,7 @@ from distributed import WorkerPlugin, get_worker
 from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_memory
 from readmap.dask import GPU_TASK_READS, TASK_READS
-from readmap.dask.job import IndexPlace, Resources
+from readmap.dask.job import IndexLocation, Resources
 from readmap.dask.task_turns import Turn, Turns
 from readmap.errors import BackendError, ReadmapError
 from readmap.formats.array_folder import MANIFEST
@@ -45,7 +45,7 @@ Result = TypeVar("Result")
 _log = logging.getLogger("readmap")
 
 
-class FewTasks(WorkerPlugin):
+class TaskLimit(WorkerPlugin):
     """Has a worker take no more of readmap's tasks at once than have something to do."""
 
     name = "readmap"
@@ -79,7 +79,7 @@ def _keep_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES)
 
 
-def tells_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Result | ReadmapError]:
+def return_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Result | ReadmapError]:
     """A task that returns an error of data or of usage instead of raising it, since it would come again however often
     the task were tried."""
 
@@ -116,7 +116,7 @@ def address() -> str:
     return str(get_worker().address)
 
 
-def hold_backend(resources: Resources) -> Backend:
+def worker_backend(resources: Resources) -> Backend:
     """This worker's device, opened once; raises what open_backend does."""
     key = resources.device, resources.threads or get_worker().state.nthreads, resources.gpu_memory
     if key not in _backends:
@@ -126,21 +126,21 @@ def hold_backend(resources: Resources) -> Backend:
     return _backends[key]
 
 
-@tells_errors
+@return_errors
 def task_reads(resources: Resources) -> int:
     """How many reads a task is to have of this worker's device, about."""
     with take_turn():
-        return TASK_READS if hold_backend(resources).name == "cpu" else GPU_TASK_READS
+        return TASK_READS if worker_backend(resources).name == "cpu" else GPU_TASK_READS
 
 
-def hold_index(place: IndexPlace, resources: Resources, turn: Turn) -> tuple[DeviceIndex, Backend]:
+def worker_index(place: IndexLocation, resources: Resources, turn: Turn) -> tuple[DeviceIndex, Backend]:
     """An index on this worker's device, where it stays until another one is asked for; the calling thread uses the
     device.
 
     Raises what Index.open and Index.to_device raise.
     """
     global _held
-    backend, manifest = hold_backend(resources), (Path(place.path) / MANIFEST)
+    backend, manifest = worker_backend(resources), (Path(place.path) / MANIFEST)
     written = manifest.stat() if manifest.exists() else None
     key = place, backend, written and (written.st_mtime_ns, written.st_size, written.st_ino)
     if _held is None or _held.key != key:

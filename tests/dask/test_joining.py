@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from readmap.dask import concat_output
-from readmap.dask.concat_output import COPIED_BYTES, Joined
+from readmap.dask.concat_output import COPIED_BYTES, ConcatOutput
 from readmap.formats import output
 from readmap.formats.bgzf import END_OF_FILE
 from readmap.formats.output import open_output
@@ -48,7 +48,7 @@ def none(source: int, target: int, size: int) -> int:
 
 def join(folder: Path, level: int | None = None) -> bytes:
     with open_output(str(folder / "out")) as made:
-        joined = Joined(made, level)
+        joined = ConcatOutput(made, level)
         if level is None:
             joined.begin(HEADER)
         for number, part in enumerate(PARTS):
@@ -92,7 +92,7 @@ def test_a_part_that_is_too_short_is_told(
     (tmp_path / "part").write_bytes(bytes(size))
     monkeypatch.setattr(joining.os, "fstat", lambda _, known=os.fstat: _Longer(known(_)) if level is None else known(_))
     with open_output(str(tmp_path / "out")) as made, pytest.raises(EOFError, match="part: it has become shorter"):
-        Joined(made, level).add(tmp_path / "part")
+        ConcatOutput(made, level).add(tmp_path / "part")
 
 
 class _Longer:

@@ -11,7 +11,7 @@ import pytest
 from readmap.backend.cpu import CpuBackend
 from readmap.dask import GPU_TASK_READS, TASK_READS, map_tasks, worker
 from readmap.dask.job import RECORDS, Resources
-from readmap.dask.run_files import RunSides
+from readmap.dask.run_files import RunSidecar
 
 
 def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,9 +20,9 @@ def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.Monke
     monkeypatch.setattr(CpuBackend, "cache_host_buffers", lambda self, most: kept.append(most))
     available = iter([None, 800])
     monkeypatch.setattr(worker, "available_memory", lambda: next(available))
-    held = worker.hold_backend(Resources("cpu", threads=1))
-    assert worker.hold_backend(Resources("cpu", threads=1)) is held
-    assert worker.hold_backend(Resources("cpu", threads=2)) is not held
+    held = worker.worker_backend(Resources("cpu", threads=1))
+    assert worker.worker_backend(Resources("cpu", threads=1)) is held
+    assert worker.worker_backend(Resources("cpu", threads=2)) is not held
     assert kept == [worker.BUFFER_BYTES, 100]
 
 
@@ -48,5 +48,5 @@ def test_two_shards_share_the_memory_for_sorting(
     monkeypatch.setattr(mapping, "SortedOutput", sorted_output)
     monkeypatch.setattr(mapping, "available_memory", lambda: available)
     job: Any = SimpleNamespace(is_sorted=True, packing=None, resources=Resources(sort_memory=given))
-    mapping._sink(job, RECORDS, tmp_path, CpuBackend(1), RunSides(1)).abort()
+    mapping._sink(job, RECORDS, tmp_path, CpuBackend(1), RunSidecar(1)).abort()
     assert taken == [memory]
