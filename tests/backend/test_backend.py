@@ -183,16 +183,17 @@ def test_code_that_came_with_the_package(
     shipped, compiled = tmp_path / "shipped", tmp_path / "compiled"
     shipped.mkdir()
     for each in nvrtc.ARCHITECTURES:
-        cache.get_or_create(nvrtc.cubin_name("mapping/seeds", (), each), lambda out, each=each: out.write_text(each), shipped)
+        name = nvrtc.cubin_name("mapping/seeds", (), each)
+        cache.get_or_create(name, lambda out, each=each: out.write_text(each), shipped)
     monkeypatch.setattr(cache, "SHIPPED", shipped)
-    monkeypatch.setattr(cache, "_listed", {})
+    monkeypatch.setattr(cache, "_listings", {})
     monkeypatch.setattr(nvrtc, "cubin", lambda *_: compiled)
     found = nvrtc.code("mapping/seeds", (), gpu)
     assert found == compiled if taken is None else found.read_text() == taken
     assert taken is None or nvrtc.is_compiled("mapping/seeds", (), gpu)
     if taken:
         found.write_text("cut off")
-        monkeypatch.setattr(cache, "_listed", {})
+        monkeypatch.setattr(cache, "_listings", {})
         assert nvrtc.code("mapping/seeds", (), gpu) != found
         assert found.exists()  # whoever installed it removes it
 

@@ -227,7 +227,8 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
 def test_processes_that_start_at_once(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
-        "ends, lasts, kernel = np.arange(6), np.zeros(2, np.int64), Kernel('common/inclusive_sum', 'copy_row_ends')\n"
+        "ends, lasts = np.arange(6), np.zeros(2, np.int64)\n"
+        "kernel = Kernel('common/inclusive_sum', 'copy_row_ends')\n"
         "open_backend('cpu').launch(kernel, 2, ends=ends, lasts=lasts, row_size=3)\n"
         "assert lasts.tolist() == [2, 5]"
     )

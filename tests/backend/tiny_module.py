@@ -109,7 +109,8 @@ def forget() -> None:
     """Drop what the process knows of the sources and of compiled code."""
     for function in (
         *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
-        *(cpu._library, cpu._function, host_compiler.command, cache.choose_folder, cache._private, cuda_available),
+        *(cpu._library, cpu._function, host_compiler.command, cuda_available),
+        *(cache.choose_folder, cache._private_folder),
     ):
         function.cache_clear()
     if "readmap.backend.cuda" in sys.modules:

@@ -1,1 +1,1 @@
-"""The kernels, from their sources to machine code that is kept."""
+"""Compilation of the kernels, from their sources to cached machine code."""

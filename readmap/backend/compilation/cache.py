@@ -1,9 +1,9 @@
-"""Compiled code: what came with the package, and the folder of what is compiled on this machine.
+"""Compiled kernels: those shipped with the package, and the cache folder of those compiled on this machine.
 
-That folder's code runs as whoever starts readmap: only the user, or root, may have put it there.
+Code in the cache runs as the user of readmap, so only files of this user or of root are trusted.
 
-A file's name says what it was made from and, by a digest, what it holds: module-<made from>-<holds>.so. So a file that
-was cut off or altered is known, and made anew.
+A file's name states what it was made from and a digest of its contents: module-<sources>-<contents>.so. A truncated or
+altered file is detected by its name and compiled again.
 """
 
 from __future__ import annotations
@@ -22,65 +22,69 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-#: What folders held when they were listed last: a run asks for every kernel, and older versions leave many files.
-_listed: dict[Path, list[str]] = {}
+#: File names of each folder when it was last listed: a run asks for all kernels, and old versions leave many files.
+_listings: dict[Path, list[str]] = {}
 
+#: A lock per file name, held while the file is looked up and compiled: the threads of a team ask for the same code.
+_locks: dict[str, threading.Lock] = {}
 
-#: Held while a file is looked for and made: of a team each device's thread wants the same code at once.
-_making: dict[str, threading.Lock] = {}
-
-#: What a wheel has, of the same names.
+#: The folder of the wheel's precompiled kernels.
 SHIPPED = Path(__file__).resolve().parents[2] / "compiled"
 
 
 class Folder(NamedTuple):
-    """Where compiled code is. refusal: why it is not where it was to be, in words; "" where it is."""
+    """The cache folder; refusal: why the configured folder is not used, "" if it is."""
 
     path: Path
     refusal: str
 
 
 @functools.cache
-def chosen() -> Folder:
-    """$READMAP_CACHE, else $XDG_CACHE_HOME/readmap, else ~/.cache/readmap; else a private one for this run."""
-    named = os.environ.get("READMAP_CACHE")
+def choose_folder() -> Folder:
+    """Return $READMAP_CACHE, $XDG_CACHE_HOME/readmap or ~/.cache/readmap; if not usable, a private temporary folder."""
+    configured = os.environ.get("READMAP_CACHE")
     try:
-        place = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "readmap"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.mkdir(mode=0o700, exist_ok=True)
-        if distrust := _distrust(place.stat()):
-            return Folder(_private(), f"{place} {distrust}, and code in it would run as you")
-        if os.access(place, os.W_OK | os.X_OK) or named:
-            return Folder(place, "")  # prebuilt code may be in a read-only image
-        return Folder(_private(), f"{place} cannot be written")
+        path = Path(configured or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        if not configured:
+            path /= "readmap"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if reason := _why_untrusted(path.stat()):
+            return Folder(_private_folder(), f"{path} {reason}, and code in it would run as you")
+        if os.access(path, os.W_OK | os.X_OK) or configured:
+            return Folder(path, "")  # a container image may have precompiled code in a read-only folder
+        return Folder(_private_folder(), f"{path} cannot be written")
     except (OSError, RuntimeError) as error:
-        return Folder(_private(), str(error))
+        return Folder(_private_folder(), str(error))
 
 
 def folder() -> Path:
-    """The folder alone."""
-    return chosen().path
+    """Return the path of the cache folder."""
+    return choose_folder().path
 
 
-def holds(name: str) -> bool:
-    """Whether the file is there that is made from what `name` says."""
-    return (shipped(name) or _find(folder(), name)) is not None
+def contains(name: str) -> bool:
+    """Return True if the file for `name` is shipped or cached."""
+    return (find_shipped(name) or _find(folder(), name)) is not None
 
 
-def shipped(name: str) -> Path | None:
-    """The file that came with the package, if it holds what its name says; it is trusted as the package is."""
-    if SHIPPED not in _listed:
+def find_shipped(name: str) -> Path | None:
+    """Return the intact shipped file for `name`, or None. It is trusted as the package is."""
+    if SHIPPED not in _listings:
         _list(SHIPPED)
-    for path in _named(_listed.get(SHIPPED, []), SHIPPED, name):
+    for path in _candidates(_listings.get(SHIPPED, []), SHIPPED, name):
         with contextlib.suppress(OSError):
-            if _is_whole(path, name):
+            if _is_intact(path, name):
                 return path
     return None
 
 
 @contextlib.contextmanager
-def alone(report: Callable[[str], None]) -> Iterator[None]:
-    """One process at a time, so that of many which lack the same code one compiles it; `report` hears of the others."""
+def compile_lock(report: Callable[[str], None]) -> Iterator[None]:
+    """Lock the cache folder, so that of many processes that need the same code only one compiles it.
+
+    report: receives a message if another process holds the lock.
+    """
     descriptor = os.open(folder(), os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -94,65 +98,65 @@ def alone(report: Callable[[str], None]) -> Iterator[None]:
         os.close(descriptor)
 
 
-def kept(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
-    """The file that is made from what `name` says; where it is absent or damaged, `make` writes it.
+def get_or_create(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
+    """Return the file for `name`; if it is missing or damaged, let `make` write it.
 
-    into: a folder that is to have it, whatever else has.
+    into: the folder that must contain the file, even if it is shipped or cached elsewhere.
     """
-    if not into and (found := shipped(name)):
-        return found
+    if not into and (path := find_shipped(name)):
+        return path
     directory = into or folder()
-    with _making.setdefault(name, threading.Lock()):
-        return _find(directory, name) or _made(directory, name, make)
+    with _locks.setdefault(name, threading.Lock()):
+        return _find(directory, name) or _create(directory, name, make)
 
 
-def _made(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """The file, newly made; in a folder of this run where that one cannot be written."""
+def _create(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """Create the file, in a private temporary folder if the directory cannot be written."""
     if not os.access(directory, os.W_OK):
-        directory = _private()
+        directory = _private_folder()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
     os.close(descriptor)
     try:
         make(Path(temporary))
-        with open(temporary, "rb") as made:
-            place = directory / _full_name(name, made.read())
-            os.fchmod(made.fileno(), 0o644)  # an image's cache is read by other users
-            os.fsync(made.fileno())
-        os.replace(temporary, place)
+        with open(temporary, "rb") as file:
+            path = directory / _full_name(name, file.read())
+            os.fchmod(file.fileno(), 0o644)  # other users read the cache of a container image
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return place
+    return path
 
 
 def _find(directory: Path, name: str) -> Path | None:
-    """The file, if it holds what its name says; one that does not is removed, where that is allowed."""
-    return _find_among(_listed.get(directory, []), directory, name) or _find_among(_list(directory), directory, name)
+    """Return the intact and trusted file for `name`, or None; delete files that are not, if allowed."""
+    return _find_among(_listings.get(directory, []), directory, name) or _find_among(_list(directory), directory, name)
 
 
 def _list(directory: Path) -> list[str]:
-    """The names in a folder, which are remembered."""
+    """List a folder and remember its file names."""
     with contextlib.suppress(OSError):
-        _listed[directory] = os.listdir(directory)
-    return _listed.get(directory, [])
+        _listings[directory] = os.listdir(directory)
+    return _listings.get(directory, [])
 
 
-def _find_among(names: list[str], directory: Path, name: str) -> Path | None:
-    for path in _named(names, directory, name):
-        with contextlib.suppress(OSError):  # another run removed it
-            if _is_whole(path, name) and not _distrust(path.stat()):
+def _find_among(file_names: list[str], directory: Path, name: str) -> Path | None:
+    for path in _candidates(file_names, directory, name):
+        with contextlib.suppress(OSError):  # another run deleted it
+            if _is_intact(path, name) and not _why_untrusted(path.stat()):
                 return path
             path.unlink()
     return None
 
 
-def _named(names: list[str], directory: Path, name: str) -> Iterator[Path]:
-    """Of files with such names those that may be the wanted one."""
+def _candidates(file_names: list[str], directory: Path, name: str) -> Iterator[Path]:
+    """Yield the files that were made for `name`, whatever their contents."""
     stem, ending = os.path.splitext(name)
-    return (directory / each for each in names if each.startswith(f"{stem}-") and each.endswith(ending))
+    return (directory / each for each in file_names if each.startswith(f"{stem}-") and each.endswith(ending))
 
 
-def _is_whole(path: Path, name: str) -> bool:
-    """Whether a file holds what its name says."""
+def _is_intact(path: Path, name: str) -> bool:
+    """Return True if the contents match the digest in the file's name."""
     return path.name == _full_name(name, path.read_bytes())
 
 
@@ -161,8 +165,8 @@ def _full_name(name: str, contents: bytes) -> str:
     return f"{stem}-{hashlib.blake2b(contents, digest_size=12).hexdigest()}{ending}"
 
 
-def _distrust(status: os.stat_result) -> str:
-    """Why what is there may be somebody else's, in words; "" where it is not."""
+def _why_untrusted(status: os.stat_result) -> str:
+    """Return why another user may have written a file or folder, as the end of a sentence; "" if none can have."""
     if status.st_uid not in (os.geteuid(), 0):
         return f"belongs to another user ({status.st_uid})"
     if stat.S_IMODE(status.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
@@ -171,8 +175,8 @@ def _distrust(status: os.stat_result) -> str:
 
 
 @functools.cache
-def _private() -> Path:
-    """A folder of this run alone, removed at its end."""
+def _private_folder() -> Path:
+    """Create a temporary folder for this run; it is deleted at exit."""
     path = Path(tempfile.mkdtemp(prefix="readmap-"))
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path

@@ -1,22 +1,22 @@
-"""The declarations of the kernels' sources: structures, constants and entry points, each written once, there.
+"""Parse the declarations in the kernels' sources: structures, constants and kernels.
 
-A kernel's first parameter is its `items`, whose type says what takes an item (ITEM_TYPES; see common/portable.cuh).
+A kernel's first parameter is `items`, whose type says whether a thread, warp or block takes an item (ITEM_TYPES).
 Each further parameter, and each member of a structure, is one of
 
     i32 stride                        an integer, or a bool
-    const Window* windows OF(reads)   an array: of integers, or of structures, which travel as rows of words
-    Queries queries                   a group: a structure of integers, arrays and groups, handed over by value
+    const Window* windows OF(reads)   an array of integers, or of structures, which are passed as rows of words
+    Queries queries                   a group: a structure of integers, arrays and groups, passed by value
 
-OF says how many elements an array has, by integers, + - * / << >> and parentheses. A name in it is
+OF gives the number of elements of an array (its extent) by integers, + - * / << >> and parentheses. A name in it is
 
     a constant      of the file or of a header
     an integer      of the same structure, of the kernel, or of one of its groups
-    items           over which the kernel is launched
-    a dimension     any other name: all arrays that have it agree on it, and one of them at least has it alone
+    items           the number of items of the launch
+    a dimension     any other name: its value is the size of an array whose extent is this name alone
     any             not checked: the number of elements depends on the data
 
-A structure may derive from another one, and `using A = B;` gives one a second name. Methods, static members and
-templates are left out. A constant is `const TYPE NAME = VALUE;` or an enumerator, at a line's start.
+A structure may have a base, and `using A = B;` defines a second name. Methods, static members and templates are
+ignored. A constant is `const TYPE NAME = VALUE;` or an enumerator, at the start of a line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 
 from readmap.backend.compilation.sources import included, source
 
-#: The integers of the kernels, as common/portable.cuh names them.
+#: The integer types of common/portable.cuh.
 DTYPES: dict[str, np.dtype[Any]] = {
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
@@ -43,10 +43,10 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
 }
 
-#: Types of a kernel's `items`: a thread takes an item, a warp, a warp in the order of the items, a block.
+#: Types of a kernel's `items`: an item is taken by a thread, a warp, a warp in the order of the items, or a block.
 ITEM_TYPES = ("Items", "WarpItems", "OrderedWarpItems", "BlockItems")
 
-#: Types that a kernel leaves open; the dtype of the first array so declared decides which variant is compiled.
+#: Generic types and their choices; the dtype of the first array declared so selects the variant to compile.
 GENERIC = {"suffix_t": ("u32", "u64")}
 
 _COMMENT = re.compile(r"//[^\n]*")
@@ -64,7 +64,7 @@ _MACRO = re.compile(r"^#define (\w+)(?:\(([^)]*)\))?((?:.*\\\n)*.*)$", re.MULTIL
 
 @dataclass(frozen=True)
 class Member:
-    """A parameter of a kernel, or a member of a structure: its name, its type, and the extent of an array."""
+    """A parameter of a kernel or a member of a structure; extent: of an array, else None."""
 
     name: str
     type: str
@@ -72,15 +72,15 @@ class Member:
 
 
 class Declarations:
-    """The declarations of a file of kernels/ and of the headers that it includes.
+    """The declarations of a file of kernels/ and of all headers that it includes.
 
     Attributes:
-        constants: the values of all constants that are known without the compiler.
-        aliases: the structures that go by another name too, by that name.
+        constants: values by name, if they can be computed without the compiler.
+        aliases: structure names by their second names.
     """
 
     def __init__(self, path: str) -> None:
-        """path: ROOM/NAME.cu or ROOM/NAME.cuh."""
+        """path: FOLDER/NAME.cu or FOLDER/NAME.cuh."""
         self._text = _COMMENT.sub("", source(path))
         self._structures: dict[str, tuple[str, str]] = {}
         self.aliases: dict[str, str] = {}
@@ -98,7 +98,7 @@ class Declarations:
         _add_constants(self._text, self.constants)
 
     def members(self, structure: str) -> list[Member]:
-        """The members of a structure, its base first, without a name; KeyError where there is no such structure."""
+        """Return the members of a structure, the first without a name if it is the base. Raises KeyError if unknown."""
         base, body = self._structures[self.aliases.get(structure, structure)]
         while _BODY.search(body):
             body = _BODY.sub(";", body)  # methods
@@ -111,7 +111,7 @@ class Declarations:
         return found
 
     def row(self, structure: str) -> np.dtype[Any]:
-        """The fields of a structure that is an array's element, those of structures in it among them."""
+        """Return the dtype of a structure in an array, with the fields of nested structures as its own fields."""
         members = [(one.name, DTYPES.get(one.type) or self.row(one.type)) for one in self.members(structure)]
         nested = np.dtype(members, align=True)
         fields = [
@@ -124,7 +124,7 @@ class Declarations:
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size}, align=True)
 
     def words(self, type_: str) -> tuple[np.dtype[Any], int]:
-        """The dtype in which an array's elements travel, and how many of it are one."""
+        """Return the dtype of the words in which array elements are passed, and the number of words per element."""
         if type_ in DTYPES:
             return DTYPES[type_], 1
         row = self.row(type_)
@@ -133,7 +133,7 @@ class Declarations:
         return word, row.itemsize // word.itemsize
 
     def kernels(self) -> dict[str, tuple[str, list[Member]]]:
-        """Return the type of the items and the other parameters of every entry point that the file itself declares."""
+        """Return, by name, the item type and the other parameters of every kernel that the file itself declares."""
         body = _MACRO.sub("", self._text)
         for macro, (parameters, definition) in self._macros.items():
             if "KERNEL void" in definition:  # MACRO(NAME, ...) at the start of a line declares a kernel
@@ -148,22 +148,22 @@ class Declarations:
 
 @functools.cache
 def declarations(path: str) -> Declarations:
-    """The declarations of one file and its headers."""
+    """Return the declarations of a file and its headers."""
     return Declarations(path)
 
 
 def constant(path: str, name: str) -> int:
-    """The value of a constant or an enumerator of a header; KeyError where it has none of that name."""
+    """Return the value of a constant or enumerator of a file of kernels/. Raises KeyError if it is unknown."""
     return declarations(path).constants[name]
 
 
 def row_dtype(path: str, structure: str) -> np.dtype[Any]:
-    """The fields of a structure of which arrays travel as rows of words: `rows.view(dtype)` names them on the host."""
+    """Return the dtype with a structure's fields: on the host, `rows.view(dtype)` gives access to an array's fields."""
     return declarations(path).row(structure)
 
 
 def as_python(expression: str) -> str:
-    """An expression of C++ integers as Python writes it."""
+    """Translate an expression of C++ integers to Python."""
     return _NUMBER.sub(r"\1", expression.replace("(i64)", "")).replace("/", "//")
 
 
@@ -183,7 +183,7 @@ def _parameters(kernel: str, text: str) -> tuple[str, list[Member]]:
 
 
 def _add_constants(text: str, values: dict[str, int]) -> None:
-    """Add a file's constants to those of its headers, but for values that take the compiler's types or conditions."""
+    """Add a file's constants to `values`, except those that only the compiler can evaluate."""
     for type_, constant, enumerators in _CONSTANT.findall(text):
         following = 0
         for part in (constant or enumerators).split(","):

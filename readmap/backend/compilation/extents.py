@@ -1,4 +1,4 @@
-"""The extents of arrays: their elements, by integers and by dimensions that several arrays share."""
+"""Check the sizes of arrays against their declared extents, by integers and by dimensions shared by several arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NOTHING_ELSE: dict[str, Any] = {"__builtins__": {}}
 
 
 class Nested(Protocol):
-    """A group of parameters, which has extents of its own."""
+    """A group of parameters with extents of its own."""
 
     @property
     def name(self) -> str: ...
@@ -22,17 +22,17 @@ class Nested(Protocol):
 
 
 class Extents:
-    """The extents of a kernel's arrays or of a structure's, and those that the groups in it leave open.
+    """The extents of the arrays of a kernel or structure, and those that its groups cannot check themselves.
 
     Attributes:
-        integers: how many have each name.
-        uses: how many extents go by each dimension.
-        alone: the dimensions that an array has alone, and the position of the first such array.
-        open: the positions of arrays that are held to others elsewhere: those, and the ones not checked here.
+        integers: number of integers of each name.
+        uses: number of extents that contain each dimension.
+        alone: for each dimension that is the whole extent of an array, the index of the first such array.
+        open: indices of the arrays that the enclosing structure or kernel must check: those, and those unchecked here.
     """
 
     def __init__(self, what: str, parameters: Sequence[Integer | Array | Nested], *known: str) -> None:
-        """known: an integer beside the parameters. Raises ValueError where a name may be either of two integers."""
+        """known: names of further integers. Raises ValueError if an extent uses a name that two integers have."""
         self.integers, self.uses = Counter(known), Counter[str]()
         self.alone: dict[str, int] = {}
         self.open: list[int] = []
@@ -69,9 +69,9 @@ class Extents:
             self._arrays += [(path + name, array) for name, array in map(inner._arrays.__getitem__, inner.open)]
 
     def check(self, sizes: Sequence[int], numbers: dict[str, int]) -> None:
-        """Raise TypeError, which names the array, where one has more or fewer elements than its extent says.
+        """Raise TypeError, which names the array, if an array's size differs from its extent.
 
-        sizes: of all arrays. numbers: the integers; the dimensions are added.
+        sizes: elements of all arrays. numbers: the integers by name, to which the dimensions are added.
         """
         for name, position in self.alone.items():
             numbers[name] = sizes[position]

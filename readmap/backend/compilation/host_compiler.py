@@ -1,4 +1,4 @@
-"""The host's C++ compiler: kernels/*/*.cu as shared libraries, one for each instruction set level."""
+"""The host's C++ compiler, which compiles kernels/*/*.cu to shared libraries for an instruction set level."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from readmap.errors import BackendError
 
 FLAGS = ("-std=c++17", "-O3", "-fwrapv", "-fPIC", "-shared", "-pthread", "-fno-exceptions", "-fno-rtti")
 
-#: Of each architecture the levels from the highest down, with the processor's flags (as Linux names them) by which each
-#: is known. NEON is part of the only one of aarch64.
+#: The instruction set levels of each architecture, highest first, with the processor flags (as named by Linux) that
+#: identify a level. The only level of aarch64 includes NEON.
 LEVELS: dict[str, dict[str, set[str]]] = {
     "x86_64": {
         "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
@@ -29,18 +29,18 @@ LEVELS: dict[str, dict[str, set[str]]] = {
     "aarch64": {"armv8-a": set()},
 }
 
-#: The level of any other architecture, whose code runs on this machine alone.
+#: The level of any other architecture; its code runs only on this machine.
 NATIVE = "native"
 
 
 def levels(machine: str | None = None) -> list[str]:
-    """The levels to prebuild for machines of an architecture; default: this one's."""
+    """Return the levels to precompile for an architecture, by default this machine's."""
     return list(LEVELS.get(machine or platform.machine(), [NATIVE]))
 
 
 @functools.cache
 def level() -> str:
-    """The highest level that this machine's processor has."""
+    """Return the highest level that this machine's processor supports."""
     known = LEVELS.get(platform.machine(), {NATIVE: set()})
     try:
         flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
@@ -52,7 +52,7 @@ def level() -> str:
 
 @functools.cache
 def command() -> list[str]:
-    """The compiler: $CXX, g++, clang++, c++, or the one of the PyPI package ziglang."""
+    """Return the command of the compiler: $CXX, g++, clang++, c++, or zig from the PyPI package ziglang."""
     named = os.environ.get("CXX", "").split()
     for candidate in (named, ["g++"], ["clang++"], ["c++"]):
         if candidate and shutil.which(candidate[0]):
@@ -69,13 +69,17 @@ def command() -> list[str]:
 
 
 def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
-    """The shared library of a module's variant, compiled where the cache does not hold it."""
-    chosen = for_level or level()
-    return cache.get_or_create(library_name(module, types, chosen), lambda out: _compile(module, types, chosen, out), into)
+    """Return the shared library of a module's variant, compiled if it is not in the cache.
+
+    into: the folder that must contain it, even if it is cached elsewhere.
+    """
+    target = for_level or level()
+    name = library_name(module, types, target)
+    return cache.get_or_create(name, lambda out: _compile(module, types, target, out), into)
 
 
 def library_name(module: str, types: Types, for_level: str) -> str:
-    """The file name of a module's library in the cache, which changes with all that its code depends on."""
+    """Return the name of a module's library in the cache; it changes with everything the code depends on."""
     machine = next((name for name, known in LEVELS.items() if for_level in known), platform.machine())
     system = f"{platform.system()}-{machine}"
     return f"{module.replace('/', '-')}-{digest(module, 'cpu', system, for_level, *FLAGS, repr(types))}.so"
@@ -84,7 +88,7 @@ def library_name(module: str, types: Types, for_level: str) -> str:
 def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
     given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
     lines = [f'#include "{module}.cu"', *(f"HOST_ENTRY({kernel})" for kernel in signatures(module))]
-    # Zig writes the levels with underscores.
+    # Zig spells the levels with underscores.
     target = chosen.replace("-", "_") if "ziglang" in command() else chosen
     line = [*command(), *FLAGS, f"-march={target}", *given, "-x", "c++", "-", "-o", str(out)]
     done = subprocess.run(line, input="\n".join([*lines, ""]), capture_output=True, text=True)

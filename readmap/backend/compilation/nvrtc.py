@@ -1,4 +1,4 @@
-"""NVRTC: kernels/*/*.cu as cubins. It needs neither a GPU nor a driver."""
+"""NVRTC, which compiles kernels/*/*.cu to cubins. It needs neither a GPU nor a driver."""
 
 from __future__ import annotations
 
@@ -12,66 +12,67 @@ from readmap.backend.compilation.signatures import Types, variant
 from readmap.backend.compilation.sources import digest, folder
 from readmap.errors import BackendError
 
-#: Of GPUs: machine code for each of these and for younger ones of the same generation, and PTX, which drivers compile,
-#: for the generations to come.
+#: GPU architectures to precompile: machine code, which also runs on later GPUs of the same generation, and PTX, which
+#: drivers compile for the generations to come.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120", "compute_90")
 
-#: GPUs that share a processor's memory, which do not run the machine code of others.
+#: GPUs of Tegra processors, which do not run the machine code of other GPUs.
 TEGRA = (87, 101)
 
-_IMPORTING = threading.Lock()  # several threads compile, and a package half imported is an ImportError to the second
 FLAGS = ("-std=c++17",)
+
+#: Several threads compile; the second importer of a partially imported package would get an ImportError.
+_IMPORTING = threading.Lock()
 
 
 def cubin(module: str, types: Types, architecture: str, into: Path | None = None) -> Path:
-    """The file of a module's variant for one architecture, compiled where there is none."""
+    """Return the cubin of a module's variant for one architecture, compiled if it is not in the cache."""
     name = cubin_name(module, types, architecture)
     return cache.get_or_create(name, lambda out: _write(out, compile_cubin(module, architecture, types)), into)
 
 
 def code(module: str, types: Types, architecture: str) -> Path:
-    """A file that runs on GPUs of an architecture: what came with the package, else what is compiled for it."""
-    return _shipped(module, types, architecture) or cubin(module, types, architecture)
+    """Return a file that runs on GPUs of an architecture: shipped with the package, or compiled for it."""
+    return _find_shipped(module, types, architecture) or cubin(module, types, architecture)
 
 
 def is_compiled(module: str, types: Types, architecture: str) -> bool:
-    """Whether that is there."""
-    found = _shipped(module, types, architecture) is not None
-    return found or cache.contains(cubin_name(module, types, architecture))
+    """Return True if `code` need not compile."""
+    is_shipped = _find_shipped(module, types, architecture) is not None
+    return is_shipped or cache.contains(cubin_name(module, types, architecture))
 
 
-def _shipped(module: str, types: Types, architecture: str) -> Path | None:
-    """What came with the package and runs on an architecture."""
+def _find_shipped(module: str, types: Types, architecture: str) -> Path | None:
+    """Return the best shipped file that runs on an architecture, or None."""
     number = int(re.sub(r"\D", "", architecture))
-    for candidate in sorted(ARCHITECTURES, key=_order, reverse=True):
-        kind, least = candidate.split("_")
-        runs = int(least) <= number and (
-            kind == "compute" or (int(least) // 10 == number // 10 and number not in TEGRA)
+    for candidate in sorted(ARCHITECTURES, key=_preference, reverse=True):
+        kind, minimum = candidate.split("_")
+        runs = int(minimum) <= number and (
+            kind == "compute" or (int(minimum) // 10 == number // 10 and number not in TEGRA)
         )
-        if runs and (found := cache.find_shipped(cubin_name(module, types, candidate))):
-            return found
+        if runs and (path := cache.find_shipped(cubin_name(module, types, candidate))):
+            return path
     return None
 
 
-def _order(architecture: str) -> tuple[bool, int]:
-    """Machine code is above PTX."""
+def _preference(architecture: str) -> tuple[bool, int]:
+    """Return a sort key that prefers machine code to PTX, and newer architectures."""
     kind, number = architecture.split("_")
     return kind == "sm", int(number)
 
 
 def cubin_name(module: str, types: Types, architecture: str) -> str:
-    """The name of a module's cubin in the cache, which changes with all that its code depends on."""
-    return (
-        f"{module.replace('/', '-')}-{architecture}-{digest(module, 'cuda', architecture, *FLAGS, repr(types))}.cubin"
-    )
+    """Return the name of a module's cubin in the cache; it changes with everything the code depends on."""
+    sources = digest(module, "cuda", architecture, *FLAGS, repr(types))
+    return f"{module.replace('/', '-')}-{architecture}-{sources}.cubin"
 
 
 def _write(out: Path, data: bytes) -> None:
     out.write_bytes(data)
 
 
-def loaded() -> Any:
-    """NVRTC; None where it, or its library, is not installed."""
+def load_nvrtc() -> Any:
+    """Return the module cuda.bindings.nvrtc, or None if it or its library is not installed."""
     try:
         with _IMPORTING:
             from cuda.bindings import nvrtc
@@ -82,8 +83,8 @@ def loaded() -> Any:
 
 
 def compile_cubin(module: str, architecture: str, types: Types | None = None) -> bytes:
-    """The machine code of a module, or its PTX for compute_NN. Types left open are compiled at their first choice."""
-    library = loaded()
+    """Compile a module to machine code, or to PTX for compute_NN; types: default, the first choice of each."""
+    library = load_nvrtc()
     if library is None:
         raise BackendError(
             "the GPU's kernels are not compiled yet, and NVRTC is not installed: "
@@ -99,8 +100,8 @@ def compile_cubin(module: str, architecture: str, types: Types | None = None) ->
             log = b"" if function != "CompileProgram" else bytes(call("GetProgramLogSize", program))
             if log:
                 call("GetProgramLog", program, log)
-            said = log.rstrip(b"\0").decode(errors="replace") or str(error)
-            raise BackendError(f"NVRTC could not compile {path} for {architecture}:\n{said}")
+            message = log.rstrip(b"\0").decode(errors="replace") or str(error)
+            raise BackendError(f"NVRTC could not compile {path} for {architecture}:\n{message}")
         return results[0] if results else None
 
     options = [*FLAGS, f"--gpu-architecture={architecture}", f"-I{folder()}"]

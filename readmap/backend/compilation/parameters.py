@@ -1,4 +1,4 @@
-"""The integers and arrays that kernels take, each held to what its declaration says of it alone."""
+"""Integer and array parameters of kernels, each checked against its own declaration."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from readmap.backend.compilation.declarations import DTYPES, GENERIC
 _BOOLS = (bool, np.bool_)
 _NUMBERS = (int, np.integer, np.bool_)
 
-#: The first bytes of an array, none of them.
+#: A ctypes type of no bytes, to get the address of a buffer.
 _START = ctypes.c_char * 0
 
 
 class Binding:
-    """Facts of a launch, or of a group, from the arguments that were looked at.
+    """What the arguments bound so far say about a launch or a group.
 
     Attributes:
-        array_type: of the backend's arrays.
-        types: the choices for generic types.
-        numbers: the integers by name; once the arrays are checked, the dimensions too.
-        sizes: the elements of each array that has an extent.
+        array_type: the type of the backend's arrays.
+        types: the choice for each generic type.
+        numbers: the integers by name; after the arrays are checked, also the dimensions.
+        sizes: the number of elements of each array that has an extent.
     """
 
     __slots__ = ("array_type", "numbers", "sizes", "types")
@@ -39,36 +39,36 @@ class Binding:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer, or a bool."""
+    """A parameter that is an integer or a bool."""
 
     name: str
     type: str
 
     @property
     def ctype(self) -> Any:
-        """Its type in memory."""
+        """The ctypes type."""
         return np.ctypeslib.as_ctypes_type(DTYPES[self.type])
 
     @functools.cached_property
     def is_bool(self) -> bool:
-        """Whether it is 0 or 1, and given as a bool."""
+        """Whether a bool is expected."""
         return self.type == "bool"
 
     @functools.cached_property
     def limits(self) -> tuple[int, int]:
-        """The least and the largest of the type."""
+        """The smallest and the largest value of the type."""
         if self.is_bool:
             return 0, 1
-        held = np.iinfo(DTYPES[self.type])
-        return held.min, held.max
+        info = np.iinfo(DTYPES[self.type])
+        return info.min, info.max
 
     def bind(self, value: Any, binding: Binding) -> int:
-        """The integer; TypeError where the value is none, or out of range."""
+        """Return the value as an int. Raises TypeError if it is not an integer or out of range."""
         if type(value) is not int or self.is_bool:
             self._check(value)
         number = binding.numbers[self.name] = int(value)
-        least, largest = self.limits
-        if not least <= number <= largest:
+        smallest, largest = self.limits
+        if not smallest <= number <= largest:
             raise TypeError(f" is {value}, which {DTYPES[self.type]} does not hold")
         return number
 
@@ -80,13 +80,13 @@ class Integer:
 
 @dataclass(frozen=True)
 class Array:
-    """An array.
+    """A parameter that is an array.
 
     Attributes:
-        dtype: of its words; None where the type is generic.
-        words: how many make an element.
-        extent: as declared.
-        expected: the extent in Python, constants by their values; empty where it is not checked.
+        dtype: the dtype of its words; None if the type is generic.
+        words: number of words of an element.
+        extent: the extent as declared.
+        expected: the extent as a Python expression, with the values of constants; empty if it is not checked.
     """
 
     name: str
@@ -99,41 +99,41 @@ class Array:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """The integers and dimensions by which its extent goes."""
+        """The integers and dimensions in its extent."""
         return frozenset(compile(self.expected, "OF", "eval").co_names if self.expected else ())
 
     def bind(self, value: Any, binding: Binding) -> int:
-        """Its address; TypeError where it is of another kind, dtype or row width, or not contiguous."""
+        """Return the address. Raises TypeError for another array type, dtype or row width, or without contiguity."""
         if not isinstance(value, binding.array_type):
             raise TypeError(f" is a {type(value).__name__}, expected {binding.array_type.__module__}.ndarray")
-        held: Any = value
-        if not held.flags.c_contiguous:
+        array: Any = value
+        if not array.flags.c_contiguous:
             raise TypeError(" is not contiguous")
-        dtype = self.dtype or self._choose(held.dtype, binding.types)
-        if held.dtype is not dtype and held.dtype != dtype:
-            raise TypeError(f" has dtype {held.dtype}, expected {dtype}")
-        elements = held.size
+        dtype = self.dtype or self._choose(array.dtype, binding.types)
+        if array.dtype is not dtype and array.dtype != dtype:
+            raise TypeError(f" has dtype {array.dtype}, expected {dtype}")
+        elements = array.size
         if self.words > 1:
-            if held.ndim != 2 or held.shape[1] != self.words:
-                raise TypeError(f" has shape {held.shape}, expected rows of {self.words} words, a {self.type} each")
-            elements = held.shape[0]
+            if array.ndim != 2 or array.shape[1] != self.words:
+                raise TypeError(f" has shape {array.shape}, expected rows of {self.words} words, a {self.type} each")
+            elements = array.shape[0]
         if self.expected:
             binding.sizes.append(elements)
-        return address(held)
+        return address(array)
 
-    def _choose(self, found: np.dtype[Any], types: dict[str, str]) -> np.dtype[Any]:
-        """The dtype for which the generic type stands; the first array so declared decides."""
+    def _choose(self, dtype: np.dtype[Any], types: dict[str, str]) -> np.dtype[Any]:
+        """Return the dtype of the generic type, which the first array declared so decides."""
         choices = GENERIC[self.type]
-        fitting = next((choice for choice in choices if DTYPES[choice] == found), choices[0])
+        fitting = next((choice for choice in choices if DTYPES[choice] == dtype), choices[0])
         return DTYPES[types.setdefault(self.type, fitting)]
 
 
 def address(array: Any) -> int:
-    """The address of the first byte of an array, of the host or of a GPU."""
+    """Return the address of an array, on the host or on a GPU."""
     if not isinstance(array, np.ndarray):
         return array.data.ptr  # type: ignore[no-any-return]
-    held: Any = array
+    buffer: Any = array
     try:
-        return ctypes.addressof(_START.from_buffer(held))  # a quarter of the time that held.ctypes.data takes
-    except TypeError:  # the array cannot be written
-        return held.ctypes.data  # type: ignore[no-any-return]
+        return ctypes.addressof(_START.from_buffer(buffer))  # a quarter of the time of array.ctypes.data
+    except TypeError:  # a read-only array
+        return buffer.ctypes.data  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
-"""A kernel's arguments, held to its declaration: nothing is launched with what it does not expect.
+"""Check a kernel's arguments against its declaration, and pack them for a launch.
 
-Arguments are named as the kernel's parameters are. A group is any object with attributes named as the members of the
-structure that it stands for. It keeps what it was packed to: a frozen dataclass for ever, and an object of arrays alone
-as long as they are the same.
+Arguments are named as the kernel's parameters. The argument for a structure (a group) is any object with attributes
+named as the structure's members. The object caches its packed form: a frozen dataclass permanently, and an object whose
+members are all arrays as long as these are the same arrays.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from readmap.backend.compilation.extents import Extents
 from readmap.backend.compilation.parameters import Array, Binding, Integer
 from readmap.backend.compilation.sources import texts
 
-#: What each generic type of a variant is, by name, in order.
+#: The choice for each generic type of a variant: pairs (name, type), sorted by name.
 Types = tuple[tuple[str, str], ...]
 
-#: Bytes that an argument takes in the memory of a launch.
+#: Bytes of an argument in the memory of a launch.
 NUMBER_BYTES = 8
 
 #: The extent of an array whose number of elements is not checked.
 UNCHECKED = "any"
 
-#: Prefix of the attributes in which objects cache what they were packed to.
+#: Prefix of the attributes in which objects cache their packed form.
 PACKED = "packed to "
 
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 class Packed(NamedTuple):
-    """A group as a kernel takes it, and what its members say of the other arguments.
+    """The packed form of a group, and what its members say about the other arguments.
 
     Attributes:
-        memory: the structure itself.
-        members: of the object, groups as they are packed; the arrays must live as long.
-        array_type, types, numbers: as Binding's; sizes: of the arrays that the structure leaves open.
+        memory: the ctypes structure.
+        members: the object's members, groups in packed form; they keep the arrays alive.
+        array_type, types, numbers: as in Binding.
+        sizes: of the arrays that Extents.open names.
         frozen: whether the object's members are never replaced.
     """
 
@@ -58,7 +59,7 @@ class Packed(NamedTuple):
     frozen: bool
 
     def stands_for(self, value: Any, structure: Structure, array_type: type) -> bool:
-        """Whether packing the object again would give the same."""
+        """Return True if packing the object again would give the same result."""
         if self.structure is not structure or self.array_type is not array_type:
             return False
         return self.frozen or all(map(operator.is_, map(getattr, repeat(value), structure.names), self.members))
@@ -66,23 +67,23 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """A structure that is handed over by value."""
+    """A parameter that is a structure, passed by value."""
 
     name: str
     structure: Structure
 
     @property
     def ctype(self) -> Any:
-        """Its type in memory."""
+        """The ctypes type."""
         return self.structure.ctype
 
     @property
     def extents(self) -> Extents:
-        """Those of its members."""
+        """The extents of its members."""
         return self.structure.extents
 
     def bind(self, value: Any, binding: Binding) -> Packed:
-        """The members in memory; TypeError, which names the member, where one is missing or not as declared."""
+        """Return the packed group. Raises TypeError, which names the member, if one is missing or not as declared."""
         packed: Packed | None = getattr(value, "__dict__", {}).get(self.structure.key)
         if packed is None or not packed.stands_for(value, self.structure, binding.array_type):
             packed = self.structure.pack(value, binding.array_type)
@@ -96,16 +97,13 @@ class Group:
 
 Parameter = Integer | Array | Group
 
-#: An integer, the address of an array, or a group.
+#: A checked argument: an integer, the address of an array, or a group.
 Bound = int | Packed
 
 
 @dataclass(frozen=True)
 class Structure:
-    """The members of a group; the base, if any, is the first of them and has no name.
-
-    ctype: its type in memory.
-    """
+    """The members of a structure; its base, if any, is the first member and has no name. ctype: the ctypes type."""
 
     name: str
     members: tuple[Parameter, ...]
@@ -117,26 +115,26 @@ class Structure:
 
     @functools.cached_property
     def key(self) -> str:
-        """The attribute in which an object keeps what it was packed to."""
+        """The attribute in which an object caches its packed form."""
         return PACKED + self.name
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """Those of the members."""
+        """The names of the members."""
         return tuple(member.name for member in self.members)
 
     @functools.cached_property
     def is_of_arrays(self) -> bool:
-        """Whether it has nothing else."""
+        """Whether all members are arrays."""
         return all(isinstance(member, Array) for member in self.members)
 
     @functools.cached_property
     def extents(self) -> Extents:
-        """Those of the members."""
+        """The extents of the members."""
         return Extents(self.name, self.members)
 
     def pack(self, value: Any, array_type: type) -> Packed:
-        """The group for which an object stands."""
+        """Pack an object's members; cache the result in the object if it cannot become outdated unnoticed."""
         binding = Binding(array_type, {})
         members, in_memory = list[Any](), list[Any]()
         for member in self.members:
@@ -170,14 +168,10 @@ class Structure:
 
 
 class Signature:
-    """The parameters of one kernel after its items.
-
-    Attributes:
-        item_type: what takes an item, one of ITEM_TYPES.
-    """
+    """The item type of a kernel, one of ITEM_TYPES, and its parameters after the items."""
 
     def __init__(self, kernel: str, item_type: str, parameters: tuple[Parameter, ...]) -> None:
-        """Raises ValueError where a dimension has no extent for itself, or but one array has it."""
+        """Raises ValueError if a dimension is not the whole extent of any array, or occurs in a single extent."""
         self.kernel, self.item_type, self.parameters = kernel, item_type, parameters
         self.names = frozenset(parameter.name for parameter in parameters)
         self._extents = Extents(kernel, parameters, "items")
@@ -190,9 +184,9 @@ class Signature:
                 )
 
     def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Bound]]:
-        """The generic types that the arguments decide, and the arguments in order: arrays by address, groups packed.
+        """Return the generic types that the arguments select, and the checked arguments in the order of the parameters.
 
-        Raises TypeError, which names kernel and parameter, where they are not what the kernel declares.
+        Raises TypeError, which names kernel and parameter, if an argument is not as declared.
         """
         binding = Binding(array_type, {"items": items})
         bound: list[Bound] = []
@@ -225,18 +219,18 @@ def by_address(arguments: Sequence[Bound], *items: int) -> Any:
     as the parameter's type has: the lowest bytes of an integer.
     """
     memory, layout, first = _memory(len(arguments), len(items))
-    held = memory()
-    start = ctypes.addressof(held)
+    arguments_memory = memory()
+    start = ctypes.addressof(arguments_memory)
     addresses = range(start + first, start + layout.size, NUMBER_BYTES)
     numbers = [0 if type(argument) is Packed else argument for argument in arguments]
     if items:
-        layout.pack_into(held, 0, start + first - NUMBER_BYTES * len(items), *addresses, *items, *numbers)
+        layout.pack_into(arguments_memory, 0, start + first - NUMBER_BYTES * len(items), *addresses, *items, *numbers)
     else:
-        layout.pack_into(held, 0, *addresses, *numbers)
+        layout.pack_into(arguments_memory, 0, *addresses, *numbers)
     for i, argument in enumerate(arguments, bool(items)):
         if type(argument) is Packed:
-            held[i] = ctypes.addressof(argument.memory)
-    return held
+            arguments_memory[i] = ctypes.addressof(argument.memory)
+    return arguments_memory
 
 
 @functools.cache
@@ -248,7 +242,7 @@ def _memory(count: int, words: int) -> tuple[Any, struct.Struct, int]:
 
 @functools.cache
 def signatures(module: str) -> dict[str, Signature]:
-    """Every entry point of a module."""
+    """Return the signatures of a module's kernels by name."""
     declared = declarations(f"{module}.cu")
     return {
         kernel: Signature(kernel, item_type, tuple(_parameter(member, declared) for member in members))
@@ -257,7 +251,7 @@ def signatures(module: str) -> dict[str, Signature]:
 
 
 def signature(module: str, name: str) -> Signature:
-    """The declaration of kernels/<module>.cu's entry point `name`; KeyError where there is none."""
+    """Return the signature of the kernel `name` in kernels/<module>.cu. Raises KeyError if there is none."""
     return signatures(module)[name]
 
 
@@ -287,18 +281,18 @@ _made, _making = functools.cache(Structure), threading.Lock()
 
 
 def _structure(name: str, members: tuple[Parameter, ...]) -> Structure:
-    """One for all kernels, so that a group is packed once, and for all threads: ctypes takes no other of its name."""
+    """Return the one Structure of this name: kernels and threads share it, since each has a ctypes type of its own."""
     with _making:
         return _made(name, members)
 
 
 @functools.cache
 def generic_types(module: str) -> tuple[str, ...]:
-    """The generic types that a module speaks of; reading its declarations for that would take longer."""
+    """Return the generic types that a module's text mentions, which is faster than parsing its declarations."""
     return tuple(name for name in GENERIC if any(name in text for text in texts(module)))
 
 
 def variant(module: str, types: Types) -> Types:
-    """The types of a module's variant: those given that it uses, and the first choice for the rest."""
+    """Return the types of a module's variant: of its generic types, the choice in `types` or else the first choice."""
     chosen = dict(types)
     return tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(module))
