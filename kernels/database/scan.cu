@@ -13,14 +13,15 @@ KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* star
             for (i32 lane = 0; lane < Narrow::width; ++lane) {
                 i64 subject = first + lane;
                 bool exists = subject < subjects && column < lengths[subject];
-                letters[place_of(columns[item] + column, lane)] = exists ? codes[starts[subject] + column] : NO_CODE;
+                letters[letter_index(columns[item] + column, lane)] =
+                    exists ? codes[starts[subject] + column] : NO_CODE;
             }
         }
     }
 }
 
-// Stretches of groups' columns.
-struct Stretches {
+// ColumnRanges of groups' columns.
+struct ColumnRanges {
     const i64* starts OF(count);         // where each one's columns begin
     const i32* columns OF(count);        // how many it has
     const i32* groups OF(count);         // whose they are
@@ -29,16 +30,16 @@ struct Stretches {
 };
 
 // The stretch of a thread, whose item has those of a group of threads, `width` threads each: there may be none.
-struct OwnStretch {
+struct OwnRange {
     i64 number;
     i32 columns, group;
     bool exists;
 
-    HOST_DEVICE static OwnStretch of(const Stretches& stretches, i64 item, i32 width) {
+    HOST_DEVICE static OwnRange of(const ColumnRanges& ranges, i64 item, i32 width) {
         i64 number = item * (WARP_WIDTH / width) + warp_lane() / width;
-        bool exists = number < stretches.count;
-        if (!exists) number = stretches.count - 1;
-        return OwnStretch{number, exists ? stretches.columns[number] : 0, stretches.groups[number], exists};
+        bool exists = number < ranges.count;
+        if (!exists) number = ranges.count - 1;
+        return OwnRange{number, exists ? ranges.columns[number] : 0, ranges.groups[number], exists};
     }
 };
 
@@ -46,18 +47,18 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
     return GapCosts<Lane>{Lane::all(-query.gap_open - query.gap_extend), Lane::all(-query.gap_extend)};
 }
 
-// scores: of every subject, the best one so far, is raised. goes_on: whether a stretch continues what its borders were
+// scores: of every subject, the best one so far, is raised. resumes: whether a stretch continues what its borders were
 // left by.
 #define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches,     \
-                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool goes_on) {              \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,     \
+                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {              \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
         FOR_EACH(item, items) {                                                                                      \
-            OwnStretch own = OwnStretch::of(stretches, item, width);                                                 \
+            OwnRange own = OwnRange::of(ranges, item, width);                                                        \
             Border<Lane>* border =                                                                                   \
-                aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);      \
-            const u8* own_letters = letters + stretches.starts[own.number] * Lane::width;                            \
-            Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, goes_on, gaps, NoEnds{}); \
+                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, own.number, query.rows);         \
+            const u8* own_letters = letters + ranges.starts[own.number] * Lane::width;                               \
+            Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, resumes, gaps, NoEnds{}); \
             if (!own.exists || warp_lane() % width) continue;                                                        \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
                 atomic_max(scores + (i64)own.group * Lane::width + lane, best.get(lane));                            \
@@ -76,19 +77,19 @@ SCORE(score_broad, Broad, 8)
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                          \
     KERNEL void MIN_BLOCKS(4)                                                                                          \
-        name(WarpItems items, Query query, const u8* letters OF(any), Stretches stretches, const i64* origins OF(any), \
-             const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, bool goes_on) {            \
+        name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges, const i64* origins OF(any), \
+             const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, bool resumes) {            \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                  \
         FOR_EACH(item, items) {                                                                                        \
-            OwnStretch own = OwnStretch::of(stretches, item, width);                                                   \
+            OwnRange own = OwnRange::of(ranges, item, width);                                                          \
             Border<Lane>* border =                                                                                     \
-                aligned<Border<Lane>>(borders) + border_place(stretches.border_starts, own.number, query.rows);        \
-            i64 start = stretches.starts[own.number];                                                                  \
+                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, own.number, query.rows);           \
+            i64 start = ranges.starts[own.number];                                                                     \
             Ends<Lane> found = {Lane::all(0), (i32)(start - origins[own.group]),                                       \
                                 ends.from((i64)own.group * Lane::width)};                                              \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                             \
                 found.scores.set(lane, scores[(i64)own.group * Lane::width + lane]);                                   \
-            sweep<Lane, 8>(query, letters + start * Lane::width, own.columns, width, border, goes_on, gaps, found);    \
+            sweep<Lane, 8>(query, letters + start * Lane::width, own.columns, width, border, resumes, gaps, found);    \
         }                                                                                                              \
     }
 

@@ -6,16 +6,16 @@
 
 const i32 LETTERS = 27;   // A to Z and *; where a subject has ended is NO_CODE
 const i32 LOWEST = -128;  // what that scores, in a byte and in 32 bits
-const i32 FAR_BELOW = -(1 << 20);
+const i32 VERY_LOW = -(1 << 20);
 
 // Scores beside a strip or a block of columns: of the cell, and of a gap that goes on from there.
 template <class Lane> struct Border {
-    Lane held, through;
+    Lane h, gap;
 };
 
 // Looks at the cells of every step. This one does not.
 struct NoEnds {
-    template <class Lane, i32 CELLS> HOST_DEVICE void look(const Cells<Lane, CELLS>&, i32, i32, i32, i32) const {}
+    template <class Lane, i32 CELLS> HOST_DEVICE void visit(const Cells<Lane, CELLS>&, i32, i32, i32, i32) const {}
 };
 
 // Where the best alignments of subjects end, of which there may be several of each.
@@ -37,17 +37,17 @@ template <class Lane> struct Ends {
 
     // The place of the first cell, and how far the next one is away.
     template <i32 CELLS>
-    HOST_DEVICE void look(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
+    HOST_DEVICE void visit(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
         UNROLL for (i32 k = 0; k < CELLS; ++k)
-            seen = larger(seen, if_equal(cells.held[k], scores, Lane::all(1), Lane::all(0)));
+            seen = larger(seen, if_equal(cells.h[k], scores, Lane::all(1), Lane::all(0)));
         if (!any(seen)) return;
         for (i32 k = 0; k < CELLS; ++k)
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                if (cells.held[k].get(lane) == scores.get(lane))
-                    note(lane, row + k * row_step, first_column + column + k * column_step);
+                if (cells.h[k].get(lane) == scores.get(lane))
+                    record(lane, row + k * row_step, first_column + column + k * column_step);
     }
-    HOST_DEVICE void note(i32 lane, i32 row, i32 column) const {
+    HOST_DEVICE void record(i32 lane, i32 row, i32 column) const {
         atomic_min(ends.firsts + lane, (u64)(row + (i64)column) << 32 | (u32)~column);
         atomic_max(ends.last_rows + lane, row);
         atomic_max(ends.last_columns + lane, column);
@@ -67,18 +67,18 @@ struct Query {
 
 const i32 STRIP_ROWS = 512;  // of whole words, at most: their profile is in the memory that a block shares
 
-HOST_DEVICE i64 place_of(i64 column, i32 lane) { return column * Narrow::width + lane; }
-// Borders are of columns, and the stretches of a launch lie behind each other.
-HOST_DEVICE i64 border_place(const i64* border_starts, i64 stretch, i32) {
+HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Narrow::width + lane; }
+// Borders are of columns, and the ranges of a launch lie behind each other.
+HOST_DEVICE i64 border_index(const i64* border_starts, i64 stretch, i32) {
     return border_starts[stretch] - border_starts[0];
 }
 
-HOST_DEVICE Narrow from_beside(Narrow x, i32 apart) { return Narrow{__shfl_xor_sync(~0u, x.value, apart)}; }
-HOST_DEVICE Broad from_beside(Broad x, i32 apart) {
+HOST_DEVICE Narrow shuffle_xor(Narrow x, i32 apart) { return Narrow{__shfl_xor_sync(~0u, x.value, apart)}; }
+HOST_DEVICE Broad shuffle_xor(Broad x, i32 apart) {
     return Broad{{__shfl_xor_sync(~0u, x.low.value, apart)}, {__shfl_xor_sync(~0u, x.high.value, apart)}};
 }
-HOST_DEVICE Narrow from_above(Narrow x, i32 width) { return Narrow{__shfl_up_sync(~0u, x.value, 1, width)}; }
-HOST_DEVICE Broad from_above(Broad x, i32 width) {
+HOST_DEVICE Narrow shuffle_up(Narrow x, i32 width) { return Narrow{__shfl_up_sync(~0u, x.value, 1, width)}; }
+HOST_DEVICE Broad shuffle_up(Broad x, i32 width) {
     return Broad{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
 }
 
@@ -133,26 +133,24 @@ template <i32 CELLS> struct Profile<Broad, CELLS> {
     }
     HOST_DEVICE void look_up(i32 found) { letters = found; }
     HOST_DEVICE Broad at(i32 k) const { return Broad{{score(k, letters & 255)}, {score(k, letters >> 8)}}; }
-    HOST_DEVICE i32 score(i32 k, i32 letter) const {
-        return rows[k] && letter != NO_CODE ? rows[k][letter] : FAR_BELOW;
-    }
+    HOST_DEVICE i32 score(i32 k, i32 letter) const { return rows[k] && letter != NO_CODE ? rows[k][letter] : VERY_LOW; }
 };
 
 // What a step of a thread takes from memory, fetched a step before.
-template <class Lane> struct Fetched {
+template <class Lane> struct Prefetched {
     i32 letters;
     Border<Lane> border;
 };
 
 // A thread's rows of a strip on their way along the columns of a pair of subjects, a column behind the rows of the thread
 // above, of `width` threads. BORDERED: there are strips above or below.
-template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
+template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     const u16* words;
     i32 columns, width, lane;
     Border<Lane>* borders;
     bool reads, writes;
-    Lane before, through;
-    Fetched<Lane> next;
+    Lane before, gap_across;
+    Prefetched<Lane> next;
 
     HOST_DEVICE void fetch(i32 column) {
         bool exists = (u32)column < (u32)columns;
@@ -160,59 +158,59 @@ template <class Lane, i32 CELLS, bool BORDERED> struct Rows {
         next.border = Border<Lane>{Lane::all(0), Lane::all(0)};
         if (BORDERED && reads && exists) next.border = borders[column];
     }
-    template <class Seen> HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
-                                                const Seen& seen) {
-        Fetched<Lane> now = next;
+    template <class Visitor> HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile,
+                                                   Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
+                                                   const Visitor& visitor) {
+        Prefetched<Lane> now = next;
         fetch(column + 1);
         profile.look_up(now.letters);
-        Lane above = from_above(cells.held[CELLS - 1], width);
-        through = from_above(through, width);
-        if (lane == 0) above = now.border.held, through = now.border.through;
-        cells.step(profile, before, through, gaps);
-        seen.look(cells, first_row + lane * CELLS, column, 1, 0);
+        Lane above = shuffle_up(cells.h[CELLS - 1], width);
+        gap_across = shuffle_up(gap_across, width);
+        if (lane == 0) above = now.border.h, gap_across = now.border.gap;
+        cells.step(profile, before, gap_across, gaps);
+        visitor.visit(cells, first_row + lane * CELLS, column, 1, 0);
         before = above;
         if (BORDERED && writes && (u32)column < (u32)columns)
-            borders[column] = Border<Lane>{cells.held[CELLS - 1], through};
+            borders[column] = Border<Lane>{cells.h[CELLS - 1], gap_across};
     }
     // Two steps at a time: what a step leaves in other registers than it took it from, the next one brings back.
-    template <class Seen> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                 Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
-                                                 const Seen& seen) {
-        before = through = Lane::all(0);
-        cells.begin();
+    template <class Visitor> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
+                                                    Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
+                                                    const Visitor& visitor) {
+        before = gap_across = Lane::all(0);
+        cells.start();
         fetch(-lane);
         for (i32 column = -lane; column < steps - lane; column += 2) {
-            step(column, first_row, profile, cells, gaps, seen);
-            step(column + 1, first_row, profile, cells, gaps, seen);
+            step(column, first_row, profile, cells, gaps, visitor);
+            step(column + 1, first_row, profile, cells, gaps, visitor);
         }
     }
 };
 
 // letters: of two subjects, a word a column. borders: of the columns. Returns the best scores, once all strips are swept, in all
 // threads.
-template <class Lane, i32 CELLS, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
-                                                                    i32 width, Border<Lane>* borders, bool,
-                                                                    const GapCosts<Lane>& gaps, const Seen& seen) {
+template <class Lane, i32 CELLS, class Visitor>
+HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 width, Border<Lane>* borders, bool,
+                       const GapCosts<Lane>& gaps, const Visitor& visitor) {
     i32 lane = warp_lane() & (width - 1), steps = warp_max(columns) + width - 1, strip_rows = width * CELLS;
     Cells<Lane, CELLS> cells;
     cells.best = Lane::all(0);
     if (query.rows <= strip_rows) {
         Profile<Lane, CELLS> profile(query, 0, width);
-        Rows<Lane, CELLS, false> rows = {(const u16*)letters, columns, width, lane};
-        rows.sweep(steps, 0, profile, cells, gaps, seen);
+        StripRows<Lane, CELLS, false> rows = {(const u16*)letters, columns, width, lane};
+        rows.sweep(steps, 0, profile, cells, gaps, visitor);
     } else {
         for (i32 first_row = 0; first_row < query.rows; first_row += strip_rows) {
             Profile<Lane, CELLS> profile(query, first_row, width);
             bool reads = first_row > 0 && lane == 0;
             bool writes = first_row + strip_rows < query.rows && lane == width - 1;
-            Rows<Lane, CELLS, true> rows = {(const u16*)letters, columns, width, lane, borders, reads, writes};
-            rows.sweep(steps, first_row, profile, cells, gaps, seen);
+            StripRows<Lane, CELLS, true> rows = {(const u16*)letters, columns, width, lane, borders, reads, writes};
+            rows.sweep(steps, first_row, profile, cells, gaps, visitor);
             __syncwarp();
         }
     }
     Lane best = cells.best;
-    for (i32 apart = width / 2; apart; apart /= 2) best = larger(best, from_beside(best, apart));
+    for (i32 apart = width / 2; apart; apart /= 2) best = larger(best, shuffle_xor(best, apart));
     return best;
 }
 
@@ -222,15 +220,15 @@ const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as man
 const i32 CELL_COLUMNS = 4;   // more would not stay in registers
 
 // Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
-HOST_DEVICE i64 place_of(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
+HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
 
 // Borders are of rows.
-HOST_DEVICE i64 border_place(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
+HOST_DEVICE i64 border_index(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
 
 typedef i8 Bytes __attribute__((vector_size(CODES)));
 static_assert(CODES == 2 * Narrow::width, "a byte for each code, and for each lane of two columns");
 
-HOST_DEVICE Bytes chosen(Bytes table, Bytes places) {
+HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes places) {
 #ifdef __clang__
     Bytes found;
     for (i32 i = 0; i < CODES; ++i) found[i] = table[places[i]];
@@ -257,7 +255,7 @@ template <> struct Profile<Narrow> {
             Bytes places;
             __builtin_memcpy(&places, letters + k * Narrow::width, sizeof places);
             for (i32 code = 0; code < LETTERS; ++code) {
-                auto both = (Narrow::vector)chosen(table[code], places);
+                auto both = (Narrow::vector)shuffle_bytes(table[code], places);
                 scores[code][k].value = both << 8 >> 8;
                 scores[code][k + 1].value = both >> 8;
             }
@@ -274,8 +272,8 @@ template <> struct Profile<Broad> {
         for (i32 code = 0; code < LETTERS; ++code) {
             for (i32 k = 0; k < BLOCK_COLUMNS; ++k) {
                 for (i32 lane = 0; lane < Broad::width; ++lane) {
-                    i32 letter = letters[place_of(k, lane)];
-                    scores[code][k].set(lane, letter == NO_CODE ? FAR_BELOW : query.matrix[CODES * code + letter]);
+                    i32 letter = letters[letter_index(k, lane)];
+                    scores[code][k].set(lane, letter == NO_CODE ? VERY_LOW : query.matrix[CODES * code + letter]);
                 }
             }
         }
@@ -288,25 +286,25 @@ template <class Lane> struct Row {
 };
 
 // borders: of the rows; where the columns go on behind others they are those of the column before.
-template <class Lane, i32, class Seen> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32,
-                                                              Border<Lane>* borders, bool goes_on,
-                                                              const GapCosts<Lane>& gaps, const Seen& seen) {
+template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
+                                                                 i32, Border<Lane>* borders, bool resumes,
+                                                                 const GapCosts<Lane>& gaps, const Visitor& visitor) {
     Cells<Lane, CELL_COLUMNS> cells;
     cells.best = Lane::all(0);
     Profile<Lane> profile(query);
-    bool begins = columns && !goes_on;
+    bool begins = columns && !resumes;
     for (i32 row = 0; row < query.rows && begins; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
     for (i32 column = 0; column < columns; column += CELL_COLUMNS) {
         if (column % BLOCK_COLUMNS == 0) profile.look_up(letters + (i64)column * Lane::width);
-        cells.begin();
+        cells.start();
         Lane before = Lane::all(0);
         for (i32 row = 0; row < query.rows; ++row) {
             Border<Lane>& border = borders[row];
-            Lane beside = border.held, through = border.through;
-            cells.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, through, gaps);
-            seen.look(cells, row, column, 0, 1);
+            Lane beside = border.h, gap_across = border.gap;
+            cells.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, gap_across, gaps);
+            visitor.visit(cells, row, column, 0, 1);
             before = beside;
-            border = Border<Lane>{cells.held[CELL_COLUMNS - 1], through};
+            border = Border<Lane>{cells.h[CELL_COLUMNS - 1], gap_across};
         }
     }
     return cells.best;

@@ -1,5 +1,5 @@
 // Batches of pairs: the score and the end of every alignment, then its path. Pairs come in an order in which neighbours are
-// alike. Lane::width of them are a group, which is what a thread takes; the groups of a warp are a block, which has a frame
+// alike. Lane::width of them are a group, which is what a thread takes; the groups of a warp are a block, which has a band
 // and scratch memory (pair_schedule.cu).
 #pragma once
 #include "pairwise/pair_paths.cuh"
@@ -8,7 +8,7 @@
 // An order of pairs, and its blocks.
 struct Blocks {
     const u32* order OF(count);
-    const Frame* frames OF(blocks);
+    const BlockBand* bands OF(blocks);
     const i64* memory_ends OF(blocks);  // where each one's scratch memory ends, that of the first begins at 0
     i64 count;                          // of pairs
 };
@@ -30,41 +30,42 @@ struct AlignmentPaths {
 };
 
 // Less than any H that a path needs.
-HOST_DEVICE i64 never_of(i64 query_length, i64 target_length, Mode mode, const Limits& limits) {
-    i64 lowest = mode == LOCAL ? 0 : limits.gap_open + query_length * limits.gap_extend;
-    if (mode == GLOBAL) lowest += limits.gap_open + target_length * limits.gap_extend;
-    return -lowest - limits.highest + limits.lowest - 2 * limits.first_gap();
+HOST_DEVICE i64 unreachable_score(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
+    i64 lowest = mode == LOCAL ? 0 : scheme.gap_open + query_length * scheme.gap_extend;
+    if (mode == GLOBAL) lowest += scheme.gap_open + target_length * scheme.gap_extend;
+    return -lowest - scheme.highest + scheme.lowest - 2 * scheme.first_gap();
 }
 
 template <class Lane>
-HOST_DEVICE i32 never_of(const Group<Lane>& group, const Pairs& pairs, Mode mode, const Limits& limits) {
-    i64 never = 0;
+HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, Mode mode, const BaseScheme& scheme) {
+    i64 unreachable = 0;
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
-        never = minimum(never, never_of(pairs.queries.length(pair), pairs.targets.length(pair), mode, limits));
+        unreachable = minimum(unreachable,
+                              unreachable_score(pairs.queries.length(pair), pairs.targets.length(pair), mode, scheme));
     }
-    return (i32)never;
+    return (i32)unreachable;
 }
 
-// Where the moves of a pair begin: sixteen a word, and no word has moves of two pairs.
+// Where the moves of a pair start: sixteen a word, and no word has moves of two pairs.
 HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
     return (pairs.queries.offsets[pair] + pairs.targets.offsets[pair]) / 16 + pair;
 }
 
 // Of group `number`, in a launch over the blocks from first_block on.
 template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
-    i64 block = number / WARP_WIDTH, begin = block ? blocks.memory_ends[block - 1] : 0;
+    i64 block = number / WARP_WIDTH, start = block ? blocks.memory_ends[block - 1] : 0;
     i64 before = first_block ? blocks.memory_ends[first_block - 1] : 0;
-    return aligned<Lane>(scratch) + (begin - before) / (i64)sizeof(Lane) + number % WARP_WIDTH;
+    return aligned<Lane>(scratch) + (start - before) / (i64)sizeof(Lane) + number % WARP_WIDTH;
 }
 
 template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pairs, const Scheme& scheme,
                                                                  const Blocks& blocks, Lane* memory,
                                                                  const AlignmentEnds& ends, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
-    Frame frame = blocks.frames[number / WARP_WIDTH];
+    BlockBand band = blocks.bands[number / WARP_WIDTH];
     End found[Lane::width];
-    score_group(group, frame, memory, mode, scheme, never_of(group, pairs, mode, scheme), found);
+    score_group(group, band, memory, mode, scheme, unreachable_score(group, pairs, mode, scheme), found);
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
         ends.scores[pair] = found[lane].score;
@@ -78,18 +79,18 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
                                                                  const AlignmentEnds& ends, const i32* shifts,
                                                                  const AlignmentPaths& paths, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
-    i32 never = never_of(group, pairs, mode, scheme);
-    Frame frame = blocks.frames[number / WARP_WIDTH];
+    i32 unreachable = unreachable_score(group, pairs, mode, scheme);
+    BlockBand band = blocks.bands[number / WARP_WIDTH];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         group.query_ends[lane] = (i32)ends.query_ends[group.pairs[lane]];
         group.target_ends[lane] = (i32)ends.target_ends[group.pairs[lane]];
         group.shifts[lane] = shifts[group.pairs[lane]];
     }
-    Lane* words = direct_group(group, frame, memory, mode, scheme, never);
+    Lane* words = store_directions(group, band, memory, mode, scheme, unreachable);
     for (i32 lane = 0; lane < Lane::width && number * Lane::width + lane < blocks.count; ++lane) {
         i64 pair = group.pairs[lane];
         Moves made = {paths.moves + first_word(pairs, pair), 0, 0, 0, 0};
-        Walk<Lane> walk = {group, frame, words, lane, group.query_ends[lane], group.target_ends[lane]};
+        Traceback<Lane> walk = {group, band, words, lane, group.query_ends[lane], group.target_ends[lane]};
         walk.run(made, ends.scores[pair], mode, scheme);
         made.finish();
         paths.query_starts[pair] = walk.i;

@@ -4,7 +4,7 @@
 #pragma once
 #include "pairwise/wavefront_lanes.cuh"
 
-// More strips are never under way together, and H - F, which no gap's first letter exceeds, fits.
+// More strips are unreachable under way together, and H - F, which no gap's first letter exceeds, fits.
 const i32 MARK_BITS = 21;
 
 // What is known above a region and left of it; a sweep leaves what is known below it in row_h and row_f.

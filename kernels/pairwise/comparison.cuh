@@ -12,7 +12,7 @@
 enum Mode { LOCAL = 0, GLOBAL = 1, SEMIGLOBAL = 2 };  // semi-global: all of the query, any part of the target
 
 // Of a scheme: what two letters score at most and at least, no less and no more than 0, and what gaps cost.
-struct Limits {
+struct BaseScheme {
     i32 highest, lowest, gap_open, gap_extend;
 
     HOST_DEVICE i32 first_gap() const { return gap_open + gap_extend; }

@@ -3,14 +3,14 @@
 #include "pairwise/comparison.cuh"
 
 // Codes are 0 to 3 for A, C, G and T; any other letter matches none, not even itself.
-const i32 NO_NUCLEOTIDE = 4;
+const i32 NOT_NUCLEOTIDE = 4;
 
-struct Identity : Limits {
-    HOST_DEVICE static constexpr i32 no_letter() { return NO_NUCLEOTIDE; }
-    HOST_DEVICE static constexpr bool only_local() { return false; }
+struct Identity : BaseScheme {
+    HOST_DEVICE static constexpr i32 letter_count() { return NOT_NUCLEOTIDE; }
+    HOST_DEVICE static constexpr bool is_local_only() { return false; }
 
-    HOST_DEVICE static bool equal(i32 query, i32 target) { return query == target && query < NO_NUCLEOTIDE; }
+    HOST_DEVICE static bool equal(i32 query, i32 target) { return query == target && query < NOT_NUCLEOTIDE; }
     HOST_DEVICE i32 score(i32 query, i32 target) const { return equal(query, target) ? highest : lowest; }
     // All bits of those of eight bytes that are no letters.
-    HOST_DEVICE static u64 without_letter(u64 eight) { return (eight >> 2 & 0x0101010101010101ull) * 255; }
+    HOST_DEVICE static u64 non_letters(u64 eight) { return (eight >> 2 & 0x0101010101010101ull) * 255; }
 };

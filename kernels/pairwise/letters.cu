@@ -1,4 +1,4 @@
-// Letters as codes.
+// Sequences as codes.
 #include "pairwise/identity.cuh"
 #include "pairwise/letters.cuh"
 
@@ -7,6 +7,6 @@ KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes O
     FOR_EACH(i, items) {
         u8 letter = letters[i] & 0xDF, bits = letter >> 1 & 3;
         u8 known = bits == 0 ? 'A' : bits == 1 ? 'C' : bits == 2 ? 'T' : 'G';
-        codes[i] = letter == known || letter == 'U' ? bits ^ bits >> 1 : NO_NUCLEOTIDE;
+        codes[i] = letter == known || letter == 'U' ? bits ^ bits >> 1 : NOT_NUCLEOTIDE;
     }
 }

@@ -4,7 +4,7 @@
 
 const i32 PAD = 16;  // bytes behind the last letter that may be read
 
-struct Letters {
+struct Sequences {
     const u8* codes OF(any);
     const i64* offsets OF(pairs + 1);  // sequence i is [offsets[i], offsets[i + 1])
 

@@ -9,19 +9,19 @@ struct Diagonals {
 
 // The best that a path can score if it has so many letters of the query (of the target, if `deleted`) more in gaps than
 // of the other behind some cell of it; that bounds how far it strays from the diagonal on which it ends.
-struct Reach {
+struct DiagonalBound {
     i32 query_end, target_end;
     bool whole;  // both sequences are aligned from their beginnings
-    Limits limits;
+    BaseScheme scheme;
 
-    HOST_DEVICE i64 gap(i64 letters) const { return letters > 0 ? limits.gap_open + letters * limits.gap_extend : 0; }
+    HOST_DEVICE i64 gap(i64 letters) const { return letters > 0 ? scheme.gap_open + letters * scheme.gap_extend : 0; }
     HOST_DEVICE i64 best_score(i64 letters, bool deleted) const {
         i64 longer = deleted ? target_end : query_end, shorter = deleted ? query_end : target_end;
-        if (!whole) return limits.highest * minimum(longer - letters, shorter) - gap(letters);
+        if (!whole) return scheme.highest * minimum(longer - letters, shorter) - gap(letters);
         letters = maximum(letters, longer - shorter);
-        return limits.highest * (longer - letters) - gap(letters) - gap(shorter - longer + letters);
+        return scheme.highest * (longer - letters) - gap(letters) - gap(shorter - longer + letters);
     }
-    HOST_DEVICE i32 farthest(i32 score, bool deleted) const {
+    HOST_DEVICE i32 max_offset(i32 score, bool deleted) const {
         i32 low = 0, high = deleted ? target_end : query_end;
         while (low < high) {
             i32 middle = (low + high + 1) / 2;
@@ -32,7 +32,7 @@ struct Reach {
     }
     HOST_DEVICE Diagonals diagonals(i32 score) const {
         i32 last = target_end - query_end;
-        return Diagonals{last - farthest(score, true), last + farthest(score, false)};
+        return Diagonals{last - max_offset(score, true), last + max_offset(score, false)};
     }
 };
 
@@ -63,36 +63,38 @@ struct Moves {
 };
 
 // Sweeps the strips and leaves their directions behind the columns.
-template <class Scheme, class Lane> HOST_DEVICE Lane* direct_group(const Group<Lane>& group, const Frame& frame,
-                                                                   Lane* memory, Mode mode, const Scheme& scheme,
-                                                                   i32 never) {
+template <class Scheme, class Lane> HOST_DEVICE Lane* store_directions(const Group<Lane>& group, const BlockBand& band,
+                                                                       Lane* memory, Mode mode, const Scheme& scheme,
+                                                                       i32 unreachable) {
     StripColumns<Lane> columns = {memory};
-    auto prices = Prices<Scheme, Lane>::of(scheme, mode, never);
-    Lane* words = memory + StripColumns<Lane>::size(frame.columns);
-    group.lay_letters(prices.letters, columns, frame.columns);
-    lay_border(group, columns, frame.first(0) + frame.steps(0) - (ROWS - 1), frame.columns, mode, scheme, never);
+    auto lane_scheme = LaneScheme<Scheme, Lane>::of(scheme, mode, unreachable);
+    Lane* words = memory + StripColumns<Lane>::size(band.columns);
+    group.store_letters(lane_scheme.letters, columns, band.columns);
+    store_top_border(group, columns, band.first(0) + band.steps(0) - (ROWS - 1), band.columns, mode, scheme,
+                     unreachable);
     Strip<Lane, DIRECTIONS> strip;
-    for (i32 number = 0; number < frame.strips(); ++number) {
-        Directions<Lane> directions = {words + Directions<Lane>::size(number, frame.most_steps())};
-        i32 first = frame.first(number), steps = frame.steps(number);
-        strip.begin(columns, first, prices);
-        group.load_query(prices.letters, strip.query, number);
-        for (i32 step = 0; step < steps; step += ROWS) strip.advance(columns, first + step, step, directions, prices);
+    for (i32 number = 0; number < band.strips(); ++number) {
+        Directions<Lane> directions = {words + Directions<Lane>::size(number, band.max_steps())};
+        i32 first = band.first(number), steps = band.steps(number);
+        strip.start(columns, first, lane_scheme);
+        group.load_query(lane_scheme.letters, strip.query, number);
+        for (i32 step = 0; step < steps; step += ROWS)
+            strip.advance(columns, first + step, step, directions, lane_scheme);
     }
     return words;
 }
 
 // A cell of the matrix on a lane's way back.
-template <class Lane> struct Walk {
+template <class Lane> struct Traceback {
     const Group<Lane>& group;
-    const Frame& frame;
+    const BlockBand& band;
     Lane* words;
     i32 lane, i, j;
 
     HOST_DEVICE u32 directions() const {
         i32 row = i - 1, strip = row / ROWS, column = j - group.shifts[lane];
-        Directions<Lane> own = {words + Directions<Lane>::size(strip, frame.most_steps())};
-        return own.get(lane, row % ROWS, column - frame.first(strip) + row % ROWS);
+        Directions<Lane> own = {words + Directions<Lane>::size(strip, band.max_steps())};
+        return own.get(lane, row % ROWS, column - band.first(strip) + row % ROWS);
     }
     // `score` is what is left of it, by which a local alignment knows its start.
     template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {
@@ -106,7 +108,7 @@ template <class Lane> struct Walk {
                 continue;
             }
             bool deletion = !(from & NO_DELETION);
-            u32 longer = deletion ? LONGER_DELETION : LONGER_INSERTION;
+            u32 longer = deletion ? EXTENDS_DELETION : EXTENDS_INSERTION;
             score += scheme.gap_open;
             for (;;) {
                 moves.add(deletion ? DELETED : INSERTED);

@@ -6,102 +6,102 @@
 const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
 // Cells outside the matrix start there and lose what gaps cost, once more.
-HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const Limits& limits) {
-    i64 most = limits.highest * minimum(query_length, target_length);
-    return most - 2 * never_of(query_length, target_length, mode, limits) <= 32000 && target_length <= 32000;
+HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
+    i64 most = scheme.highest * minimum(query_length, target_length);
+    return most - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 && target_length <= 32000;
 }
 
 // What the columns of a pair take is as if it had so many rows more.
 const i64 MARGIN = 24;
 
-HOST_DEVICE i64 class_of(i64 query_length, i64 target_length, i64 most_cells, Mode mode, const Limits& limits) {
-    if ((query_length + MARGIN) * (target_length + MARGIN) > most_cells) return TOO_LARGE;
-    return fits_16_bits(query_length, target_length, mode, limits) ? 0 : IN_32_BITS;
+HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, Mode mode, const BaseScheme& scheme) {
+    if ((query_length + MARGIN) * (target_length + MARGIN) > max_cells) return TOO_LARGE;
+    return fits_16_bits(query_length, target_length, mode, scheme) ? 0 : IN_32_BITS;
 }
 
-// An item is a pair. keys: neighbours in their order are alike; numbers: of pairs that take 32 bits, and of those that are
+// An item is a pair. keys: neighbours in their order are alike; counts: of pairs that take 32 bits, and of those that are
 // too large.
-KERNEL void key_scores(Items items, Pairs pairs, Limits limits, i64* keys OF(pairs), u64* numbers OF(2), i64 most_cells,
-                       i32 mode) {
+KERNEL void key_scores(Items items, Pairs pairs, BaseScheme scheme, i64* keys OF(pairs), u64* counts OF(2),
+                       i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
         i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
-        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, limits);
-        if (kind) atomic_add(numbers + (kind == TOO_LARGE), 1);
+        i64 kind = size_class(rows, columns, max_cells, (Mode)mode, scheme);
+        if (kind) atomic_add(counts + (kind == TOO_LARGE), 1);
         keys[pair] = kind | (rows + ROWS - 1) / ROWS << 32 | columns;
     }
 }
 
-// An item is a pair whose end is known. shifts, widths: of its frame.
-KERNEL void key_paths(Items items, Pairs pairs, Limits limits, AlignmentEnds ends, i32* shifts OF(pairs),
-                      i32* widths OF(pairs), i64* keys OF(pairs), i64 most_cells, i32 mode) {
+// An item is a pair whose end is known. shifts, widths: of its band.
+KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds ends, i32* shifts OF(pairs),
+                      i32* widths OF(pairs), i64* keys OF(pairs), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
-        Reach reach = {(i32)ends.query_ends[pair], (i32)ends.target_ends[pair], mode == GLOBAL, limits};
+        DiagonalBound reach = {(i32)ends.query_ends[pair], (i32)ends.target_ends[pair], mode == GLOBAL, scheme};
         Diagonals diagonals = reach.diagonals(ends.scores[pair]);
         shifts[pair] = diagonals.low + 1;
         widths[pair] = diagonals.high - diagonals.low + 1;
         i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
-        i64 kind = class_of(rows, columns, most_cells, (Mode)mode, limits);
+        i64 kind = size_class(rows, columns, max_cells, (Mode)mode, scheme);
         keys[pair] = kind | (i64)(widths[pair] / ROWS) << 32 | reach.query_end;
     }
 }
 
-HOST_DEVICE Frame score_frame(const Pairs& pairs, const u32* order, i64 count) {
-    Frame frame = {0, 0, 0, UNBOUNDED};
+HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count) {
+    BlockBand band = {0, 0, 0, UNBOUNDED};
     for (i64 i = 0; i < count; ++i) {
-        frame.rows = maximum(frame.rows, pairs.queries.length(order[i]));
-        frame.columns = maximum(frame.columns, pairs.targets.length(order[i]) + 1);
+        band.rows = maximum(band.rows, pairs.queries.length(order[i]));
+        band.columns = maximum(band.columns, pairs.targets.length(order[i]) + 1);
     }
-    return frame;
+    return band;
 }
 
 // The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
 // loses the sign of one of three.)
-HOST_DEVICE Frame path_frame(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order,
-                             i64 count) {
-    Frame frame = {0, 0, 0, 0};
-    i32 most_shift = -UNBOUNDED;
+HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order,
+                                i64 count) {
+    BlockBand band = {0, 0, 0, 0};
+    i32 max_shift = -UNBOUNDED;
     for (i64 i = 0; i < count; ++i) {
         i64 pair = order[i];
-        frame.rows = maximum(frame.rows, (i32)ends.query_ends[pair]);
-        frame.columns = maximum(frame.columns, (i32)ends.target_ends[pair] - shifts[pair] + 1);
-        most_shift = maximum(most_shift, shifts[pair]);
-        frame.width = maximum(frame.width, widths[pair]);
+        band.rows = maximum(band.rows, (i32)ends.query_ends[pair]);
+        band.columns = maximum(band.columns, (i32)ends.target_ends[pair] - shifts[pair] + 1);
+        max_shift = maximum(max_shift, shifts[pair]);
+        band.width = maximum(band.width, widths[pair]);
     }
-    frame.left = -most_shift;
-    return frame;
+    band.left = -max_shift;
+    return band;
 }
 
 // An item is a block of an order of `count` pairs. bytes: of its scratch memory.
-#define FRAME_SCORES(name, Lane)                                                                    \
-    KERNEL void name(Items items, Pairs pairs, const u32* order OF(count), Frame* frames OF(items), \
-                     i64* bytes OF(items), i64 count) {                                             \
-        const i64 size = WARP_WIDTH * Lane::width;                                                  \
-        FOR_EACH(block, items) {                                                                    \
-            i64 first = block * size;                                                               \
-            Frame frame = score_frame(pairs, order + first, minimum(size, count - first));          \
-            frames[block] = frame;                                                                  \
-            bytes[block] = StripColumns<Lane>::size(frame.columns) * (i64)sizeof(Lane);             \
-        }                                                                                           \
+#define SCORE_BANDS(name, Lane)                                                                        \
+    KERNEL void name(Items items, Pairs pairs, const u32* order OF(count), BlockBand* bands OF(items), \
+                     i64* bytes OF(items), i64 count) {                                                \
+        const i64 size = WARP_WIDTH * Lane::width;                                                     \
+        FOR_EACH(block, items) {                                                                       \
+            i64 first = block * size;                                                                  \
+            BlockBand band = score_band(pairs, order + first, minimum(size, count - first));           \
+            bands[block] = band;                                                                       \
+            bytes[block] = StripColumns<Lane>::size(band.columns) * (i64)sizeof(Lane);                 \
+        }                                                                                              \
     }
 
-FRAME_SCORES(frame_scores_16, Narrow)
-FRAME_SCORES(frame_scores_32, Wide)
+SCORE_BANDS(score_bands_16, Narrow)
+SCORE_BANDS(score_bands_32, Wide)
 
-#define FRAME_PATHS(name, Lane)                                                                                      \
-    KERNEL void name(Items items, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs),      \
-                     const u32* order OF(count), Frame* frames OF(items), i64* bytes OF(items), i64 count) {         \
-        const i64 size = WARP_WIDTH * Lane::width;                                                                   \
-        FOR_EACH(block, items) {                                                                                     \
-            i64 first = block * size;                                                                                \
-            Frame frame = path_frame(ends, shifts, widths, order + first, minimum(size, count - first));             \
-            frames[block] = frame;                                                                                   \
-            i64 words = StripColumns<Lane>::size(frame.columns);                                                     \
-            bytes[block] = (words + Directions<Lane>::size(frame.strips(), frame.most_steps())) * (i64)sizeof(Lane); \
-        }                                                                                                            \
+#define PATH_BANDS(name, Lane)                                                                                    \
+    KERNEL void name(Items items, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs),   \
+                     const u32* order OF(count), BlockBand* bands OF(items), i64* bytes OF(items), i64 count) {   \
+        const i64 size = WARP_WIDTH * Lane::width;                                                                \
+        FOR_EACH(block, items) {                                                                                  \
+            i64 first = block * size;                                                                             \
+            BlockBand band = path_band(ends, shifts, widths, order + first, minimum(size, count - first));        \
+            bands[block] = band;                                                                                  \
+            i64 words = StripColumns<Lane>::size(band.columns);                                                   \
+            bytes[block] = (words + Directions<Lane>::size(band.strips(), band.max_steps())) * (i64)sizeof(Lane); \
+        }                                                                                                         \
     }
 
-FRAME_PATHS(frame_paths_16, Narrow)
-FRAME_PATHS(frame_paths_32, Wide)
+PATH_BANDS(path_bands_16, Narrow)
+PATH_BANDS(path_bands_32, Wide)
 
 // An item is a pair: its moves as operations, from its start.
 KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),

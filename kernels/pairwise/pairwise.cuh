@@ -5,16 +5,16 @@
 
 // Query i is to be aligned with target i.
 struct Pairs {
-    Letters queries, targets;
+    Sequences queries, targets;
     i64 pairs;  // how many there are
 };
 
 const i32 UNBOUNDED = 1 << 29;
 
-// What a block of pairs, one for each lane of the threads of a warp, is swept in. Row r of the frame is letter r of the
+// What a block of pairs, one for each lane of the threads of a warp, is swept in. Row r of the band is letter r of the
 // query; column c of it is column c + shift of the matrix, with a shift for each pair. Of row r the columns from r up to
 // r + width may be on the way of a path.
-struct Frame {
+struct BlockBand {
     i32 rows, columns;
     i32 left;  // the first column that is in a matrix
     i32 width;
@@ -25,7 +25,7 @@ struct Frame {
         i32 last = minimum(strip * ROWS + ROWS - 1 + width, columns);
         return maximum((last - first(strip) + 2 * (ROWS - 1)) / ROWS * ROWS, 0);
     }
-    HOST_DEVICE i32 most_steps() const {
+    HOST_DEVICE i32 max_steps() const {
         return (minimum(ROWS - 1 + width, columns - left) + 2 * (ROWS - 1)) / ROWS * ROWS;
     }
 };
@@ -50,8 +50,8 @@ template <class Lane> struct Group {
         }
         return made;
     }
-    template <class Scheme>
-    HOST_DEVICE void lay_letters(const StripLetters<Scheme, Lane>& codes, StripColumns<Lane> columns, i32 count) const {
+    template <class Scheme> HOST_DEVICE void store_letters(const StripLetters<Scheme, Lane>& codes,
+                                                           StripColumns<Lane> columns, i32 count) const {
         for (i32 first = -ROWS; first < count + 2 * ROWS; first += 8) {
             Lane letters[8];
             for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -71,12 +71,12 @@ template <class Lane> struct Group {
                 rows[i].set(lane, codes.of_query((i32)(eight >> 8 * i & 255)));
         }
     }
-    // Letters `place`.. of `count`; what is no letter, or outside, has the code `none`.
+    // Sequences `place`.. of `count`; what is no letter, or outside, has the code `none`.
     template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
         const u64 bytes = 0x0101010101010101ull;
         if (place <= -8 || place >= count) return none * bytes;
         u64 eight = place < 0 ? load_u64(letters) << -8 * place : load_u64(letters + place);
-        u64 unknown = Scheme::without_letter(eight);
+        u64 unknown = Scheme::non_letters(eight);
         if (place < 0) unknown |= ~(~0ull << -8 * place);
         if (place + 8 > count) unknown |= ~0ull << 8 * (count - place);
         return (eight & ~unknown) | (none * bytes & unknown);
@@ -85,21 +85,22 @@ template <class Lane> struct Group {
 static_assert(ROWS == 8, "a strip of the query is eight bytes");
 
 // Of row 0 of the matrix, as scores are kept.
-HOST_DEVICE i32 first_row(i64 column, Mode mode, const Limits& limits, i32 never) {
-    if (column < 0) return never;
-    i32 gap = mode == GLOBAL && column > 0 ? limits.gap_open + (i32)column * limits.gap_extend : 0;
-    return -gap - limits.first_gap();
+HOST_DEVICE i32 border_score(i64 column, Mode mode, const BaseScheme& scheme, i32 unreachable) {
+    if (column < 0) return unreachable;
+    i32 gap = mode == GLOBAL && column > 0 ? scheme.gap_open + (i32)column * scheme.gap_extend : 0;
+    return -gap - scheme.first_gap();
 }
 
 // The border above the first strip, of columns before `end`; those behind it are out of reach.
-template <class Lane> HOST_DEVICE void lay_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
-                                                  i32 count, Mode mode, const Limits& limits, i32 never) {
+template <class Lane> HOST_DEVICE void store_top_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
+                                                        i32 count, Mode mode, const BaseScheme& scheme,
+                                                        i32 unreachable) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {
-        Lane scores = Lane::all(never);
+        Lane scores = Lane::all(unreachable);
         if (column < end)
             for (i32 lane = 0; lane < Lane::width; ++lane)
-                scores.set(lane, first_row((i64)column + group.shifts[lane], mode, limits, never));
+                scores.set(lane, border_score((i64)column + group.shifts[lane], mode, scheme, unreachable));
         columns.score(column) = scores;
-        columns.insertion(column) = Lane::all(never);
+        columns.insertion(column) = Lane::all(unreachable);
     }
 }

@@ -3,7 +3,7 @@
 #include "pairwise/traceback_cells.cuh"
 
 // In which of the three scores of a cell the way back is.
-enum CellState { STATE_H = 0, STATE_E = 1, STATE_F = 2, AT_BEGINNING = 3 };
+enum CellState { STATE_H = 0, STATE_E = 1, STATE_F = 2, AT_START = 3 };
 
 const i32 SAME_LETTER = 16;  // behind the bits of a source
 
@@ -31,7 +31,7 @@ struct Runs {
     }
 };
 
-// Where the way back is. It leaves the region above or on the left, or is AT_BEGINNING of the alignment.
+// Where the way back is. It leaves the region above or on the left, or is AT_START of the alignment.
 struct Position {
     i32 row, column, state;
     i32 operations;  // so far
@@ -43,7 +43,7 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
     WARP_ARRAY(u8, patch, PATCH * PATCH);
     i32 row = position->row, column = position->column, state = position->state;
     Runs path = {operations, 0, 0};
-    while (row >= 0 && column >= 0 && state != AT_BEGINNING) {
+    while (row >= 0 && column >= 0 && state != AT_START) {
         i32 top = maximum(row - PATCH + 1, 0), left = maximum(column - PATCH + 1, 0);
         for (i32 i = warp_lane(); i < PATCH * PATCH; i += WARP_WIDTH) {
             i32 r = top + i / PATCH, c = left + i % PATCH;
@@ -52,19 +52,19 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
             patch[i] = (u8)(source_of<Lane>(cells, columns, r, c) | (equal ? SAME_LETTER : 0));
         }
         warp_sync();
-        while (row >= top && column >= left && state != AT_BEGINNING) {
+        while (row >= top && column >= left && state != AT_START) {
             i32 source = patch[(row - top) * PATCH + column - left], from = source & 3;
-            if (state == STATE_H && from == BEGINNING) state = AT_BEGINNING;
+            if (state == STATE_H && from == BEGINNING) state = AT_START;
             else if (state == STATE_H && from == FROM_DIAGONAL) {
                 path.add(source & SAME_LETTER ? EQUAL : DIFFERENT);
                 --row, --column;
             } else if (state == STATE_E || (state == STATE_H && from == FROM_E)) {
                 path.add(DELETED);
-                state = source & E_LONGER ? STATE_E : STATE_H;
+                state = source & E_EXTENDS ? STATE_E : STATE_H;
                 --column;
             } else {
                 path.add(INSERTED);
-                state = source & F_LONGER ? STATE_F : STATE_H;
+                state = source & F_EXTENDS ? STATE_F : STATE_H;
                 --row;
             }
         }

@@ -8,9 +8,9 @@ template <class Lane> struct StripLetters<Identity, Lane> {
     static const i32 NO_QUERY = 4, NO_TARGET = 5;
     Lane matching, differing;
 
-    // `lifted`: what is to be added to all scores.
-    HOST_DEVICE static StripLetters of(const Identity& scheme, i32 lifted) {
-        return StripLetters{Lane::all(lifted + scheme.highest), Lane::all(lifted + scheme.lowest)};
+    // `offset`: what is to be added to all scores.
+    HOST_DEVICE static StripLetters of(const Identity& scheme, i32 offset) {
+        return StripLetters{Lane::all(offset + scheme.highest), Lane::all(offset + scheme.lowest)};
     }
     HOST_DEVICE static i32 of_query(i32 code) { return code * SPACING; }
     HOST_DEVICE static i32 of_target(i32 code) { return Lane::opposite(code * SPACING); }

@@ -18,9 +18,9 @@ template <class Lane> struct StripColumns {
     Lane* words;
 
     // Columns before the first one and behind the last are met where a strip begins and ends.
-    static const i32 BEFORE = ROWS, BEHIND = 2 * ROWS;
+    static const i32 BEFORE = ROWS, AFTER = 2 * ROWS;
 
-    HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + BEHIND + ROWS) * WARP_WIDTH; }
+    HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + AFTER + ROWS) * WARP_WIDTH; }
     HOST_DEVICE Lane& at(i32 column, i32 plane) const {
         return words[(3 * (i64)(column + BEFORE) + plane) * WARP_WIDTH];
     }
@@ -30,7 +30,7 @@ template <class Lane> struct StripColumns {
 };
 
 // Four bits a cell say where its scores come from; the cells of a step are neighbours, row 0 lowest.
-enum Origin { NO_DIAGONAL = 8, NO_DELETION = 4, LONGER_DELETION = 2, LONGER_INSERTION = 1 };
+enum DirectionBits { NO_DIAGONAL = 8, NO_DELETION = 4, EXTENDS_DELETION = 2, EXTENDS_INSERTION = 1 };
 
 template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
@@ -46,16 +46,16 @@ template <class Lane> struct Directions {
 // The letters of a scheme in the lanes of a strip, and what they score.
 template <class Scheme, class Lane> struct StripLetters;
 
-template <class Scheme, class Lane> struct Prices {
+template <class Scheme, class Lane> struct LaneScheme {
     StripLetters<Scheme, Lane> letters;  // whose scores are to be added to a kept H
     Lane extend, first_gap;              // negative
-    Lane never;                          // what stands outside the matrix
+    Lane unreachable;                    // what stands outside the matrix
     Lane lowest;                         // of a H: 0 in a local alignment
 
-    HOST_DEVICE static Prices of(const Scheme& scheme, Mode mode, i32 never) {
-        i32 lifted = scheme.first_gap();
-        return Prices{StripLetters<Scheme, Lane>::of(scheme, lifted), Lane::all(-scheme.gap_extend), Lane::all(-lifted),
-                      Lane::all(never), Lane::all(mode == LOCAL ? 0 : never)};
+    HOST_DEVICE static LaneScheme of(const Scheme& scheme, Mode mode, i32 unreachable) {
+        i32 offset = scheme.first_gap();
+        return LaneScheme{StripLetters<Scheme, Lane>::of(scheme, offset), Lane::all(-scheme.gap_extend),
+                          Lane::all(-offset), Lane::all(unreachable), Lane::all(mode == LOCAL ? 0 : unreachable)};
     }
 };
 
@@ -64,17 +64,17 @@ template <class Scheme, class Lane> struct Prices {
 enum Purpose { BEST_CELL, LAST_ROW, LAST_ROW_ENDING, DIRECTIONS };
 
 template <class Lane, Purpose PURPOSE> struct Strip {
-    Lane rows[ROWS], deletions[ROWS], insertions[ROWS], diagonals[ROWS], query[ROWS], text[ROWS];
+    Lane rows[ROWS], deletions[ROWS], insertions[ROWS], diagonals[ROWS], query[ROWS], last_letters[ROWS];
     // The best score above what was best before, the first step that reached it, and the rows in that step.
     Lane best, best_step, best_rows[ROWS];
     Lane ends[ROWS];  // lanes whose border a row is, at the end of their query or of the strip
 
     // `first`: the column in which row 0 begins.
     template <class Scheme>
-    HOST_DEVICE void begin(StripColumns<Lane> columns, i32 first, const Prices<Scheme, Lane>& prices) {
+    HOST_DEVICE void start(StripColumns<Lane> columns, i32 first, const LaneScheme<Scheme, Lane>& lane_scheme) {
         UNROLL for (i32 row = 0; row < ROWS; ++row) {
-            rows[row] = deletions[row] = insertions[row] = diagonals[row] = prices.never;
-            text[row] = Lane::all(prices.letters.of_target(prices.letters.NO_TARGET));
+            rows[row] = deletions[row] = insertions[row] = diagonals[row] = lane_scheme.unreachable;
+            last_letters[row] = Lane::all(lane_scheme.letters.of_target(lane_scheme.letters.NO_TARGET));
         }
         diagonals[0] = columns.score(first - 1);
         best_step = Lane::all(-1);
@@ -82,7 +82,8 @@ template <class Lane, Purpose PURPOSE> struct Strip {
 
     // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
     template <class Scheme> HOST_DEVICE void advance(StripColumns<Lane> columns, i32 first, i32 step,
-                                                     Directions<Lane> directions, const Prices<Scheme, Lane>& prices) {
+                                                     Directions<Lane> directions,
+                                                     const LaneScheme<Scheme, Lane>& lane_scheme) {
         Lane letters[ROWS], scores_above[ROWS], insertions_above[ROWS];
         UNROLL for (i32 i = 0; i < ROWS; ++i) {
             letters[i] = columns.letter(first + i);
@@ -94,14 +95,14 @@ template <class Lane, Purpose PURPOSE> struct Strip {
             UNROLL for (i32 row = ROWS - 1; row >= 0; --row) {
                 Lane above = row ? rows[row ? row - 1 : 0] : scores_above[i];
                 Lane gap_above = row ? insertions[row ? row - 1 : 0] : insertions_above[i];
-                Lane letter = i >= row ? letters[i >= row ? i - row : 0] : text[i >= row ? 0 : ROWS + i - row];
-                Lane deletion = add_larger(deletions[row], prices.extend, rows[row]);
-                Lane insertion = add_larger(gap_above, prices.extend, above);
-                Lane diagonal = diagonals[row] + prices.letters.score(query[row], letter), here;
+                Lane letter = i >= row ? letters[i >= row ? i - row : 0] : last_letters[i >= row ? 0 : ROWS + i - row];
+                Lane deletion = add_larger(deletions[row], lane_scheme.extend, rows[row]);
+                Lane insertion = add_larger(gap_above, lane_scheme.extend, above);
+                Lane diagonal = diagonals[row] + lane_scheme.letters.score(query[row], letter), here;
                 if constexpr (PURPOSE == BEST_CELL) here = largest_or_zero(diagonal, deletion, insertion);
                 else here = largest(diagonal, deletion, insertion);
                 if constexpr (PURPOSE == DIRECTIONS) {
-                    here = larger(here, prices.lowest);
+                    here = larger(here, lane_scheme.lowest);
                     Lane& word = bits[row / Directions<Lane>::CELLS];
                     word = pushed(word, diagonal, here);
                     word = pushed(word, deletion, insertion);
@@ -111,20 +112,20 @@ template <class Lane, Purpose PURPOSE> struct Strip {
                 diagonals[row] = above;
                 deletions[row] = deletion;
                 insertions[row] = insertion;
-                rows[row] = here + prices.first_gap;
+                rows[row] = here + lane_scheme.first_gap;
                 if constexpr (PURPOSE == BEST_CELL) highest = row == ROWS - 1 ? rows[row] : larger(highest, rows[row]);
             }
-            if constexpr (PURPOSE == BEST_CELL) keep_best(highest, step + i);
+            if constexpr (PURPOSE == BEST_CELL) update_best(highest, step + i);
             if constexpr (PURPOSE == DIRECTIONS) {
                 UNROLL for (i32 word = 0; word < Directions<Lane>::WORDS; ++word)
                     directions.at(step + i, word) = bits[word];
             }
-            leave_border(columns, first + i);
+            store_border(columns, first + i);
         }
         UNROLL for (i32 i = 0; i < ROWS; ++i)
-            text[i] = letters[i];
+            last_letters[i] = letters[i];
     }
-    HOST_DEVICE void keep_best(Lane highest, i32 step) {
+    HOST_DEVICE void update_best(Lane highest, i32 step) {
         Lane better = below(best, highest);
         if (!any(better)) return;
         best = larger(best, highest);
@@ -133,7 +134,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
             best_rows[row] = select(better, rows[row], best_rows[row]);
     }
     // `column`: that of row 0.
-    HOST_DEVICE void leave_border(StripColumns<Lane> columns, i32 column) {
+    HOST_DEVICE void store_border(StripColumns<Lane> columns, i32 column) {
         const i32 last = ROWS - 1;
         columns.insertion(column - last) = insertions[last];
         if constexpr (PURPOSE == LAST_ROW_ENDING) {

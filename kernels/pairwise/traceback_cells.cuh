@@ -5,7 +5,7 @@
 const i32 TRACED_ROWS = 4;  // of a lane, whose cells in a column are a word
 
 // Four bits a cell: where H comes from, and whether E and F are gaps that began before.
-enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_LONGER = 4, F_LONGER = 8 };
+enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_EXTENDS = 4, F_EXTENDS = 8 };
 
 static_assert(4 * TRACED_ROWS == 8 * sizeof(u16), "a lane's cells in a column are a word");
 

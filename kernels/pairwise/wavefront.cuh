@@ -6,15 +6,15 @@
 //     ...
 //
 // Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wavefront relative to
-// a base that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is raised
+// a base that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is shifted
 // to it. No true score of the wavefront's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
 #pragma once
 #include "pairwise/bus.cuh"
 #include "pairwise/comparison.cuh"
 #include "pairwise/traceback_cells.cuh"
 
-const i32 GPU_ROWS = 16, CPU_ROWS = 32;  // of a lane
-const i32 WAVEFRONT_ROWS = WARP_WIDTH > 1 ? GPU_ROWS : CPU_ROWS;
+const i32 GPU_LANE_ROWS = 16, CPU_LANE_ROWS = 32;  // of a lane
+const i32 WAVEFRONT_ROWS = WARP_WIDTH > 1 ? GPU_LANE_ROWS : CPU_LANE_ROWS;
 const i32 CHUNK = 64;  // columns that a wavefront goes before it reports how far it has come
 const i32 NO_SCORE = -(1 << 30);
 
@@ -50,10 +50,10 @@ struct Region {
     bool blank_left;    // whether nothing is aligned in the column before
 };
 
-struct Found {
+struct BestCell {
     i32 score, row, column;
 
-    HOST_DEVICE bool before(const Found& other) const {
+    HOST_DEVICE bool before(const BestCell& other) const {
         return score != other.score ? score > other.score : ends_before(row, column, other.row, other.column);
     }
 };
@@ -65,15 +65,15 @@ template <class Scheme, class Lane, i32 ROWS> struct WavefrontLetters;
 // How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, and these have letters. OPEN:
 // some may not. In neither a column is to be kept, and none that lanes come to has to be taken from the left, but for one
 // that is not local.
-enum Care { PLAIN, OPEN, CAREFUL };
+enum ChunkKind { PLAIN, OPEN, GENERAL };
 
-template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct Wavefront {
+template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> struct Wavefront {
     static const i32 WIDTH = wavefront_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
     static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
     typedef WavefrontLetters<Scheme, Lane, ROWS> RowLetters;
     typedef typename RowLetters::Cell Cell;
-    typedef Crossing<Lane> Above;
+    typedef LaneOutput<Lane> Above;
 
     // The columns that a wavefront goes at a time: what comes from above, the letters, and what the last row hands on.
     struct Chunk {
@@ -92,14 +92,14 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     RowLetters letters;
     State state;
     i32 first_row, base = 0, strip;
-    i32 last_lane, last_row;  // of the region in this strip
-    bool is_last;             // strip of the region
-    i64 special;              // row of rows_h that its last row is, -1 for none
-    i32 next_kept;            // of the columns that are to be kept, the first that not all lanes have left
-    bool open = true;         // whether a column behind the chunk's first is no letter
-    bool lettered = false;    // whether all columns of the window are letters
+    i32 last_lane, last_row;   // of the region in this strip
+    bool is_last;              // strip of the region
+    i64 special;               // row of rows_h that its last row is, -1 for none
+    i32 next_special;          // of the columns that are to be kept, the first that not all lanes have left
+    bool open = true;          // whether a column behind the chunk's first is no letter
+    bool all_letters = false;  // whether all columns of the window are letters
     i32 goal = 0;
-    Found best = {0, 0, 0};
+    BestCell best = {0, 0, 0};
     Chunk* chunk;
     // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
     u64 words[CHUNK / WARP_WIDTH];
@@ -111,7 +111,7 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
           letters(scheme),
           first_row(strip * WIDTH * ROWS),
           strip(strip),
-          next_kept(region.column_step - 1) {
+          next_special(region.column_step - 1) {
         i32 last = minimum(region.rows - first_row, WIDTH * ROWS) - 1;
         last_lane = last / ROWS, last_row = last % ROWS;
         i32 below = first_row + WIDTH * ROWS;
@@ -120,51 +120,51 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         for (i32 r = 0; r < ROWS; ++r)
             for (i32 lane = 0; lane < Lane::width; ++lane) {
                 i32 row = first_row + (first_lane<Lane>() + lane) * ROWS + r;
-                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::no_letter());
+                letters.set_row(r, lane, row < region.rows ? region.query[row] : Scheme::letter_count());
             }
-        forget();
+        reset_state();
     }
     HOST_DEVICE i32 relative(i32 score) const {
         return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1);
     }
     // No cell before matters: each lane is as if nothing aligned.
-    HOST_DEVICE void forget() {
+    HOST_DEVICE void reset_state() {
         const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
         state.diagonal = state.bottom_h = less;
         state.bottom_f = none;
     }
     HOST_DEVICE i32 code_at(i32 column) const {
-        return column >= 0 && column < region.columns ? region.target[column] : Scheme::no_letter();
+        return column >= 0 && column < region.columns ? region.target[column] : Scheme::letter_count();
     }
     // A window of which a first chunk takes over what it needs.
-    HOST_DEVICE void open_window() {
+    HOST_DEVICE void init_window() {
         for (i32 place = CHUNK + warp_lane(); place < WINDOW; place += WARP_WIDTH) {
             i32 column = place - WINDOW + 1;
             RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
         }
     }
-    HOST_DEVICE void ask_for_letters(i32 begin) {
+    HOST_DEVICE void prefetch_letters(i32 start) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
-            i32 column = begin + i * WARP_WIDTH + warp_lane();
+            i32 column = start + i * WARP_WIDTH + warp_lane();
             codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
     }
-    // Asks for what the row above has written by now in the columns from `begin` on. All loads are under way together.
-    HOST_DEVICE void ask_above(i32 begin) {
+    // Asks for what the row above has written by now in the columns from `start` on. All loads are under way together.
+    HOST_DEVICE void prefetch_above(i32 start) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
-            i32 column = begin + i * WARP_WIDTH + warp_lane();
+            i32 column = start + i * WARP_WIDTH + warp_lane();
             if (column < region.columns) words[i] = load_relaxed(region.bus + column);
         }
     }
     // For a chunk that is yet to come: what takes long is under way meanwhile.
-    HOST_DEVICE void ask(i32 begin) {
-        ask_above(begin);
-        ask_for_letters(begin);
+    HOST_DEVICE void prefetch(i32 start) {
+        prefetch_above(start);
+        prefetch_letters(start);
     }
     // Whether the row above had written all of it.
     HOST_DEVICE bool is_complete() const {
@@ -175,31 +175,31 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     }
     // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
     // highest score that this thread has seen come in.
-    HOST_DEVICE i32 load(i32 begin) {
-        if (next_kept <= begin - WIDTH) next_kept += region.column_step;
-        const i32 kept = kept_column(begin);
+    HOST_DEVICE i32 load(i32 start) {
+        if (next_special <= start - WIDTH) next_special += region.column_step;
+        const i32 kept = special_column(start);
         bool was_open = open, opens = false;
 #pragma unroll
         for (i32 i = warp_lane(); i < WIDTH; i += WARP_WIDTH)
             RowLetters::cell(chunk->window, WINDOW, i) = RowLetters::cell(chunk->window, WINDOW, CHUNK + i);
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
-            opens = opens || codes[i] == Scheme::no_letter();
+            opens = opens || codes[i] == Scheme::letter_count();
             RowLetters::put(chunk->window, WINDOW, WIDTH + i * WARP_WIDTH + warp_lane(), codes[i], before[i]);
         }
-        open = RowLetters::TAKES_ALL ? false : warp_any(opens);
-        lettered = RowLetters::TAKES_ALL || !(was_open || open);
+        open = RowLetters::HANDLES_NON_LETTERS ? false : warp_any(opens);
+        all_letters = RowLetters::HANDLES_NON_LETTERS || !(was_open || open);
         i32 most = NO_SCORE;
-        if (begin == 0 && !region.blank_left)
+        if (start == 0 && !region.blank_left)
             for (i32 row = warp_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += WARP_WIDTH)
                 most = maximum(most, region.borders.left_h[first_row + row]);
-        for (; !is_complete(); ask_above(begin)) pause();
+        for (; !is_complete(); prefetch_above(start)) pause();
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
             most = maximum(most, h);
-            if (strip == 0 && begin + i * WARP_WIDTH + warp_lane() == kept && kept >= 0)
-                region.lines.columns_h[kept_at(kept) * (region.rows + 1)] = h;
+            if (strip == 0 && start + i * WARP_WIDTH + warp_lane() == kept && kept >= 0)
+                region.lines.columns_h[special_index(kept) * (region.rows + 1)] = h;
         }
         return most;
     }
@@ -207,18 +207,18 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
     HOST_DEVICE i32 highest_of_state() const {
         Lane most = state.bottom_h;
         for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
-        return highest(most) + scheme.first_gap() + base;
+        return max_lane(most) + scheme.first_gap() + base;
     }
     HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
     HOST_DEVICE i32 base_for(i32 most) const {
-        return LOCALLY && most < Range<Lane>::MIDDLE / 2 ? 0 : most - Range<Lane>::MIDDLE;
+        return IS_LOCAL && most < Range<Lane>::MIDDLE / 2 ? 0 : most - Range<Lane>::MIDDLE;
     }
-    HOST_DEVICE void start(i32 most) {
+    HOST_DEVICE void restart(i32 most) {
         base = base_for(most);
-        forget();
+        reset_state();
     }
     // Moves the base so that the highest score that comes in stays within its range.
-    HOST_DEVICE void follow(i32 most) {
+    HOST_DEVICE void move_base(i32 most) {
         i32 wanted = base_for(most), moved = base - wanted;
         if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
         base = wanted;
@@ -229,18 +229,18 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         shift(state.bottom_h, by, less);
         shift(state.bottom_f, by, none);
     }
-    HOST_DEVICE void make_relative() {
+    HOST_DEVICE void store_above() {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             Border above = border_of(words[i]);
             above = Border{relative(above.h) - scheme.first_gap(), relative(above.f)};
-            chunk->above[i * WARP_WIDTH + warp_lane()] = Crossing<Lane>::of(above);
+            chunk->above[i * WARP_WIDTH + warp_lane()] = LaneOutput<Lane>::of(above);
         }
         warp_sync();
     }
     // What is known left of the region's first column. All loads are under way together: the strips below wait for this one
     // to get through its first columns.
-    HOST_DEVICE State known_left() const {
+    HOST_DEVICE State left_state() const {
         State left = state;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i32 row = first_row + (first_lane<Lane>() + lane) * ROWS;
@@ -256,111 +256,112 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         return left;
     }
     // A lane that comes to the region's first column takes it; those behind it may.
-    HOST_DEVICE void enter(i32 step, const State& left) {
+    HOST_DEVICE void enter_columns(i32 step, const State& left) {
         i32 lane = step - first_lane<Lane>();
         if (lane < 0 || lane > Lane::width) lane = Lane::width;
-        state.diagonal = joined(state.diagonal, left.diagonal, lane);
+        state.diagonal = merge_lanes(state.diagonal, left.diagonal, lane);
 #pragma unroll
         for (i32 r = 0; r < ROWS; ++r) {
-            state.h[r] = joined(state.h[r], left.h[r], lane);
-            state.e[r] = joined(state.e[r], left.e[r], lane);
+            state.h[r] = merge_lanes(state.h[r], left.h[r], lane);
+            state.e[r] = merge_lanes(state.e[r], left.e[r], lane);
         }
     }
     // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
-    HOST_DEVICE i32 kept_column(i32 begin) const {
-        return next_kept < minimum(begin + CHUNK, region.columns - 1) ? next_kept : -1;
+    HOST_DEVICE i32 special_column(i32 start) const {
+        return next_special < minimum(start + CHUNK, region.columns - 1) ? next_special : -1;
     }
-    HOST_DEVICE i64 kept_at(i32 column) const { return (column + 1) / region.column_step - 1; }
+    HOST_DEVICE i64 special_index(i32 column) const { return (column + 1) / region.column_step - 1; }
     // A lane that leaves the column that is to be kept hands it out.
-    HOST_DEVICE void keep(i32 step, i32 kept) const {
+    HOST_DEVICE void store_special(i32 step, i32 kept) const {
         i32 lane = step - kept - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
         for (i32 r = 0; r < ROWS; ++r) {
             i64 row = first_row + (step - kept) * ROWS + r;
             if (row >= region.rows) break;
-            region.lines.columns_h[kept_at(kept) * (region.rows + 1) + row + 1] =
+            region.lines.columns_h[special_index(kept) * (region.rows + 1) + row + 1] =
                 state.h[r].get(lane) + scheme.first_gap() + base;
-            region.lines.columns_e[kept_at(kept) * region.rows + row] = state.e[r].get(lane) + base;
+            region.lines.columns_e[special_index(kept) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
-    HOST_DEVICE void find(Lane h, i32 r, i32 step) {
+    HOST_DEVICE void update_best(Lane h, i32 r, i32 step) {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             if (h.get(lane) + scheme.first_gap() + base != goal) continue;
             i32 own = first_lane<Lane>() + lane;
-            Found found = {goal, first_row + own * ROWS + r, step - own};
+            BestCell found = {goal, first_row + own * ROWS + r, step - own};
             if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best))
                 best = found;
         }
     }
     // A chunk of steps. FULL: all lanes are inside the region's rows. FINDS: the first cell with the score `goal` is looked
     // for. Returns the highest score, relative to the base.
-    template <Care CARE, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 begin) {
-        const bool enters = CARE != PLAIN && begin < WIDTH && !(CARE == OPEN && LOCALLY);
+    template <ChunkKind KIND, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 start) {
+        const bool enters = KIND != PLAIN && start < WIDTH && !(KIND == OPEN && IS_LOCAL);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
-        const i32 kept = kept_column(begin);
-        const State left = enters ? known_left() : state;
+        const i32 kept = special_column(start);
+        const State left = enters ? left_state() : state;
         Lane most = Lane::all(-scheme.first_gap());
-        Crossing<Lane> crossing = Crossing<Lane>::of(state.bottom_h, state.bottom_f);
+        LaneOutput<Lane> crossing = LaneOutput<Lane>::of(state.bottom_h, state.bottom_f);
         // What a step takes is loaded in the step before it, whose computing hides how long that takes.
-        Crossing<Lane> next_above = chunk->above[0];
+        LaneOutput<Lane> next_above = chunk->above[0];
         typename RowLetters::ColumnLetters next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
-#pragma unroll(CARE == PLAIN && FULL ? UNROLLED : 1)
+#pragma unroll(KIND == PLAIN && FULL ? UNROLLED : 1)
         for (i32 i = 0; i < CHUNK; ++i) {
-            i32 step = begin + i;
+            i32 step = start + i;
             Lane up = state.bottom_h, f = state.bottom_f;
             pass_down(up, f, crossing, next_above);
             typename RowLetters::ColumnLetters columns = next_columns;
             next_above = chunk->above[i + 1];
             next_columns = RowLetters::columns(chunk->window, WINDOW, i + WIDTH);
-            if (enters) enter(step, left);
+            if (enters) enter_columns(step, left);
             Lane diagonal = state.diagonal;
             state.diagonal = up;
             Lane word = Lane::all(0), last_h = up, last_f = f;
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
-                Lane left = state.h[r], score = letters.template score<CARE == PLAIN>(r, columns);
+                Lane left = state.h[r], score = letters.template score<KIND == PLAIN>(r, columns);
                 Lane e = add_larger(state.e[r], extend, left);
                 Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
-                if (TRACES) word = word + raised(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
+                if (STORES_TRACE)
+                    word = word + shifted(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
                 diagonal = left;
                 state.e[r] = e;
                 state.h[r] = up = add_larger(f, first_gap, opened);
                 f = add_larger(f, extend, opened);  // a gap that follows F at once costs more than a longer F
                 most = larger(most, up);
-                if (FINDS) find(up, r, step);
+                if (FINDS) update_best(up, r, step);
                 if (!FULL && r == last_row) last_h = up, last_f = f;
             }
             state.bottom_h = up;
             state.bottom_f = f;
-            crossing = Crossing<Lane>::of(up, f);
-            if (TRACES) put_cells(word, step);
-            if (CARE == CAREFUL && !FINDS && kept >= 0) keep(step, kept);
+            crossing = LaneOutput<Lane>::of(up, f);
+            if (STORES_TRACE) store_trace(word, step);
+            if (KIND == GENERAL && !FINDS && kept >= 0) store_special(step, kept);
             if (FULL && warp_lane() == WARP_WIDTH - 1) chunk->below[i] = crossing;
-            if (!FULL) hand_out(i, last_h, last_f);
+            if (!FULL) store_below(i, last_h, last_f);
         }
         warp_sync();
-        return warp_max(highest(most)) + scheme.first_gap();
+        return warp_max(max_lane(most)) + scheme.first_gap();
     }
-    HOST_DEVICE void hand_out(i32 i, Lane h, Lane f) {
+    HOST_DEVICE void store_below(i32 i, Lane h, Lane f) {
         i32 lane = last_lane - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
-        chunk->below[i] = Crossing<Lane>::of(Border{h.get(lane), f.get(lane)});
+        chunk->below[i] = LaneOutput<Lane>::of(Border{h.get(lane), f.get(lane)});
     }
     HOST_DEVICE static Lane source(Lane h, Lane e, Lane f, Lane matched, Lane left, Lane up) {
-        Lane scores = LOCALLY ? apart(h, Lane::all(0)) : Lane::all(1), gap = both(scores, apart(h, matched));
-        Lane from = scores + gap + both(gap, apart(h, e));
-        return from + raised(apart(e, left), 2) + raised(apart(f, up), 3);
+        Lane scores = IS_LOCAL ? differ(h, Lane::all(0)) : Lane::all(1), gap = and_lanes(scores, differ(h, matched));
+        Lane from = scores + gap + and_lanes(gap, differ(h, e));
+        return from + shifted(differ(e, left), 2) + shifted(differ(f, up), 3);
     }
-    HOST_DEVICE void put_cells(Lane word, i32 step) const {
+    HOST_DEVICE void store_trace(Lane word, i32 step) const {
         if (step >= region.columns + WIDTH) return;
         u16* words = region.cells + cell_word<Lane>(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
     }
     // What the last row has come to goes on to the next strip.
-    HOST_DEVICE void store(i32 begin) {
+    HOST_DEVICE void store(i32 start) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK; i += WARP_WIDTH) {
-            i32 column = begin + i + warp_lane() - last_lane;
+            i32 column = start + i + warp_lane() - last_lane;
             if (column < 0 || column >= region.columns) continue;
             Border below = border_of(chunk->below[i + warp_lane()]);
             below = Border{below.h + scheme.first_gap() + base, below.f + base};
@@ -372,30 +373,30 @@ template <class Scheme, class Lane, i32 ROWS, bool LOCALLY, bool TRACES> struct 
         }
         warp_sync();
     }
-    HOST_DEVICE bool is_plain(i32 begin) const {
-        bool inside = begin >= WIDTH && begin + CHUNK <= region.columns;
-        return inside && lettered && kept_column(begin) < 0;
+    HOST_DEVICE bool is_plain(i32 start) const {
+        bool inside = start >= WIDTH && start + CHUNK <= region.columns;
+        return inside && all_letters && special_column(start) < 0;
     }
-    HOST_DEVICE i32 run(i32 begin, bool plain) {
+    HOST_DEVICE i32 run(i32 start, bool plain) {
         bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
         // Of a local alignment nobody asks for the row below the matrix.
-        full = full || (LOCALLY && !TRACES && region.rows_below == 0);
-        if (plain) return full ? run<PLAIN, true, false>(begin) : run<PLAIN, false, false>(begin);
-        bool takes_none = !LOCALLY || begin >= WIDTH || (region.blank_left && base == 0);
-        bool simple = full && takes_none && kept_column(begin) < 0;
-        return simple ? run<OPEN, true, false>(begin) : run<CAREFUL, false, false>(begin);
+        full = full || (IS_LOCAL && !STORES_TRACE && region.rows_below == 0);
+        if (plain) return full ? run<PLAIN, true, false>(start) : run<PLAIN, false, false>(start);
+        bool takes_none = !IS_LOCAL || start >= WIDTH || (region.blank_left && base == 0);
+        bool simple = full && takes_none && special_column(start) < 0;
+        return simple ? run<OPEN, true, false>(start) : run<GENERAL, false, false>(start);
     }
     // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
-    HOST_DEVICE i64 bound(i32 begin, i32 most) const {
+    HOST_DEVICE i64 bound(i32 start, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
-        i64 columns = (i64)region.columns - maximum(begin - WIDTH + 1, 0) + region.columns_right;
+        i64 columns = (i64)region.columns - maximum(start - WIDTH + 1, 0) + region.columns_right;
         return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
     }
     // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
     HOST_DEVICE void skip() {
-        start(0);
+        restart(0);
         for (i32 i = warp_lane(); i < CHUNK; i += WARP_WIDTH)
-            chunk->below[i] = Crossing<Lane>::of(Border{-scheme.first_gap(), 0});
+            chunk->below[i] = LaneOutput<Lane>::of(Border{-scheme.first_gap(), 0});
         warp_sync();
     }
 };

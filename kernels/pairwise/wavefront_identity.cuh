@@ -6,18 +6,18 @@
 template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
     typedef i32 Cell;
     typedef Lane ColumnLetters;
-    static const bool TAKES_ALL = true;  // PLAIN or not
+    static const bool HANDLES_NON_LETTERS = true;  // PLAIN or not
     Lane rows[ROWS], matching, differing;
 
     // All scores have the first gap in them, which the H that is kept lacks.
     HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(Lane::all(scheme.first_gap() + scheme.highest)),
           differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
-    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NOT_NUCLEOTIDE ? code : -1); }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
     // The cell of a column whose letter, and that of the column before, these are.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
-        window[place] = code < NO_NUCLEOTIDE ? code : -2;
+        window[place] = code < NOT_NUCLEOTIDE ? code : -2;
     }
     // The columns of this thread's lanes where the first lane of the wavefront is at `place`.
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
@@ -35,7 +35,7 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
 template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef u32 Cell;
     typedef u32 ColumnLetters;
-    static const bool TAKES_ALL = false;
+    static const bool HANDLES_NON_LETTERS = false;
     u32 low[ROWS], high[ROWS];
     i32 matching, differing;
 
@@ -43,7 +43,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
         : matching(scheme.first_gap() + scheme.highest), differing(scheme.first_gap() + scheme.lowest) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) {
         u32 scores = (u32)(differing & 0xFF) * 0x01010101u;
-        if (code < NO_NUCLEOTIDE) scores ^= (u32)((matching ^ differing) & 0xFF) << 8 * code;
+        if (code < NOT_NUCLEOTIDE) scores ^= (u32)((matching ^ differing) & 0xFF) << 8 * code;
         if (lane) high[row] = scores;
         else low[row] = scores;
     }
@@ -52,7 +52,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32 before) {
         u32 first = code & 3, second = 4 | (before & 3);
         window[place] = first | (first | 8) << 4 | second << 8 | (second | 8) << 12 |
-                        (u32)(code >= NO_NUCLEOTIDE) << 16 | (u32)(before >= NO_NUCLEOTIDE) << 17;
+                        (u32)(code >= NOT_NUCLEOTIDE) << 16 | (u32)(before >= NOT_NUCLEOTIDE) << 17;
     }
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
         return window[place - first_lane<Narrow>()];
@@ -70,17 +70,17 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
 template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
     typedef i16 Cell;
     typedef Narrow ColumnLetters;
-    static const bool TAKES_ALL = true;
+    static const bool HANDLES_NON_LETTERS = true;
     Narrow rows[ROWS], matching, differing;
 
     HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(Narrow::all(scheme.first_gap() + scheme.highest)),
           differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
-    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NO_NUCLEOTIDE ? code : -1); }
+    HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NOT_NUCLEOTIDE ? code : -1); }
     // Backwards, so that the columns of lanes that follow each other do so too.
     HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
     HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
-        cell(window, size, place) = (i16)(code < NO_NUCLEOTIDE ? code : -2);
+        cell(window, size, place) = (i16)(code < NOT_NUCLEOTIDE ? code : -2);
     }
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32 size, i32 place) {
         Narrow columns;

@@ -236,10 +236,10 @@ def _launch(
                 -(-part.count // block) * BLOCK_GROUPS,
                 query=query,
                 letters=columns.letters,
-                stretches=own,
+                ranges=own,
                 borders=borders,
                 width=shape.width,
-                goes_on=number > 0,
+                resumes=number > 0,
                 **arguments,
             )
 

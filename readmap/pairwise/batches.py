@@ -25,7 +25,7 @@ MARGIN = constant("pairwise/pair_schedule.cu", "MARGIN")
 
 _KEY_SCORES, _KEY_PATHS = Kernel("pairwise/pair_schedule", "key_scores"), Kernel("pairwise/pair_schedule", "key_paths")
 _FILL = Kernel("pairwise/pair_schedule", "fill_operations")
-_FRAME_WORDS = row_dtype("pairwise/pairwise.cuh", "Frame").itemsize // 4
+_BAND_WORDS = row_dtype("pairwise/pairwise.cuh", "BlockBand").itemsize // 4
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Batch:
 
     Attributes:
         scheme, mode: of the alignments. module: kernel module for both.
-        most_cells: maximum number of cells of a pair; larger pairs are skipped.
+        max_cells: maximum number of cells of a pair; larger pairs are skipped.
     """
 
     queries: DeviceSequences
@@ -42,7 +42,7 @@ class _Batch:
     scheme: DeviceScheme
     mode: Mode
     module: str
-    most_cells: int
+    max_cells: int
 
     @property
     def pairs(self) -> int:
@@ -96,7 +96,7 @@ class _Blocks:
     """Blocks of pairs, one per warp: `order` of `count` pairs, and each block's frame and end of scratch memory."""
 
     order: Array
-    frames: Array
+    bands: Array
     memory_ends: Array
     count: int
 
@@ -110,14 +110,14 @@ def find_large_pairs(
     return np.flatnonzero((queries.lengths + MARGIN) * (targets.lengths + MARGIN) > limit)
 
 
-def most_cells(backend: Backend) -> int:
+def max_cells(backend: Backend) -> int:
     """Return the cells of the largest pair whose block fits in the scratch memory, at four traceback bits per cell."""
     return 2 * backend.scratch_bytes // (backend.warp_width * backend.lanes_16bit)
 
 
 def choose_cell_limit(queries: DeviceSequences, targets: DeviceSequences, backend: Backend) -> int:
     """Return the maximum cells of a pair that make the batch fastest, if larger pairs are aligned one by one."""
-    limit, largest = most_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
+    limit, largest = max_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
     if backend.warp_width == 1 or largest < MIN_SECONDS * THREAD_CELLS:
         return limit
     cells = np.sort((queries.lengths + MARGIN) * (targets.lengths + MARGIN))[::-1]
@@ -136,27 +136,27 @@ def align_batch(
 ) -> PairAlignments:
     """Align query i with target i for every i, and return the alignments in the order of the input.
 
-    limit: maximum cells of a pair, default most_cells(backend). Larger pairs (find_large_pairs) get an empty alignment.
+    limit: maximum cells of a pair, default max_cells(backend). Larger pairs (find_large_pairs) get an empty alignment.
     """
     count = len(queries)
-    limit = most_cells(backend) if limit is None else limit
+    limit = max_cells(backend) if limit is None else limit
     batch = _Batch(queries, targets, scores.to_device(backend), mode, scores.kernel_module("batches", mode), limit)
-    keys, numbers = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
+    keys, counts_by_class = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
     backend.launch(
         _KEY_SCORES,
         count,
         pairs=batch,
-        limits=batch.scheme,
+        scheme=batch.scheme,
         keys=keys,
-        numbers=numbers,
-        most_cells=limit,
+        counts=counts_by_class,
+        max_cells=limit,
         mode=mode.code,
     )
-    wide, large = map(int, backend.to_host(numbers))
+    wide, large = map(int, backend.to_host(counts_by_class))
     narrow = count - wide - large
     ends = _Ends(*(backend.full(count, 0, dtype) for dtype in (np.int32, np.int64, np.int64)))
     for order in _orders(keys, narrow, wide, backend):
-        _launch("frame_scores", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch, backend)
+        _launch("score_bands", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch, backend)
     if not score_only:
         return _trace(batch, ends, keys, narrow, wide, backend)
     unknown, none = backend.full(count, -1, np.int64), backend.full(count, 0, np.int64)
@@ -172,12 +172,12 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
         _KEY_PATHS,
         count,
         pairs=batch,
-        limits=batch.scheme,
+        scheme=batch.scheme,
         ends=ends,
         shifts=shifts,
         widths=widths,
         keys=keys,
-        most_cells=batch.most_cells,
+        max_cells=batch.max_cells,
         mode=batch.mode.code,
     )
     words = (batch.queries.count + batch.targets.count) // 16 + count
@@ -187,7 +187,7 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
     shapes = {"ends": ends, "shifts": shifts, "widths": widths}
     for order in _orders(keys, narrow, wide, backend):
         own = {"ends": ends, "shifts": shifts, "paths": paths}
-        _launch("frame_paths", shapes, "trace_pairs", own, order, batch, backend)
+        _launch("path_bands", shapes, "trace_pairs", own, order, batch, backend)
     operation_ends, total = backend.inclusive_sum_with_total(counts)
     operations = empty(total, np.uint32)
     backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
@@ -214,7 +214,7 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
 
 
 def _launch(
-    frame: str,
+    band: str,
     shapes: dict[str, Any],
     kernel: str,
     arguments: dict[str, Any],
@@ -229,9 +229,9 @@ def _launch(
     count = len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.warp_width)
-    frames, sizes = backend.empty((blocks, _FRAME_WORDS), np.int32), backend.empty(blocks, np.int64)
-    framing = Kernel("pairwise/pair_schedule", f"{frame}_{order.bits}")
-    backend.launch(framing, blocks, **shapes, order=order.pairs, frames=frames, bytes=sizes, count=count)
+    bands, sizes = backend.empty((blocks, _BAND_WORDS), np.int32), backend.empty(blocks, np.int64)
+    band_kernel = Kernel("pairwise/pair_schedule", f"{band}_{order.bits}")
+    backend.launch(band_kernel, blocks, **shapes, order=order.pairs, bands=bands, bytes=sizes, count=count)
     ends = backend.inclusive_sum(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
@@ -242,7 +242,7 @@ def _launch(
             **arguments,
             pairs=batch,
             scheme=batch.scheme,
-            blocks=_Blocks(order.pairs, frames, ends, count),
+            blocks=_Blocks(order.pairs, bands, ends, count),
             scratch=scratch,
             first_block=first,
             mode=batch.mode.code,

@@ -170,7 +170,7 @@ def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list
     parts: receives the operations, each part from its end on. Tiles too large to store are swept again with smaller
     tiles.
     """
-    while cell.state != CellState.AT_BEGINNING and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
+    while cell.state != CellState.AT_START and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
         sizes = choose_tile_sizes(matrix, rows, columns, memory, rows)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
-from readmap.pairwise.parameters import CPU_ROWS, GPU_ROWS, DeviceScheme, Mode, ScoringScheme
+from readmap.pairwise.parameters import CPU_LANE_ROWS, GPU_LANE_ROWS, DeviceScheme, Mode, ScoringScheme
 
 #: Rows per lane of kernels that store the traceback of all cells.
 TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
@@ -30,7 +30,7 @@ class CellState(IntEnum):
     H = constant("pairwise/paths.cu", "STATE_H")
     E = constant("pairwise/paths.cu", "STATE_E")
     F = constant("pairwise/paths.cu", "STATE_F")
-    AT_BEGINNING = constant("pairwise/paths.cu", "AT_BEGINNING")
+    AT_START = constant("pairwise/paths.cu", "AT_START")
 
 
 class Cell(NamedTuple):
@@ -102,7 +102,7 @@ class DPMatrix:
     @property
     def _wavefront_rows(self) -> int:
         """Default rows per lane."""
-        return GPU_ROWS if self.backend.warp_width > 1 else CPU_ROWS
+        return GPU_LANE_ROWS if self.backend.warp_width > 1 else CPU_LANE_ROWS
 
     @property
     def _sweep_costs(self) -> dict[int, int]:

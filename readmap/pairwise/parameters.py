@@ -20,7 +20,7 @@ NO_SCORE = constant("pairwise/wavefront.cuh", "NO_SCORE")
 SCORE_LIMIT = -NO_SCORE
 
 #: Default rows per lane of a wavefront on a GPU and on the CPU.
-GPU_ROWS, CPU_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_ROWS", "CPU_ROWS"))
+GPU_LANE_ROWS, CPU_LANE_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_LANE_ROWS", "CPU_LANE_ROWS"))
 
 #: Number of codes of a substitution matrix, and the last code, which is not a letter.
 CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
@@ -130,7 +130,7 @@ class MatchScores(ScoringScheme):
     gap_open: int = 3
     gap_extend: int = 2
 
-    letter_count = constant("pairwise/identity.cuh", "NO_NUCLEOTIDE")
+    letter_count = constant("pairwise/identity.cuh", "NOT_NUCLEOTIDE")
 
     def __post_init__(self) -> None:
         self._check_limits(match=1, mismatch=0, gap_open=0, gap_extend=1)
@@ -158,7 +158,7 @@ class MatchScores(ScoringScheme):
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
         """Return nanoseconds per column on an H100 by rows per lane, as measured for the sweep_* kernels."""
         costs = {24: 180, 22: 170, 21: 164, 20: 157, 19: 152, 18: 140, 17: 135} if mode is Mode.LOCAL else {}
-        return costs | {GPU_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
+        return costs | {GPU_LANE_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
         """Return the kernel module for nucleotides."""
@@ -217,7 +217,7 @@ class SubstitutionScores(ScoringScheme):
 
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
         """Return the only number of rows per lane of sweep_substitution.cu."""
-        return {GPU_ROWS: 1}
+        return {GPU_LANE_ROWS: 1}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
         """Return the kernel module for substitution matrices."""

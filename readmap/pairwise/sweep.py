@@ -17,7 +17,7 @@ from readmap.pairwise.parameters import NO_SCORE, Mode
 ABOVE_ANY_SCORE = 0x7FFFFFFF
 
 _FILL_BUS = Kernel("pairwise/bus", "fill_bus")
-_FOUND_WORDS = row_dtype("pairwise/wavefront.cuh", "Found").itemsize // 4
+_BEST_CELL_WORDS = row_dtype("pairwise/wavefront.cuh", "BestCell").itemsize // 4
 
 
 @dataclass
@@ -76,7 +76,7 @@ class _Region(Table, struct="pairwise/wavefront.cuh:Region"):
     """A region of the matrix."""
 
 
-class _Meeting(Table, struct="pairwise/sweep.cuh:Meeting"):
+class _SharedState(Table, struct="pairwise/sweep.cuh:SharedState"):
     """The state that wavefronts share: strips started, the highest score, and whether to prune."""
 
 
@@ -198,7 +198,7 @@ def _launch(
 ) -> tuple[Array, Array]:
     """Launch a sweep; return the best cell, int32 rows, and the number of skipped chunks of each strip."""
     backend = matrix.backend
-    found, skipped = backend.empty((strips, _FOUND_WORDS), np.int32), backend.empty(strips, np.uint64)
+    found, skipped = backend.empty((strips, _BEST_CELL_WORDS), np.int32), backend.empty(strips, np.uint64)
     backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)
     highest = backend.full(1, ABOVE_ANY_SCORE, np.int32) if best is None else best
     backend.launch(
@@ -206,7 +206,7 @@ def _launch(
         strips,
         region=region,
         scheme=matrix.scheme,
-        meeting=_Meeting.allocate(backend, best=highest, prunes=prunes, fill={"counter": 0}),
+        shared=_SharedState.allocate(backend, best=highest, prunes=prunes, fill={"counter": 0}),
         found=found,
         skipped=skipped,
     )

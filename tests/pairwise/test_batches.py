@@ -18,7 +18,7 @@ from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import api
 from readmap.pairwise.api import align_arrays
-from readmap.pairwise.batches import align_batch, find_large_pairs, most_cells
+from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
 from readmap.pairwise.device_sequences import concatenate_texts, sequences_from_letters, sequences_from_texts
 from readmap.pairwise.pairs import align_pairs
 from readmap.pairwise.parameters import MatchScores, Mode
@@ -160,7 +160,7 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.warp_width * backend.lanes_16bit // 2
     queries, targets = (sequences_from_texts([pair[side] for pair in pairs], backend) for side in (0, 1))
-    assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
+    assert 5 < len(find_large_pairs(queries, targets, max_cells(backend))) < 50
     found = align(pairs, MatchScores(), mode, backend, score_only, align_pairs)
     assert same(found, align(pairs, MatchScores(), mode, roomy, score_only))
 

@@ -194,7 +194,7 @@ def test_an_interrupted_comparison_goes_on(
     assert same(again, expected)
     assert len(reported) == count
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
-    checkpoint.forget(tmp_path)
+    checkpoint.remove_checkpoints(tmp_path)
     assert not folder.exists()
 
 
@@ -219,7 +219,7 @@ def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> 
     (folder / "notes").touch()
     found = align(("ACGT", "ACGT"), MatchScores(), Mode.LOCAL, backend, checkpoint=folder)
     assert found.cigars() == ["4="]
-    checkpoint.forget(tmp_path)
+    checkpoint.remove_checkpoints(tmp_path)
     assert [path.name for path in folder.iterdir()] == ["notes"]
 
 

@@ -19,7 +19,7 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
-from readmap.pairwise.batches import align_batch, find_large_pairs, most_cells
+from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
@@ -170,7 +170,7 @@ def test_large_pairs_go_another_way(backends: str) -> None:
     pairs = [draw_pair(draw, 60) for _ in range(60)]
     backend.scratch_bytes = 60 * 60 * backend.warp_width * backend.lanes_16bit // 2
     queries, targets = (letters_of([pair[side] for pair in pairs], backend) for side in (0, 1))
-    assert 5 < len(find_large_pairs(queries, targets, most_cells(backend))) < 50
+    assert 5 < len(find_large_pairs(queries, targets, max_cells(backend))) < 50
     assert same(align(pairs, scores, backend), align(pairs, scores, roomy))
 
 
