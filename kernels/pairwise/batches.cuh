@@ -2,7 +2,7 @@
 // alike. Lane::width of them are a group, which is what a thread takes; the groups of a warp are a block, which has a band
 // and scratch memory (pair_schedule.cu).
 #pragma once
-#include "pairwise/pair_paths.cuh"
+#include "pairwise/pair_traceback.cuh"
 #include "pairwise/pair_scores.cuh"
 
 // An order of pairs, and its blocks.

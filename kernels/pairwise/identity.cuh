@@ -1,6 +1,6 @@
 // Scores of nucleotides: all letters that are equal score the same, and so do all that are not.
 #pragma once
-#include "pairwise/comparison.cuh"
+#include "pairwise/recurrence.cuh"
 
 // Codes are 0 to 3 for A, C, G and T; any other letter matches none, not even itself.
 const i32 NOT_NUCLEOTIDE = 4;

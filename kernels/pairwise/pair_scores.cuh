@@ -1,6 +1,6 @@
 // The score of every pair and where its alignment ends.
 #pragma once
-#include "pairwise/pairwise.cuh"
+#include "pairwise/pair_blocks.cuh"
 
 struct End {
     i32 score, query, target;

@@ -8,7 +8,7 @@
 // A strip reads H and F of the row above from the columns' border, and leaves there those of its own last row. What is
 // kept of H, there and here, is H - open - extend, of which E and F take the larger with what they extend.
 #pragma once
-#include "pairwise/comparison.cuh"
+#include "pairwise/recurrence.cuh"
 #include "common/simd_lanes.cuh"
 
 const i32 ROWS = 8;

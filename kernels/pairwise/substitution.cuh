@@ -1,6 +1,6 @@
 // Scores of a substitution matrix: those of each letter of the query with each of the target.
 #pragma once
-#include "pairwise/comparison.cuh"
+#include "pairwise/recurrence.cuh"
 
 // Codes are less than CODES; the last one is no letter, and its scores are the lowest.
 const i32 CODES = 32, NO_CODE = 31;

@@ -10,7 +10,7 @@
 // to it. No true score of the wavefront's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
 #pragma once
 #include "pairwise/bus.cuh"
-#include "pairwise/comparison.cuh"
+#include "pairwise/recurrence.cuh"
 #include "pairwise/traceback_cells.cuh"
 
 const i32 GPU_LANE_ROWS = 16, CPU_LANE_ROWS = 32;  // of a lane

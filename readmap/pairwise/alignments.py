@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import constant
 
 #: CIGAR operations as in BAM: insertion to the target, deletion from the target, equal letters, different letters.
 INSERTED, DELETED, EQUAL, DIFFERENT = (
-    constant("pairwise/comparison.cuh", name) for name in ("INSERTED", "DELETED", "EQUAL", "DIFFERENT")
+    constant("pairwise/recurrence.cuh", name) for name in ("INSERTED", "DELETED", "EQUAL", "DIFFERENT")
 )
 
 #: The letters of CIGAR operations, indexed by their BAM codes.

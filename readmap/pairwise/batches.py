@@ -25,7 +25,7 @@ MARGIN = constant("pairwise/pair_schedule.cu", "MARGIN")
 
 _KEY_SCORES, _KEY_PATHS = Kernel("pairwise/pair_schedule", "key_scores"), Kernel("pairwise/pair_schedule", "key_paths")
 _FILL = Kernel("pairwise/pair_schedule", "fill_operations")
-_BAND_WORDS = row_dtype("pairwise/pairwise.cuh", "BlockBand").itemsize // 4
+_BAND_WORDS = row_dtype("pairwise/pair_blocks.cuh", "BlockBand").itemsize // 4
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from readmap.errors import UsageError
 from readmap.pairwise.parameters import CODES
 
 #: Bytes after the last letter that kernels may read.
-PAD = constant("pairwise/letters.cuh", "PAD")
+PAD = constant("pairwise/sequences.cuh", "PAD")
 
-_ENCODE = Kernel("pairwise/letters", "encode_letters")
+_ENCODE = Kernel("pairwise/encode", "encode_letters")
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]

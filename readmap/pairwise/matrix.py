@@ -27,10 +27,10 @@ SPAN = 11_000
 class CellState(IntEnum):
     """The score of a cell (H, E or F) that the traceback is in."""
 
-    H = constant("pairwise/paths.cu", "STATE_H")
-    E = constant("pairwise/paths.cu", "STATE_E")
-    F = constant("pairwise/paths.cu", "STATE_F")
-    AT_START = constant("pairwise/paths.cu", "AT_START")
+    H = constant("pairwise/traceback.cu", "STATE_H")
+    E = constant("pairwise/traceback.cu", "STATE_E")
+    F = constant("pairwise/traceback.cu", "STATE_F")
+    AT_START = constant("pairwise/traceback.cu", "AT_START")
 
 
 class Cell(NamedTuple):

@@ -43,7 +43,7 @@ class Mode(StrEnum):
     @property
     def code(self) -> int:
         """The code of the mode in the kernels."""
-        return constant("pairwise/comparison.cuh", self.name)
+        return constant("pairwise/recurrence.cuh", self.name)
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def trace_back(
     position = backend.to_device(np.array([[rows - 1, columns - 1, end.state, 0]], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
     backend.launch(
-        Kernel("pairwise/paths", f"walk_{matrix.bits}_bits"),
+        Kernel("pairwise/traceback", f"walk_{matrix.bits}_bits"),
         1,
         query=region.query,
         target=region.target,

@@ -1,6 +1,6 @@
 // The path of every pair, from its end back to its start: directions where a path that scores so much can be, then its operations.
 #pragma once
-#include "pairwise/pairwise.cuh"
+#include "pairwise/pair_blocks.cuh"
 
 // Diagonals, columns less rows, between which a path lies.
 struct Diagonals {

@@ -1,6 +1,6 @@
 // Sequences as codes.
 #include "pairwise/identity.cuh"
-#include "pairwise/letters.cuh"
+#include "pairwise/sequences.cuh"
 
 // An item is an ASCII letter of either case; U is T. Written so that a CPU's compiler takes many of them at once.
 KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes OF(items + PAD)) {

@@ -1,5 +1,5 @@
 // The way back through a region of which every cell's source is known.
-#include "pairwise/comparison.cuh"
+#include "pairwise/recurrence.cuh"
 #include "pairwise/traceback_cells.cuh"
 
 // In which of the three scores of a cell the way back is.

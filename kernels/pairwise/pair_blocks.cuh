@@ -1,6 +1,6 @@
 // Pairs of sequences, how they share the lanes and the scratch memory of a launch, and the strips that they are swept in.
 #pragma once
-#include "pairwise/letters.cuh"
+#include "pairwise/sequences.cuh"
 #include "pairwise/strips.cuh"
 
 // Query i is to be aligned with target i.
