@@ -45,7 +45,7 @@ KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* length
         if (!lengths[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
         KeyWriter key = {0, 0, 0};
-        key.put_name(record.bytes + FIELDS, record.name_length() - 1);
+        key.put_name(record.bytes + FIXED_BYTES, record.name_length() - 1);
         if ((i32)key.count + 2 > *most) atomic_max(most, (i32)key.count + 2);
     }
 }
@@ -59,7 +59,7 @@ KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* l
         if (!is_record[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
         KeyWriter key = {words + entry, entries, 0};
-        key.put_name(record.bytes + FIELDS, record.name_length() - 1);
+        key.put_name(record.bytes + FIXED_BYTES, record.name_length() - 1);
         key.put(0);
         key.put(segment_key(record.flag()));
     }

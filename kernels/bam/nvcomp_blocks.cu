@@ -1,5 +1,5 @@
 // Members of gzip, as a device's library makes them -> blocks of BGZF.
-#include "common/copying.cuh"
+#include "common/portable.cuh"
 
 const i64 MEMBER_HEADER = 10, TRAILER = 8, STORED = 5;
 

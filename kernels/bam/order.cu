@@ -1,6 +1,6 @@
 // Records of BAM by their places: a key for each, and the records again in the order of the keys.
 #include "bam/marking.cuh"
-#include "common/copying.cuh"
+#include "common/portable.cuh"
 #include "common/binary_search.cuh"
 
 // Beside the marks of a record's fragment: it is not left out.
@@ -59,7 +59,7 @@ KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends
         i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, stored_length = ends[item] - start;
         const u8* tag = bytes + ends[item] - tag_bytes;
         keys[item] = coordinate_key({bytes + start}, contigs);
-        is_invalid[item] = stored_length < FIELDS + tag_bytes || !is_fragment_tag(tag) || fragment_id(tag) >= (u64)fragments ||
+        is_invalid[item] = stored_length < FIXED_BYTES + tag_bytes || !is_fragment_tag(tag) || fragment_id(tag) >= (u64)fragments ||
                          (item && keys[item] < coordinate_key({bytes + before}, contigs));
         store_u32(bytes + start, (u32)(stored_length - tag_bytes - 4));
     }

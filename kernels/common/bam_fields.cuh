@@ -2,7 +2,7 @@
 #pragma once
 #include "common/portable.cuh"
 
-const i64 FIELDS = 36;  // bytes of the fields, with those of the size
+const i64 FIXED_BYTES = 36;  // bytes of the fields, with those of the size
 
 HOST_DEVICE u32 u32_at(const u8* bytes) {
     return bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24;
@@ -23,9 +23,9 @@ struct BamFields {
     HOST_DEVICE i64 mate_contig() const { return i32_at(bytes + 24); }
     HOST_DEVICE i64 mate_position() const { return i32_at(bytes + 28); }
     HOST_DEVICE i64 template_length() const { return i32_at(bytes + 32); }
-    HOST_DEVICE u32 operation(i64 i) const { return u32_at(bytes + FIELDS + name_length() + 4 * i); }
+    HOST_DEVICE u32 operation(i64 i) const { return u32_at(bytes + FIXED_BYTES + name_length() + 4 * i); }
     // The letters, two in a byte.
-    HOST_DEVICE const u8* packed() const { return bytes + FIELDS + name_length() + 4 * operation_count(); }
+    HOST_DEVICE const u8* packed() const { return bytes + FIXED_BYTES + name_length() + 4 * operation_count(); }
     HOST_DEVICE const u8* qualities() const { return packed() + (letters() + 1) / 2; }
     HOST_DEVICE bool has_qualities() const { return letters() && *qualities() != 255; }
     HOST_DEVICE const u8* tags() const { return qualities() + letters(); }

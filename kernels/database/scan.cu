@@ -2,15 +2,15 @@
 // Subjects of about the same length share the lanes of a group, the longest ones first.
 #include "database/scan_lanes.cuh"
 
-// An item is a group of subjects, those from item * Narrow::width on: their letters, interleaved. starts: where a subject
+// An item is a group of subjects, those from item * Lanes16::width on: their letters, interleaved. starts: where a subject
 // begins in `codes`. columns: where a group begins in `letters`.
 KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
                        const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any),
                        i64 subjects) {
     FOR_EACH(item, items) {
-        i64 first = item * Narrow::width;
+        i64 first = item * Lanes16::width;
         for (i64 column = warp_lane(); column < columns[item + 1] - columns[item]; column += WARP_WIDTH) {
-            for (i32 lane = 0; lane < Narrow::width; ++lane) {
+            for (i32 lane = 0; lane < Lanes16::width; ++lane) {
                 i64 subject = first + lane;
                 bool exists = subject < subjects && column < lengths[subject];
                 letters[letter_index(columns[item] + column, lane)] =
@@ -65,14 +65,14 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
         }                                                                                                            \
     }
 
-SCORE(score_8, Narrow, 8)
-SCORE(score_12, Narrow, 12)
-SCORE(score_16, Narrow, 16)
-SCORE(score_20, Narrow, 20)
-SCORE(score_24, Narrow, 24)
-SCORE(score_28, Narrow, 28)
-SCORE(score_32, Narrow, 32)
-SCORE(score_broad, Broad, 8)
+SCORE(score_8, Lanes16, 8)
+SCORE(score_12, Lanes16, 12)
+SCORE(score_16, Lanes16, 16)
+SCORE(score_20, Lanes16, 20)
+SCORE(score_24, Lanes16, 24)
+SCORE(score_28, Lanes16, 28)
+SCORE(score_32, Lanes16, 32)
+SCORE(score_broad, Lanes32x2, 8)
 
 // As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
 #define FIND_ENDS(name, Lane)                                                                                          \
@@ -93,5 +93,5 @@ SCORE(score_broad, Broad, 8)
         }                                                                                                              \
     }
 
-FIND_ENDS(find_ends_8, Narrow)
-FIND_ENDS(find_ends_broad, Broad)
+FIND_ENDS(find_ends_8, Lanes16)
+FIND_ENDS(find_ends_broad, Lanes32x2)

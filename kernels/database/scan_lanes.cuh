@@ -40,7 +40,7 @@ template <class Lane> struct Ends {
     HOST_DEVICE void visit(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
         UNROLL for (i32 k = 0; k < CELLS; ++k)
-            seen = larger(seen, if_equal(cells.h[k], scores, Lane::all(1), Lane::all(0)));
+            seen = larger(seen, select_equal(cells.h[k], scores, Lane::all(1), Lane::all(0)));
         if (!any(seen)) return;
         for (i32 k = 0; k < CELLS; ++k)
             for (i32 lane = 0; lane < Lane::width; ++lane)
@@ -67,19 +67,19 @@ struct Query {
 
 const i32 STRIP_ROWS = 512;  // of whole words, at most: their profile is in the memory that a block shares
 
-HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Narrow::width + lane; }
+HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Lanes16::width + lane; }
 // Borders are of columns, and the ranges of a launch lie behind each other.
 HOST_DEVICE i64 border_index(const i64* border_starts, i64 stretch, i32) {
     return border_starts[stretch] - border_starts[0];
 }
 
-HOST_DEVICE Narrow shuffle_xor(Narrow x, i32 apart) { return Narrow{__shfl_xor_sync(~0u, x.value, apart)}; }
-HOST_DEVICE Broad shuffle_xor(Broad x, i32 apart) {
-    return Broad{{__shfl_xor_sync(~0u, x.low.value, apart)}, {__shfl_xor_sync(~0u, x.high.value, apart)}};
+HOST_DEVICE Lanes16 shuffle_xor(Lanes16 x, i32 apart) { return Lanes16{__shfl_xor_sync(~0u, x.value, apart)}; }
+HOST_DEVICE Lanes32x2 shuffle_xor(Lanes32x2 x, i32 apart) {
+    return Lanes32x2{{__shfl_xor_sync(~0u, x.low.value, apart)}, {__shfl_xor_sync(~0u, x.high.value, apart)}};
 }
-HOST_DEVICE Narrow shuffle_up(Narrow x, i32 width) { return Narrow{__shfl_up_sync(~0u, x.value, 1, width)}; }
-HOST_DEVICE Broad shuffle_up(Broad x, i32 width) {
-    return Broad{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
+HOST_DEVICE Lanes16 shuffle_up(Lanes16 x, i32 width) { return Lanes16{__shfl_up_sync(~0u, x.value, 1, width)}; }
+HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {
+    return Lanes32x2{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
 }
 
 // What the rows of a thread score with each letter, a byte a row and eight rows a word, which threads of a group have side by
@@ -87,7 +87,7 @@ HOST_DEVICE Broad shuffle_up(Broad x, i32 width) {
 // by chance only.
 template <class Lane, i32 CELLS> struct Profile;
 
-template <i32 CELLS> struct Profile<Narrow, CELLS> {
+template <i32 CELLS> struct Profile<Lanes16, CELLS> {
     static const i32 WORDS = (CELLS + 7) / 8;
     const u8* own;
     i32 letter_bytes, word_bytes;
@@ -115,14 +115,14 @@ template <i32 CELLS> struct Profile<Narrow, CELLS> {
         }
     }
     // The bytes of both subjects, each with its sign.
-    HOST_DEVICE Narrow at(i32 k) const {
+    HOST_DEVICE Lanes16 at(i32 k) const {
         u32 chosen = k % 4 * 0x1111u + 0xC480u;
-        return k % 8 < 4 ? Narrow{chosen_bytes(low[k / 8].x, high[k / 8].x, chosen)}
-                         : Narrow{chosen_bytes(low[k / 8].y, high[k / 8].y, chosen)};
+        return k % 8 < 4 ? Lanes16{chosen_bytes(low[k / 8].x, high[k / 8].x, chosen)}
+                         : Lanes16{chosen_bytes(low[k / 8].y, high[k / 8].y, chosen)};
     }
 };
 
-template <i32 CELLS> struct Profile<Broad, CELLS> {
+template <i32 CELLS> struct Profile<Lanes32x2, CELLS> {
     const i32* rows[CELLS];
     i32 letters;
 
@@ -132,7 +132,7 @@ template <i32 CELLS> struct Profile<Broad, CELLS> {
             rows[k] = first_row + k < query.rows ? query.scores(first_row + k) : nullptr;
     }
     HOST_DEVICE void look_up(i32 found) { letters = found; }
-    HOST_DEVICE Broad at(i32 k) const { return Broad{{score(k, letters & 255)}, {score(k, letters >> 8)}}; }
+    HOST_DEVICE Lanes32x2 at(i32 k) const { return Lanes32x2{{score(k, letters & 255)}, {score(k, letters >> 8)}}; }
     HOST_DEVICE i32 score(i32 k, i32 letter) const { return rows[k] && letter != NO_CODE ? rows[k][letter] : VERY_LOW; }
 };
 
@@ -220,13 +220,13 @@ const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as man
 const i32 CELL_COLUMNS = 4;   // more would not stay in registers
 
 // Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
-HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Narrow::width + lane) * 2 + column % 2; }
+HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Lanes16::width + lane) * 2 + column % 2; }
 
 // Borders are of rows.
 HOST_DEVICE i64 border_index(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
 
 typedef i8 Bytes __attribute__((vector_size(CODES)));
-static_assert(CODES == 2 * Narrow::width, "a byte for each code, and for each lane of two columns");
+static_assert(CODES == 2 * Lanes16::width, "a byte for each code, and for each lane of two columns");
 
 HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes places) {
 #ifdef __clang__
@@ -241,9 +241,9 @@ HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes places) {
 // What each letter of the query scores with the letters of a block of columns.
 template <class Lane> struct Profile;
 
-template <> struct Profile<Narrow> {
+template <> struct Profile<Lanes16> {
     Bytes table[LETTERS];
-    Narrow scores[LETTERS][BLOCK_COLUMNS];
+    Lanes16 scores[LETTERS][BLOCK_COLUMNS];
 
     HOST_DEVICE Profile(const Query& query) {
         for (i32 code = 0; code < LETTERS; ++code)
@@ -253,9 +253,9 @@ template <> struct Profile<Narrow> {
     HOST_DEVICE void look_up(const u8* letters) {
         for (i32 k = 0; k < BLOCK_COLUMNS; k += 2) {
             Bytes places;
-            __builtin_memcpy(&places, letters + k * Narrow::width, sizeof places);
+            __builtin_memcpy(&places, letters + k * Lanes16::width, sizeof places);
             for (i32 code = 0; code < LETTERS; ++code) {
-                auto both = (Narrow::vector)shuffle_bytes(table[code], places);
+                auto both = (Lanes16::vector)shuffle_bytes(table[code], places);
                 scores[code][k].value = both << 8 >> 8;
                 scores[code][k + 1].value = both >> 8;
             }
@@ -263,15 +263,15 @@ template <> struct Profile<Narrow> {
     }
 };
 
-template <> struct Profile<Broad> {
+template <> struct Profile<Lanes32x2> {
     const Query& query;
-    Broad scores[LETTERS][BLOCK_COLUMNS];
+    Lanes32x2 scores[LETTERS][BLOCK_COLUMNS];
 
     HOST_DEVICE Profile(const Query& query) : query(query) {}
     HOST_DEVICE void look_up(const u8* letters) {
         for (i32 code = 0; code < LETTERS; ++code) {
             for (i32 k = 0; k < BLOCK_COLUMNS; ++k) {
-                for (i32 lane = 0; lane < Broad::width; ++lane) {
+                for (i32 lane = 0; lane < Lanes32x2::width; ++lane) {
                     i32 letter = letters[letter_index(k, lane)];
                     scores[code][k].set(lane, letter == NO_CODE ? VERY_LOW : query.matrix[CODES * code + letter]);
                 }

@@ -83,7 +83,7 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     i64 letters = record.letters(), score = 0;
     if (record.has_qualities())
         for (i64 i = 0; i < letters; ++i) score += quality[i] >= MIN_QUALITY ? quality[i] : 0;
-    score = minimum(score, MAX_READ_SCORE) - (flag & FAILED_CHECKS ? FAILED_SCORE : 0);
+    score = minimum(score, MAX_READ_SCORE) - (flag & QC_FAILED ? FAILED_SCORE : 0);
     return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
@@ -97,7 +97,7 @@ KERNEL void begin_fragments(Items items, const u8* bytes OF(any), const i64* sta
         BamFields own = {bytes + starts[record]}, before = {bytes + starts[record - 1]};
         i64 length = own.name_length(), same = 0;
         if (length != before.name_length()) continue;
-        while (same < length && own.bytes[FIELDS + same] == before.bytes[FIELDS + same]) ++same;
+        while (same < length && own.bytes[FIXED_BYTES + same] == before.bytes[FIXED_BYTES + same]) ++same;
         begins[record] = same < length;
     }
 }
@@ -140,7 +140,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
                 has_mate = (flag & PAIRED) && !(flag & MATE_UNMAPPED);
                 if (mapped == 2) continue;
                 if (!mapped) {
-                    const u8* name = record.bytes + FIELDS;
+                    const u8* name = record.bytes + FIXED_BYTES;
                     Cluster cluster = cluster_of(name, name + record.name_length() - 1);
                     row.x = cluster.x;
                     row.y = cluster.y;

@@ -186,7 +186,7 @@ struct Flags {
         i32 flag = !alignments.mapped(entry) ? UNMAPPED : alignments.reversed[entry] ? REVERSED : 0;
         if (role == SECONDARY_ALIGNMENT) flag |= SECONDARY;
         if (role == SUPPLEMENTARY_ALIGNMENT) flag |= supplementary_as_secondary ? SECONDARY : SUPPLEMENTARY;
-        if (is_known(record, READ_FAILED)) flag |= FAILED_CHECKS;
+        if (is_known(record, READ_FAILED)) flag |= QC_FAILED;
         if (!paired || is_known(record ^ 1, READ_ABSENT)) return flag;
         i64 mate = plan.offsets[record ^ 1];
         flag |= PAIRED | (record & 1 ? SECOND_MATE : FIRST_MATE);

@@ -48,14 +48,14 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
                                      windows, scoring);                                                               \
     }
 
-SCORE_WINDOWS(score_16_bits_narrow, Narrow, 32, Items)
-SCORE_WINDOWS(score_16_bits_middle, Narrow, 64, Items)
-SCORE_WINDOWS(score_16_bits_wide, Narrow, 160, WarpItems)
-SCORE_WINDOWS(score_16_bits_widest, Narrow, 256, WarpItems)
-SCORE_WINDOWS(score_32_bits_narrow, Single, 32, WarpItems)
-SCORE_WINDOWS(score_32_bits_middle, Single, 64, WarpItems)
-SCORE_WINDOWS(score_32_bits_wide, Single, 160, WarpItems)
-SCORE_WINDOWS(score_32_bits_widest, Single, 256, WarpItems)
+SCORE_WINDOWS(score_16_bits_narrow, Lanes16, 32, Items)
+SCORE_WINDOWS(score_16_bits_middle, Lanes16, 64, Items)
+SCORE_WINDOWS(score_16_bits_wide, Lanes16, 160, WarpItems)
+SCORE_WINDOWS(score_16_bits_widest, Lanes16, 256, WarpItems)
+SCORE_WINDOWS(score_32_bits_narrow, Lane32, 32, WarpItems)
+SCORE_WINDOWS(score_32_bits_middle, Lane32, 64, WarpItems)
+SCORE_WINDOWS(score_32_bits_wide, Lane32, 160, WarpItems)
+SCORE_WINDOWS(score_32_bits_widest, Lane32, 256, WarpItems)
 
 // The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
 HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
@@ -72,7 +72,7 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* g
 }
 
 // Entries that an item traces.
-const i32 TRACED = WARP_WIDTH > 1 ? 1 : Narrow::width;
+const i32 TRACED = WARP_WIDTH > 1 ? 1 : Lanes16::width;
 
 // Some entries whose windows have one band.
 template <i32 WIDTH> struct Tracing {

@@ -31,8 +31,8 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         const Lane open = Lane::all(-scoring.first_deleted()), extend = Lane::all(-scoring.deletion_extend);
         const Lane insert = PLAIN ? extend : Lane::all(-scoring.insertion_extend);
         const Lane dearer = Lane::all(scoring.first_deleted() - scoring.first_inserted());
-        const Lane outside = Lane::all(~(OUTSIDE * SPACING));
-        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * SPACING));
+        const Lane outside = Lane::all(~(OUTSIDE * CODE_SPACING));
+        const Lane unclear = Lane::all(~(TEXT_UNCLEAR * CODE_SPACING));
         const Lane never = Lane::all(NEVER);
         const Lane lengthen = Lane::all(scoring.first_deleted() - scoring.long_gap);
         Lane deletion = never, long_deletion = never;
@@ -40,9 +40,9 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         for (i32 b = 0; b < WIDTH; ++b) {
             Lane score = add_larger(query ^ letters[b], match, floor);
             if (!PLAIN) {
-                score = if_equal(letters[b], unclear, cheap, if_equal(letters[b], outside, never, score));
-                deletion = if_equal(letters[b], outside, never, deletion);
-                if (LONG_GAPS) long_deletion = if_equal(letters[b], outside, never, long_deletion);
+                score = select_equal(letters[b], unclear, cheap, select_equal(letters[b], outside, never, score));
+                deletion = select_equal(letters[b], outside, never, deletion);
+                if (LONG_GAPS) long_deletion = select_equal(letters[b], outside, never, long_deletion);
             }
             Lane insertion = add_larger(insertions[b + 1], insert, rows[b + 1]);
             Lane gap = PLAIN ? insertion : insertion + dearer;
@@ -69,12 +69,12 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         Lane query, text;
 
         HOST_DEVICE Lane of_query(i32 row) {
-            if (!are_clear) return each([&](i32 lane) { return bands[lane].query_code(row) * SPACING; });
+            if (!are_clear) return each([&](i32 lane) { return bands[lane].query_code(row) * CODE_SPACING; });
             if (row % 8 == 0) query = each([&](i32 lane) { return bands[lane].eight_of_query(row); });
             return spaced_base(query, row % 8);
         }
         HOST_DEVICE Lane of_text(i32 column) {
-            if (!are_clear) return each([&](i32 lane) { return bands[lane].text_code(column) * SPACING; });
+            if (!are_clear) return each([&](i32 lane) { return bands[lane].text_code(column) * CODE_SPACING; });
             if (column % 8 == 0) text = each([&](i32 lane) { return bands[lane].eight_of_text(column); });
             return spaced_base(text, column % 8);
         }
@@ -92,7 +92,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     HOST_DEVICE void align(const Band* bands, const Scoring& scoring, i32* results) {
         const i32 first_gap = scoring.first_deleted();
         // A ring written twice: columns 0.. of row i at i % WIDTH.. It holds the letters' complements, so that one exclusive
-        // or with the query gives -1 where the letters are equal and less than -SPACING where not. Only it is read at places
+        // or with the query gives -1 where the letters are equal and less than -CODE_SPACING where not. Only it is read at places
         // that are not known when this is compiled: the other arrays of a narrow band are registers.
         Lane text[2 * WIDTH];
         i32 longest = 0, shortest = bands[0].length;
@@ -122,7 +122,7 @@ template <class Lane, i32 WIDTH> struct BandedScores {
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     base.set(lane, first_gap + scoring.left_clip(bands[lane].reversed));
             if (unclear)
-                differing = if_equal(query, Lane::all(READ_UNCLEAR * SPACING), Lane::all(-AMBIGUOUS_PENALTY), mismatch);
+                differing = select_equal(query, Lane::all(READ_UNCLEAR * CODE_SPACING), Lane::all(-AMBIGUOUS_PENALTY), mismatch);
             if (i + 1 >= shortest)
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     if (i + 1 == bands[lane].length)

@@ -174,87 +174,87 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
 
 #ifndef __CUDACC__
 
-// The bytes of the cells of one lane, of Narrow::width bands that are filled together.
+// The bytes of the cells of one lane, of Lanes16::width bands that are filled together.
 template <i32 WIDTH> struct LaneSteps {
     const u8* bytes;
     i32 lane;
 
-    HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Narrow::width + lane]; }
+    HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Lanes16::width + lane]; }
 };
 
-// The best cells of Narrow::width bands without long gaps, and the steps of all their cells. No score leaves 16 bits.
+// The best cells of Lanes16::width bands without long gaps, and the steps of all their cells. No score leaves 16 bits.
 template <i32 WIDTH> struct BandedPaths {
-    Narrow scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring written twice
+    Lanes16 scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring written twice
 
     HOST_DEVICE void set_letter(const Band* bands, i32 column) {
-        Narrow letter = Narrow::all(0);
-        for (i32 lane = 0; lane < Narrow::width; ++lane) letter.set(lane, bands[lane].text_code(column));
+        Lanes16 letter = Lanes16::all(0);
+        for (i32 lane = 0; lane < Lanes16::width; ++lane) letter.set(lane, bands[lane].text_code(column));
         letters[column % WIDTH] = letters[column % WIDTH + WIDTH] = letter;
     }
-    HOST_DEVICE static void write(Narrow step, u8* bytes) {
-        typedef u8 narrow_bytes __attribute__((vector_size(Narrow::width), aligned(1)));
+    HOST_DEVICE static void write(Lanes16 step, u8* bytes) {
+        typedef u8 narrow_bytes __attribute__((vector_size(Lanes16::width), aligned(1)));
         *(narrow_bytes*)bytes = __builtin_convertvector(step.value, narrow_bytes);
     }
     // A row of cells; `differing` is what a pair of other letters scores.
-    template <bool PLAIN> HOST_DEVICE void row(i32 i, Narrow query, Narrow differing, Narrow bonus,
-                                               const Scoring& scoring, Narrow* best, u8* steps) {
-        const Narrow zero = Narrow::all(0), match = Narrow::all(scoring.match), never = Narrow::all(NEVER);
-        const Narrow delete_open = Narrow::all(-scoring.deletion_open);
-        const Narrow delete_extend = Narrow::all(-scoring.deletion_extend);
-        const Narrow insert_open = Narrow::all(-scoring.insertion_open);
-        const Narrow insert_extend = Narrow::all(-scoring.insertion_extend);
-        Narrow deletion = never;
+    template <bool PLAIN> HOST_DEVICE void row(i32 i, Lanes16 query, Lanes16 differing, Lanes16 bonus,
+                                               const Scoring& scoring, Lanes16* best, u8* steps) {
+        const Lanes16 zero = Lanes16::all(0), match = Lanes16::all(scoring.match), never = Lanes16::all(NEVER);
+        const Lanes16 delete_open = Lanes16::all(-scoring.deletion_open);
+        const Lanes16 delete_extend = Lanes16::all(-scoring.deletion_extend);
+        const Lanes16 insert_open = Lanes16::all(-scoring.insertion_open);
+        const Lanes16 insert_extend = Lanes16::all(-scoring.insertion_extend);
+        Lanes16 deletion = never;
         for (i32 b = 0; b < WIDTH; ++b) {
-            Narrow letter = letters[i % WIDTH + b], column = if_equal(query, letter, match, differing);
+            Lanes16 letter = letters[i % WIDTH + b], column = select_equal(query, letter, match, differing);
             if (!PLAIN) {
-                Narrow outside = Narrow::all(OUTSIDE), unclear = Narrow::all(TEXT_UNCLEAR);
-                column = if_equal(letter, unclear, Narrow::all(-AMBIGUOUS_PENALTY), column);
-                column = if_equal(letter, outside, never, column);
-                deletion = if_equal(letter, outside, never, deletion);
+                Lanes16 outside = Lanes16::all(OUTSIDE), unclear = Lanes16::all(TEXT_UNCLEAR);
+                column = select_equal(letter, unclear, Lanes16::all(-AMBIGUOUS_PENALTY), column);
+                column = select_equal(letter, outside, never, column);
+                deletion = select_equal(letter, outside, never, deletion);
             }
-            Narrow diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
-            Narrow longer = below(opened, insertions[b + 1]);
-            Narrow insertion = larger(opened, insertions[b + 1]) + insert_extend;
-            Narrow here = larger(larger(diagonal, zero), larger(insertion, deletion));
-            Narrow step = if_equal(here, insertion, Narrow::all(INSERTION), Narrow::all(DELETION));
-            step = if_equal(here, zero, Narrow::all(STOP), if_equal(here, diagonal, Narrow::all(DIAGONAL), step));
-            step = step + select(longer, Narrow::all(INSERTION_LONGER), zero);
+            Lanes16 diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
+            Lanes16 longer = below(opened, insertions[b + 1]);
+            Lanes16 insertion = larger(opened, insertions[b + 1]) + insert_extend;
+            Lanes16 here = larger(larger(diagonal, zero), larger(insertion, deletion));
+            Lanes16 step = select_equal(here, insertion, Lanes16::all(INSERTION), Lanes16::all(DELETION));
+            step = select_equal(here, zero, Lanes16::all(STOP), select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
+            step = step + select(longer, Lanes16::all(INSERTION_LONGER), zero);
             scores[b] = here, insertions[b] = insertion;
             opened = here + delete_open;
-            step = step + select(below(opened, deletion), Narrow::all(DELETION_LONGER), zero);
+            step = step + select(below(opened, deletion), Lanes16::all(DELETION_LONGER), zero);
             deletion = larger(opened, deletion) + delete_extend;
-            write(step, steps + b * Narrow::width);
-            Narrow more = below(best[0], here);
+            write(step, steps + b * Lanes16::width);
+            Lanes16 more = below(best[0], here);
             best[0] = larger(best[0], here);
-            best[1] = select(more, Narrow::all(i), best[1]);
-            best[2] = select(more, Narrow::all(b), best[2]);
+            best[1] = select(more, Lanes16::all(i), best[1]);
+            best[2] = select(more, Lanes16::all(b), best[2]);
         }
     }
     HOST_DEVICE void fill(const Band* bands, const Scoring& scoring, u8* steps, BestCell* cells) {
         i32 longest = 0;
         bool plain = true;
-        for (i32 lane = 0; lane < Narrow::width; ++lane) {
+        for (i32 lane = 0; lane < Lanes16::width; ++lane) {
             longest = maximum(longest, bands[lane].length);
             plain = plain && bands[lane].plain();
         }
-        for (i32 b = 0; b < WIDTH; ++b) scores[b] = Narrow::all(0), insertions[b] = Narrow::all(NEVER);
-        scores[WIDTH] = insertions[WIDTH] = Narrow::all(NEVER);
+        for (i32 b = 0; b < WIDTH; ++b) scores[b] = Lanes16::all(0), insertions[b] = Lanes16::all(NEVER);
+        scores[WIDTH] = insertions[WIDTH] = Lanes16::all(NEVER);
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
-        Narrow best[3] = {Narrow::all(0), Narrow::all(-1), Narrow::all(0)}, query = best[0], differing = query,
+        Lanes16 best[3] = {Lanes16::all(0), Lanes16::all(-1), Lanes16::all(0)}, query = best[0], differing = query,
                bonus = query;
         for (i32 i = 0; i < longest; ++i) {
             set_letter(bands, i + WIDTH - 1);
-            for (i32 lane = 0; lane < Narrow::width; ++lane) {
+            for (i32 lane = 0; lane < Lanes16::width; ++lane) {
                 i32 code = bands[lane].query_code(i);
                 query.set(lane, code);
                 differing.set(lane, code == READ_UNCLEAR ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
                 bonus.set(lane, bands[lane].bonus(i, scoring));
             }
-            u8* cells_of_row = steps + (i64)i * WIDTH * Narrow::width;
+            u8* cells_of_row = steps + (i64)i * WIDTH * Lanes16::width;
             if (plain) row<true>(i, query, differing, bonus, scoring, best, cells_of_row);
             else row<false>(i, query, differing, bonus, scoring, best, cells_of_row);
         }
-        for (i32 lane = 0; lane < Narrow::width; ++lane)
+        for (i32 lane = 0; lane < Lanes16::width; ++lane)
             cells[lane] = BestCell{best[0].get(lane), best[1].get(lane), best[2].get(lane)};
     }
 };

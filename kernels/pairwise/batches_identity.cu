@@ -4,7 +4,7 @@
 
 using Scheme = Identity;
 
-SCORE_PAIRS(score_pairs_16, Narrow)
-SCORE_PAIRS(score_pairs_32, Wide)
-TRACE_PAIRS(trace_pairs_16, Narrow)
-TRACE_PAIRS(trace_pairs_32, Wide)
+SCORE_PAIRS(score_pairs_16, Lanes16)
+SCORE_PAIRS(score_pairs_32, Lanes32)
+TRACE_PAIRS(trace_pairs_16, Lanes16)
+TRACE_PAIRS(trace_pairs_32, Lanes32)

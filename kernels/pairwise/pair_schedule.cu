@@ -84,8 +84,8 @@ HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, co
         }                                                                                              \
     }
 
-SCORE_BANDS(score_bands_16, Narrow)
-SCORE_BANDS(score_bands_32, Wide)
+SCORE_BANDS(score_bands_16, Lanes16)
+SCORE_BANDS(score_bands_32, Lanes32)
 
 #define PATH_BANDS(name, Lane)                                                                                    \
     KERNEL void name(Items items, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs),   \
@@ -100,8 +100,8 @@ SCORE_BANDS(score_bands_32, Wide)
         }                                                                                                         \
     }
 
-PATH_BANDS(path_bands_16, Narrow)
-PATH_BANDS(path_bands_32, Wide)
+PATH_BANDS(path_bands_16, Lanes16)
+PATH_BANDS(path_bands_32, Lanes32)
 
 // An item is a pair: its moves as operations, from its start.
 KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),

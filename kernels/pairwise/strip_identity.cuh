@@ -12,7 +12,7 @@ template <class Lane> struct StripLetters<Identity, Lane> {
     HOST_DEVICE static StripLetters of(const Identity& scheme, i32 offset) {
         return StripLetters{Lane::all(offset + scheme.highest), Lane::all(offset + scheme.lowest)};
     }
-    HOST_DEVICE static i32 of_query(i32 code) { return code * SPACING; }
-    HOST_DEVICE static i32 of_target(i32 code) { return Lane::opposite(code * SPACING); }
-    HOST_DEVICE Lane score(Lane query, Lane target) const { return alike(query, target, matching, differing); }
+    HOST_DEVICE static i32 of_query(i32 code) { return code * CODE_SPACING; }
+    HOST_DEVICE static i32 of_target(i32 code) { return Lane::match_code(code * CODE_SPACING); }
+    HOST_DEVICE Lane score(Lane query, Lane target) const { return select_match(query, target, matching, differing); }
 };

@@ -104,10 +104,10 @@ template <class Lane, Purpose PURPOSE> struct Strip {
                 if constexpr (PURPOSE == DIRECTIONS) {
                     here = larger(here, lane_scheme.lowest);
                     Lane& word = bits[row / Directions<Lane>::CELLS];
-                    word = pushed(word, diagonal, here);
-                    word = pushed(word, deletion, insertion);
-                    word = pushed(word, rows[row], deletion);
-                    word = pushed(word, above, insertion);
+                    word = shift_in_less(word, diagonal, here);
+                    word = shift_in_less(word, deletion, insertion);
+                    word = shift_in_less(word, rows[row], deletion);
+                    word = shift_in_less(word, above, insertion);
                 }
                 diagonals[row] = above;
                 deletions[row] = deletion;

@@ -4,10 +4,10 @@
 
 using Scheme = Identity;
 
-SWEEP(sweep_local_16_bits_24_rows, Narrow, 24, true, false)
-SWEEP(sweep_local_16_bits_22_rows, Narrow, 22, true, false)
-SWEEP(sweep_local_16_bits_21_rows, Narrow, 21, true, false)
-SWEEP(sweep_local_16_bits_20_rows, Narrow, 20, true, false)
-SWEEP(sweep_local_16_bits_19_rows, Narrow, 19, true, false)
-SWEEP(sweep_local_16_bits_18_rows, Narrow, 18, true, false)
-SWEEP(sweep_local_16_bits_17_rows, Narrow, 17, true, false)
+SWEEP(sweep_local_16_bits_24_rows, Lanes16, 24, true, false)
+SWEEP(sweep_local_16_bits_22_rows, Lanes16, 22, true, false)
+SWEEP(sweep_local_16_bits_21_rows, Lanes16, 21, true, false)
+SWEEP(sweep_local_16_bits_20_rows, Lanes16, 20, true, false)
+SWEEP(sweep_local_16_bits_19_rows, Lanes16, 19, true, false)
+SWEEP(sweep_local_16_bits_18_rows, Lanes16, 18, true, false)
+SWEEP(sweep_local_16_bits_17_rows, Lanes16, 17, true, false)

@@ -83,5 +83,5 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
         FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);      \
     }
 
-WALK(walk_16_bits, Narrow)
-WALK(walk_32_bits, Single)
+WALK(walk_16_bits, Lanes16)
+WALK(walk_32_bits, Lane32)

@@ -22,7 +22,7 @@ const i32 NO_SCORE = -(1 << 30);
 template <class Lane> struct Range {
     static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
 };
-template <> struct Range<Single> {
+template <> struct Range<Lane32> {
     static const i32 MIDDLE = 1 << 29, DRIFT = 1 << 27;
 };
 

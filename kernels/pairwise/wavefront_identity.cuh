@@ -25,14 +25,14 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
     }
     // PLAIN: no column is without a letter.
     template <bool PLAIN> HOST_DEVICE Lane score(i32 row, ColumnLetters columns) const {
-        return if_equal(rows[row], columns, matching, differing);
+        return select_equal(rows[row], columns, matching, differing);
     }
 };
 
 #ifdef __CUDACC__
 
 // A row's scores with the four letters are the bytes of a word, from which the letters of the two columns choose.
-template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
+template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
     typedef u32 Cell;
     typedef u32 ColumnLetters;
     static const bool HANDLES_NON_LETTERS = false;
@@ -55,27 +55,27 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
                         (u32)(code >= NOT_NUCLEOTIDE) << 16 | (u32)(before >= NOT_NUCLEOTIDE) << 17;
     }
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
-        return window[place - first_lane<Narrow>()];
+        return window[place - first_lane<Lanes16>()];
     }
-    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, ColumnLetters columns) const {
+    template <bool PLAIN> HOST_DEVICE Lanes16 score(i32 row, ColumnLetters columns) const {
         u32 scores = chosen_bytes(low[row], high[row], columns);
-        if (PLAIN) return Narrow{scores};
+        if (PLAIN) return Lanes16{scores};
         u32 without = (columns >> 16 & 1) * 0xFFFFu | (columns >> 17 & 1) * 0xFFFF0000u;
-        return Narrow{(scores & ~without) | (Narrow::all(differing).value & without)};
+        return Lanes16{(scores & ~without) | (Lanes16::all(differing).value & without)};
     }
 };
 
 #else
 
-template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
+template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
     typedef i16 Cell;
-    typedef Narrow ColumnLetters;
+    typedef Lanes16 ColumnLetters;
     static const bool HANDLES_NON_LETTERS = true;
-    Narrow rows[ROWS], matching, differing;
+    Lanes16 rows[ROWS], matching, differing;
 
     HOST_DEVICE WavefrontLetters(const Identity& scheme)
-        : matching(Narrow::all(scheme.first_gap() + scheme.highest)),
-          differing(Narrow::all(scheme.first_gap() + scheme.lowest)) {}
+        : matching(Lanes16::all(scheme.first_gap() + scheme.highest)),
+          differing(Lanes16::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NOT_NUCLEOTIDE ? code : -1); }
     // Backwards, so that the columns of lanes that follow each other do so too.
     HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
@@ -83,12 +83,12 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Narrow, ROWS> {
         cell(window, size, place) = (i16)(code < NOT_NUCLEOTIDE ? code : -2);
     }
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32 size, i32 place) {
-        Narrow columns;
+        Lanes16 columns;
         __builtin_memcpy(&columns.value, window + size - 1 - place, sizeof columns.value);
         return columns;
     }
-    template <bool PLAIN> HOST_DEVICE Narrow score(i32 row, ColumnLetters columns) const {
-        return if_equal(rows[row], columns, matching, differing);
+    template <bool PLAIN> HOST_DEVICE Lanes16 score(i32 row, ColumnLetters columns) const {
+        return select_equal(rows[row], columns, matching, differing);
     }
 };
 

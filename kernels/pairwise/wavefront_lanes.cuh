@@ -18,11 +18,11 @@ template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
 }
 
 // Lane by lane: 1 where a is greater than b, which it is not smaller than, else 0; a and b; a * 2^bits.
-HOST_DEVICE Single differ(Single a, Single b) { return Single{a.value != b.value}; }
+HOST_DEVICE Lane32 differ(Lane32 a, Lane32 b) { return Lane32{a.value != b.value}; }
 template <class Lane> HOST_DEVICE Lane and_lanes(Lane a, Lane b) { return Lane{a.value & b.value}; }
 template <class Lane> HOST_DEVICE Lane shifted(Lane a, i32 bits) { return Lane{a.value << bits}; }
 // The first lanes of a, and from `lane` on, 0 to Lane::width, those of b.
-HOST_DEVICE Single merge_lanes(Single a, Single b, i32 lane) { return lane ? a : b; }
+HOST_DEVICE Lane32 merge_lanes(Lane32 a, Lane32 b, i32 lane) { return lane ? a : b; }
 
 // What the last of a thread's lanes hands to the lane below it, relative to the wavefront's base.
 template <class Lane> struct LaneOutput {
@@ -37,32 +37,32 @@ template <class Lane> HOST_DEVICE Border border_of(LaneOutput<Lane> crossing) { 
 
 #ifdef __CUDACC__
 
-template <> struct LaneOutput<Narrow> {
+template <> struct LaneOutput<Lanes16> {
     u32 both;
 
     HOST_DEVICE static LaneOutput of(Border border) {
         return LaneOutput{__byte_perm((u32)border.h, (u32)border.f, 0x5410)};
     }
-    HOST_DEVICE static LaneOutput of(Narrow h, Narrow f) { return LaneOutput{__byte_perm(h.value, f.value, 0x7632)}; }
+    HOST_DEVICE static LaneOutput of(Lanes16 h, Lanes16 f) { return LaneOutput{__byte_perm(h.value, f.value, 0x7632)}; }
 };
-HOST_DEVICE Border border_of(LaneOutput<Narrow> crossing) {
+HOST_DEVICE Border border_of(LaneOutput<Lanes16> crossing) {
     return Border{(i16)crossing.both, (i32)crossing.both >> 16};
 }
 
-HOST_DEVICE Narrow differ(Narrow a, Narrow b) { return Narrow{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
-HOST_DEVICE Narrow merge_lanes(Narrow a, Narrow b, i32 lane) {
-    return Narrow{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
+HOST_DEVICE Lanes16 differ(Lanes16 a, Lanes16 b) { return Lanes16{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
+HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
+    return Lanes16{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
 
 // Every lane's h and f go to the lane below, those that cross to the next thread too, and the first one gets what the row
 // above the wavefront has.
-HOST_DEVICE void pass_down(Narrow& h, Narrow& f, LaneOutput<Narrow> crossing, LaneOutput<Narrow> above) {
+HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16> crossing, LaneOutput<Lanes16> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (warp_lane() == 0) both = above.both;
     h.value = __byte_perm(both, h.value, 0x5410);
     f.value = __byte_perm(both, f.value, 0x5432);
 }
-HOST_DEVICE void pass_down(Single& h, Single& f, LaneOutput<Single> crossing, LaneOutput<Single> above) {
+HOST_DEVICE void pass_down(Lane32& h, Lane32& f, LaneOutput<Lane32> crossing, LaneOutput<Lane32> above) {
     h.value = __shfl_up_sync(~0u, crossing.border.h, 1);
     f.value = __shfl_up_sync(~0u, crossing.border.f, 1);
     if (warp_lane() == 0) h.value = above.border.h, f.value = above.border.f;
@@ -70,26 +70,26 @@ HOST_DEVICE void pass_down(Single& h, Single& f, LaneOutput<Single> crossing, La
 
 #else
 
-HOST_DEVICE Narrow differ(Narrow a, Narrow b) { return Narrow{(a.value != b.value) & (i16)1}; }
-HOST_DEVICE Narrow merge_lanes(Narrow a, Narrow b, i32 lane) {
-    const Narrow::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return Narrow{lanes < (i16)lane ? a.value : b.value};
+HOST_DEVICE Lanes16 differ(Lanes16 a, Lanes16 b) { return Lanes16{(a.value != b.value) & (i16)1}; }
+HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
+    const Lanes16::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return Lanes16{lanes < (i16)lane ? a.value : b.value};
 }
 
 // The last lane of a vector of `first` comes in front: two instructions.
-HOST_DEVICE Narrow shift_down(Narrow x, i32 first) {
-    Narrow above = Narrow::all(first);
+HOST_DEVICE Lanes16 shift_down(Lanes16 x, i32 first) {
+    Lanes16 above = Lanes16::all(first);
 #ifdef __clang__
-    return Narrow{__builtin_shufflevector(x.value, above.value, 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)};
+    return Lanes16{__builtin_shufflevector(x.value, above.value, 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)};
 #else
-    return Narrow{
-        __builtin_shuffle(x.value, above.value, Narrow::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
+    return Lanes16{
+        __builtin_shuffle(x.value, above.value, Lanes16::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
 #endif
 }
-HOST_DEVICE void pass_down(Narrow& h, Narrow& f, LaneOutput<Narrow>, LaneOutput<Narrow> above) {
+HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16>, LaneOutput<Lanes16> above) {
     h = shift_down(h, above.border.h), f = shift_down(f, above.border.f);
 }
-HOST_DEVICE void pass_down(Single& h, Single& f, LaneOutput<Single>, LaneOutput<Single> above) {
+HOST_DEVICE void pass_down(Lane32& h, Lane32& f, LaneOutput<Lane32>, LaneOutput<Lane32> above) {
     h.value = above.border.h, f.value = above.border.f;
 }
 

@@ -9,7 +9,7 @@
 #include "common/binary_search.cuh"
 
 // Records that do not count, as in samtools depth and mosdepth.
-const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | FAILED_CHECKS | DUPLICATE_RECORD;
+const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | QC_FAILED | DUPLICATE_RECORD;
 
 // Bits of a position, below those of the sample: the bases of all contigs, and one after each.
 const i64 PLACE_BITS = 40;

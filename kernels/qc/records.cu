@@ -5,7 +5,7 @@
 const i64 SECTION = 1024;
 
 // Records not counted in the MAPQ histogram.
-const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | FAILED_CHECKS | DUPLICATE_RECORD;
+const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | QC_FAILED | DUPLICATE_RECORD;
 
 const i64 CONFIDENT_MAPQ = 5;  // as in samtools flagstat
 
@@ -47,7 +47,7 @@ HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     i64 flag = record.flag();
     if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
     if (record.contig() == record.mate_contig()) return;
-    i64 failed = flag & FAILED_CHECKS ? FAILED_OTHER_CONTIG - OTHER_CONTIG : 0;
+    i64 failed = flag & QC_FAILED ? FAILED_OTHER_CONTIG - OTHER_CONTIG : 0;
     block_atomic_add(counted + OTHER_CONTIG + failed, 1);
     if (record.mapq() >= CONFIDENT_MAPQ) block_atomic_add(counted + OTHER_CONTIG_MAPQ5 + failed, 1);
     if (!record.letters()) block_atomic_add(counted + EMPTY_OTHER_CONTIG, 1);

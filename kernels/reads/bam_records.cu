@@ -160,7 +160,7 @@ struct BamRecord {
     HOST_DEVICE i64 operations() const { return u16_at(start + 16); }
     HOST_DEVICE i32 flag() const { return (i32)u16_at(start + 18); }
     HOST_DEVICE i64 length() const { return i32_at(start + 20); }
-    HOST_DEVICE const u8* name() const { return start + FIELDS; }
+    HOST_DEVICE const u8* name() const { return start + FIXED_BYTES; }
     HOST_DEVICE const u8* bases() const { return name() + name_bytes() + 4 * operations(); }
     HOST_DEVICE const u8* phreds() const { return bases() + (length() + 1) / 2; }
     HOST_DEVICE bool has_quality() const { return length() == 0 || *phreds() != NO_PHRED; }
@@ -177,7 +177,7 @@ struct BamRecord {
     // The name is one that SAM allows: [!-?A-~]{1,254}.
     HOST_DEVICE bool has_valid_name() const {
         i32 size = name_bytes();
-        if (size < 2 || FIELDS + size > end - start || name()[size - 1]) return false;
+        if (size < 2 || FIXED_BYTES + size > end - start || name()[size - 1]) return false;
         for (const u8* at = name(); at < name() + size - 1; ++at)
             if (*at <= ' ' || *at > '~' || *at == '@') return false;
         return true;
@@ -230,7 +230,7 @@ struct BamRecord {
         CountingSink header = {0};
         put_header(header, kept);
         TextSpan group_name = group();
-        i32 marks = (flag() & FAILED_CHECKS ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
+        i32 marks = (flag() & QC_FAILED ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
         return ReadSpan{text_start,
                         (i32)short_name(),
                         (i32)header.count,

@@ -38,7 +38,7 @@ struct Lines {
             fields.operations = &matched, fields.operation_count = 1;
             if (hit) fields.length = 0;
         }
-        if (marks[record] & READ_FAILED) fields.flag |= FAILED_CHECKS;
+        if (marks[record] & READ_FAILED) fields.flag |= QC_FAILED;
         put_fields(sink, format, texts, names, fields, size);
         if (total) {
             put_number_tag(sink, format, 'N', 'M', 0);

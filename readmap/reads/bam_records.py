@@ -27,7 +27,7 @@ HAS_QUALITY = constant("reads/bam_records.cu", "HAS_QUALITY")
 #: Minimum and maximum size of a record, without the 4 bytes of the size itself.
 MIN_SIZE, MAX_SIZE = (constant("reads/bam_records.cu", name) for name in ("MIN_SIZE", "MAX_SIZE"))
 
-FIXED_BYTES = constant("common/bam_fields.cuh", "FIELDS")
+FIXED_BYTES = constant("common/bam_fields.cuh", "FIXED_BYTES")
 
 BAD_NAME, BAD_LENGTHS, BAD_CONTIG, BAD_TAG, BAD_LETTER, BAD_QUALITY, LONG_READ = (
     constant("reads/bam_records.cu", name)
