@@ -4,7 +4,7 @@
 #include "bam/marking.cuh"
 
 // Bits of a position in the concatenated contigs, with MARGIN before and after each contig for ends in clipped bases.
-const i64 PLACE_BITS = 40, LAST_PLACE = 0xFFFFFFFFFF;
+const i64 POSITION_BITS = 40, MAX_POSITION = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
 
 // Values of `low` that are not positions: fragments with one mapped read, and fragments whose mate is mapped but
@@ -30,10 +30,10 @@ struct Fragment {
     u16 strands;
 
     HOST_DEVICE bool is_pair() const { return low < MATE_MISSING; }
-    HOST_DEVICE i64 library() const { return (i64)(high >> (PLACE_BITS + 1)); }
+    HOST_DEVICE i64 library() const { return (i64)(high >> (POSITION_BITS + 1)); }
     // Return the value of `high` for the other end of a pair.
-    HOST_DEVICE u64 other_high() const { return high >> (PLACE_BITS + 1) << (PLACE_BITS + 1) | low; }
-    HOST_DEVICE bool has_place() const { return tile != NO_TILE; }
+    HOST_DEVICE u64 other_high() const { return high >> (POSITION_BITS + 1) << (POSITION_BITS + 1) | low; }
+    HOST_DEVICE bool has_coordinates() const { return tile != NO_TILE; }
     HOST_DEVICE bool is_better(const Fragment& other) const {
         if (score != other.score) return score > other.score;
         if (tile != other.tile) return tile < other.tile;

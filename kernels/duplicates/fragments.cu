@@ -57,12 +57,12 @@ HOST_DEVICE Cluster cluster_of(const u8* name, const u8* end) {
 
 // The outer end of a mapped read: position, with the strand in the lowest bit, and score.
 struct End {
-    u64 place;
+    u64 position;
     i32 score;
     bool is_reversed, is_first;
 };
 
-HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
+HOST_DEVICE End end_of(BamFields record, const u64* contig_offsets) {
     i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
     bool is_after = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
@@ -78,13 +78,13 @@ HOST_DEVICE End end_of(BamFields record, const u64* contig_places) {
     bool is_reversed = flag & REVERSED;
     i64 outer = record.position() + (is_reversed ? bases - 1 + clipped_last : -clipped_first);
     // Invalid records may extend beyond all contigs.
-    i64 place = clamp((i64)contig_places[record.contig()] + maximum(outer, -MARGIN), (i64)0, LAST_PLACE);
+    i64 position = clamp((i64)contig_offsets[record.contig()] + maximum(outer, -MARGIN), (i64)0, MAX_POSITION);
     const u8* quality = record.qualities();
     i64 letters = record.letters(), score = 0;
     if (record.has_qualities())
         for (i64 i = 0; i < letters; ++i) score += quality[i] >= MIN_QUALITY ? quality[i] : 0;
     score = minimum(score, MAX_READ_SCORE) - (flag & QC_FAILED ? FAILED_SCORE : 0);
-    return {(u64)place << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
+    return {(u64)position << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
 // An item is a record; records of a fragment are consecutive. starts: of each record, then the end of the last. begins:
@@ -112,7 +112,7 @@ HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpa
 // has length 0. numbers: the index of the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
                                const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
-                               const u64* contig_places OF(any), ReadGroups read_groups, Fragment* rows OF(items),
+                               const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items),
                                u64* barcodes OF(items), u64* counters OF(any), i64* numbers OF(entries), i64 entries,
                                i64 together) {
     FOR_EACH(fragment, items) {
@@ -127,8 +127,8 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
             if (!length) continue;
             BamFields record = {bytes + ends[entry] - length};
             i64 flag = record.flag();
-            const u8 *tags = record.tags(), *behind = record.bytes + length;
-            i64 group = read_groups.find(hash_tag_text(tags, behind, 'R' | 'G' << 8));
+            const u8 *tags = record.tags(), *end = record.bytes + length;
+            i64 group = read_groups.find(hash_tag_text(tags, end, 'R' | 'G' << 8));
             bool is_known = group < read_groups.groups;
             library = is_known ? read_groups.libraries[group] : read_groups.unknown_library;
             u64* counted = counters + library * COUNTERS;
@@ -146,21 +146,21 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
                     row.y = cluster.y;
                     row.tile = cluster.tile;
                     row.group = is_known ? read_groups.numbers[group] : (u16)read_groups.groups;
-                    row.high = (u64)library << (PLACE_BITS + 1);
-                    if (read_groups.barcode_tag) barcode = hash_tag_text(tags, behind, read_groups.barcode_tag);
+                    row.high = (u64)library << (POSITION_BITS + 1);
+                    if (read_groups.barcode_tag) barcode = hash_tag_text(tags, end, read_groups.barcode_tag);
                 }
-                found[mapped++] = end_of(record, contig_places);
+                found[mapped++] = end_of(record, contig_offsets);
             }
         }
         if (mapped == 2 && has_mate) {
-            bool is_swapped = found[1].place < found[0].place;
-            row.high |= found[is_swapped].place;
-            row.low = found[!is_swapped].place;
+            bool is_swapped = found[1].position < found[0].position;
+            row.high |= found[is_swapped].position;
+            row.low = found[!is_swapped].position;
             row.score = (i16)(found[0].score + found[1].score);
             const End &first = found[!found[0].is_first], &second = found[found[0].is_first];
             row.strands = (u16)(first.is_reversed * 2 + second.is_reversed);
         } else if (mapped) {
-            row.high |= found[0].place;
+            row.high |= found[0].position;
             row.low = has_mate ? MATE_MISSING : SINGLE;
             row.score = (i16)found[0].score;
         }

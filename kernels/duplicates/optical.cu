@@ -4,11 +4,11 @@
 const u32 NO_KEEPER = ~0u;
 const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsigned numbers
 
-// An item is a set; ends: inclusive sum of the located members. sets, spots, places: sort columns that bring neighbours
+// An item is a set; ends: inclusive sum of the located members. sets, tiles, coordinates: sort columns that bring neighbours
 // together: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                          const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
-                         u64* sets OF(count), u64* spots OF(count), u64* places OF(count), i64 size, i64 count,
+                         u64* sets OF(count), u64* tiles OF(count), u64* coordinates OF(count), i64 size, i64 count,
                          i64 max_pairs) {
     FOR_EACH(set, items) {
         i64 next = set ? ends[set - 1] : 0, by_strands[4] = {0, 0, 0, 0};
@@ -17,11 +17,11 @@ KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(s
         for (i64 i = 0; i < sizes[set]; ++i) {
             u32 member = order[heads[set] + i];
             const Fragment& row = fragments.rows[member];
-            if (!row.has_place() || by_strands[row.strands & 3] > max_pairs) continue;
+            if (!row.has_coordinates() || by_strands[row.strands & 3] > max_pairs) continue;
             members[next] = member;
             sets[next] = (u64)set;
-            spots[next] = (u64)row.strands << 32 | (u64)row.group << 16 | (u16)row.tile;
-            places[next++] = (u64)((u32)row.x ^ SIGN) << 32 | ((u32)row.y ^ SIGN);
+            tiles[next] = (u64)row.strands << 32 | (u64)row.group << 16 | (u16)row.tile;
+            coordinates[next++] = (u64)((u32)row.x ^ SIGN) << 32 | ((u32)row.y ^ SIGN);
         }
     }
 }
@@ -48,14 +48,14 @@ HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
 
 // An item is a located member, sorted by set, spot and place. parents: initially each member itself.
 KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
-                            const u32* order OF(items), const u64* sets OF(items), const u64* spots OF(items),
+                            const u32* order OF(items), const u64* sets OF(items), const u64* tiles OF(items),
                             i32* parents OF(items), i64 count, i64 distance) {
     FOR_EACH(at, items) {
         u32 own = order[at];
         const Fragment& row = rows[members[own]];
         for (i64 next = at + 1; next < count; ++next) {
             u32 other = order[next];
-            if (sets[other] != sets[own] || spots[other] != spots[own]) break;
+            if (sets[other] != sets[own] || tiles[other] != tiles[own]) break;
             const Fragment& neighbour = rows[members[other]];
             if ((i64)neighbour.x - row.x > distance) break;
             i64 apart = (i64)neighbour.y - row.y;

@@ -67,19 +67,20 @@ KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(si
                         const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items),
                         i64* located OF(items), u64* counters OF(any), i64 size, i64 max_pairs) {
     FOR_EACH(set, items) {
-        i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0}, with_place[4] = {0, 0, 0, 0};
+        i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0},
+            with_coordinates[4] = {0, 0, 0, 0};
         for (; last < size && (last == first || fragments.same(order[first], order[last])); ++last) {
             const Fragment& row = fragments.rows[order[last]];
             if (row.is_better(fragments.rows[order[best]])) best = last;
             ++by_strands[row.strands & 3];
-            with_place[row.strands & 3] += row.has_place();
+            with_coordinates[row.strands & 3] += row.has_coordinates();
         }
         for (i64 at = first; at < last; ++at)
             if (at != best || all_duplicates[set]) marks[order[at]] |= DUPLICATE;
-        i64 count = last - first, places = 0;
-        for (i64 i = 0; i < 4; ++i) places += by_strands[i] > max_pairs ? 0 : with_place[i];
+        i64 count = last - first, located_pairs = 0;
+        for (i64 i = 0; i < 4; ++i) located_pairs += by_strands[i] > max_pairs ? 0 : with_coordinates[i];
         sizes[set] = count;
-        located[set] = places;
+        located[set] = located_pairs;
         const Fragment& row = fragments.rows[order[first]];
         u64* counted = counters + row.library() * COUNTERS;
         i64 marked = count - !all_duplicates[set];

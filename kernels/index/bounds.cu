@@ -44,10 +44,10 @@ KERNEL void check_edges(Items items, const Edge* edges OF(items), u64* first_inv
 KERNEL void check_barrier_blocks(Items items, Reference reference, u64* first_invalid OF(1)) {
     FOR_EACH(word, items) {
         u64 expected = 0;
-        i64 place = word * 64 * 64, barrier = reference.next_barrier(place);
-        for (i64 block = 0; block < 64; ++block, place += 64) {
-            while (reference.barrier_ends[barrier] <= place) ++barrier;
-            expected |= (u64)(reference.barrier_starts[barrier] < place + 64) << block;
+        i64 position = word * 64 * 64, barrier = reference.next_barrier(position);
+        for (i64 block = 0; block < 64; ++block, position += 64) {
+            while (reference.barrier_ends[barrier] <= position) ++barrier;
+            expected |= (u64)(reference.barrier_starts[barrier] < position + 64) << block;
         }
         if (reference.barrier_blocks[word] != expected) atomic_min(first_invalid, (u64)word);
     }

@@ -13,11 +13,11 @@ const i64 BLOCK = 1 << 14;
 // block.
 enum BlockEnd { IN_SEQUENCE, IN_HEADER, UNCHANGED };
 
-// Return the position of the first '>' at the start of a line in [place, end), or `end`.
-HOST_DEVICE i64 find_header(const u8* bytes, i64 place, i64 end) {
-    for (; (place = find_byte(bytes, place, end, '>')) < end; ++place)
-        if (bytes[place - 1] == '\n') break;
-    return place;
+// Return the position of the first '>' at the start of a line in [position, end), or `end`.
+HOST_DEVICE i64 find_header(const u8* bytes, i64 position, i64 end) {
+    for (; (position = find_byte(bytes, position, end, '>')) < end; ++position)
+        if (bytes[position - 1] == '\n') break;
+    return position;
 }
 
 HOST_DEVICE i64 count_letters(const u8* bytes, i64 begin, i64 end) {
@@ -33,14 +33,14 @@ KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters O
                            i64* headers OF(items), u8* ends OF(items), i64 size) {
     FOR_EACH(block, items) {
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
-        i64 line_end = find_byte(bytes, first, last, '\n'), place = first, header, count = 0, found = 0;
+        i64 line_end = find_byte(bytes, first, last, '\n'), position = first, header, count = 0, found = 0;
         u8 state = line_end < last ? IN_SEQUENCE : UNCHANGED;
-        for (; (header = find_header(bytes, place, last)) < last; ++found) {
-            count += count_letters(bytes, place, header);
-            place = find_byte(bytes, header, last, '\n');
-            state = place < last ? IN_SEQUENCE : IN_HEADER;
+        for (; (header = find_header(bytes, position, last)) < last; ++found) {
+            count += count_letters(bytes, position, header);
+            position = find_byte(bytes, header, last, '\n');
+            state = position < last ? IN_SEQUENCE : IN_HEADER;
         }
-        letters[block] = count + count_letters(bytes, place, last);
+        letters[block] = count + count_letters(bytes, position, last);
         leads[block] = count_letters(bytes, first, line_end);
         headers[block] = found;
         ends[block] = state;
@@ -116,12 +116,12 @@ KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF
     FOR_EACH(block, items) {
         for (i64 i = 0; block == 0 && i < kept_count; ++i) text[i] = kept[i];
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
-        i64 place = in_header[block] ? find_byte(bytes, first, last, '\n') : first, found = 0;
+        i64 position = in_header[block] ? find_byte(bytes, first, last, '\n') : first, found = 0;
         u8* next = text + (block ? text_ends[block - 1] : kept_count);
         Header* header = headers + (block ? header_ends[block - 1] : 0);
-        for (; place < last; place = (header++)->end) {
-            found = find_header(bytes, place, last);
-            next = gather(bytes, place, found, next, error);
+        for (; position < last; position = (header++)->end) {
+            found = find_header(bytes, position, last);
+            next = gather(bytes, position, found, next, error);
             if (found == last) break;
             *next++ = 0;
             *header = Header{found, find_byte(bytes, found, size, '\n'), next - text};

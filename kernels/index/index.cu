@@ -5,8 +5,8 @@
 HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank,
                             i32 bases) {
     if (rank >= suffix_count) return (i64)1 << (2 * bases);
-    i64 place = (i64)suffixes[rank];
-    return leading_code(reference.packed().at(place) & leading_mask(reference.reach(place, bases)), bases);
+    i64 position = (i64)suffixes[rank];
+    return leading_code(reference.packed().at(position) & leading_mask(reference.reach(position, bases)), bases);
 }
 
 // Entries of the table in an aligned block. fill_prefix_table fills at most two blocks per suffix, its own and that of
@@ -67,13 +67,13 @@ KERNEL void invert_suffixes(Items items, const suffix_t* suffixes OF(items), suf
 KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
                         const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
     FOR_EACH(rank, items) {
-        i64 place = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : place;
-        bool right = (u64)place < (u64)length && reference.reach(place, 1) && (i64)ranks[place] == rank;
+        i64 position = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : position;
+        bool right = (u64)position < (u64)length && reference.reach(position, 1) && (i64)ranks[position] == rank;
         if (right && rank && (u64)before < (u64)length) {
-            i32 step = reference.packed().base(place) - reference.packed().base(before);
-            bool ends = !reference.reach(place + 1, 1), ends_before = !reference.reach(before + 1, 1);
-            if (ends || ends_before) right = step > 0 || (step == 0 && ends_before && (!ends || before < place));
-            else right = step > 0 || (step == 0 && ranks[before + 1] < ranks[place + 1]);
+            i32 step = reference.packed().base(position) - reference.packed().base(before);
+            bool ends = !reference.reach(position + 1, 1), ends_before = !reference.reach(before + 1, 1);
+            if (ends || ends_before) right = step > 0 || (step == 0 && ends_before && (!ends || before < position));
+            else right = step > 0 || (step == 0 && ranks[before + 1] < ranks[position + 1]);
         }
         if (!right) atomic_min(error, (u64)rank);
     }

@@ -58,7 +58,7 @@ KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, Su
                 if (!walks[i].going) continue;
                 walks[i].step(tree.edges);
                 going |= walks[i].going;
-                if (!walks[i].going) PREFETCH(&reference.words[walks[i].place >> 5]);
+                if (!walks[i].going) PREFETCH(&reference.words[walks[i].position >> 5]);
             }
         }
         for (i32 i = 0; i < size; ++i) {

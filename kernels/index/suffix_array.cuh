@@ -29,14 +29,14 @@ HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     return length;
 }
 
-// Return the number of equal bases of the query's suffix and the reference's suffix at `place`, at most up to a
+// Return the number of equal bases of the query's suffix and the reference's suffix at `position`, at most up to a
 // barrier.
 template <class Text>
-HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 place) {
+HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 position) {
     PackedWords text = reference.packed();
     i32 shared = 0;
     while (shared < query.length) {
-        u64 x = mismatch_mask(query.bases.at(query.position + shared), text.at(place + shared));
+        u64 x = mismatch_mask(query.bases.at(query.position + shared), text.at(position + shared));
         if (x) {
             shared += first_set_base(x);
             break;
@@ -44,12 +44,13 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text
         shared += 32;
     }
     shared = minimum(shared, query.length);
-    return shared ? (i32)reference.reach(place, shared) : 0;
+    return shared ? (i32)reference.reach(position, shared) : 0;
 }
 
-// Compare the reference's suffix at `place` with the query's: 0 if it starts with the query, negative if it is smaller.
-template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 place, const QuerySuffix<Text>& query) {
-    PackedReader text(reference.words, place);
+// Compare the reference's suffix at `position` with the query's: 0 if it starts with the query, negative if it is smaller.
+template <class Text>
+HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuffix<Text>& query) {
+    PackedReader text(reference.words, position);
     i32 shared = 0;
     u64 mine = 0, its = 0;
     for (; shared < query.length; shared += 32) {
@@ -61,7 +62,7 @@ template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 pl
     if (mine < its) return -1;
     // A barrier before the difference makes the suffix smaller. At the difference, it already did, being packed as A.
     i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
-    return reference.reach(place, equal) < equal ? -1 : mine != its;
+    return reference.reach(position, equal) < equal ? -1 : mine != its;
 }
 
 template <class Text> HOST_DEVICE i64 prefix_code(const QuerySuffix<Text>& query, i32 k) {

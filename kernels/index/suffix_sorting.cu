@@ -92,7 +92,7 @@ KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i
 
 // An item is a run of positions; ends: the inclusive sum of counts. Writes the batch's pairs: key, position and slot.
 KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, const i64* ends OF(items),
-                      u64* keys OF(size), suffix_t* places OF(size), suffix_t* slots OF(size), i64 length) {
+                      u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size), i64 length) {
     FOR_EACH(run, items) {
         i64 to = run ? ends[run - 1] : 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
@@ -101,11 +101,11 @@ KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, con
                 bool mine = holds(batch, row.batch_code(reference, lane));
                 u32 chosen = warp_ballot(mine);
                 if (mine) {
-                    i64 place = first + lane, i = to + popcount(chosen & lower_lanes_mask());
-                    i64 reach = reference.reach(place, KEY_BASES);
-                    u64 bases = reference.packed().at(place) & leading_mask(reach);
+                    i64 position = first + lane, i = to + popcount(chosen & lower_lanes_mask());
+                    i64 reach = reference.reach(position, KEY_BASES);
+                    u64 bases = reference.packed().at(position) & leading_mask(reach);
                     keys[i] = (u64)leading_code(bases, KEY_BASES) << REACH_BITS | (u64)reach;
-                    places[i] = (suffix_t)place;
+                    positions[i] = (suffix_t)position;
                     slots[i] = (suffix_t)(batch.first_slot + i);
                 }
                 to += popcount(chosen);
@@ -117,7 +117,7 @@ KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, con
 // Pairs sorted by key. A pair whose key has `key & field` less than min_field ties with no other pair.
 struct Sorted {
     const u64* keys OF(pairs);
-    const suffix_t* places OF(pairs);
+    const suffix_t* positions OF(pairs);
     i64 pairs;
     u64 field, min_field;
 };
@@ -160,10 +160,10 @@ KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots 
             bool begins = i < last && is_head(sorted, i);
             u32 marks = warp_ballot(begins), upto = marks & (lower_lanes_mask() << 1 | 1);
             if (i < last) {
-                i64 place = (i64)sorted.places[i], own = upto ? row + last_lane(upto) : head;
+                i64 position = (i64)sorted.positions[i], own = upto ? row + last_lane(upto) : head;
                 suffix_t rank = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
-                groups.order[slots[i]] = (suffix_t)place;
-                groups.ranks[place] = rank;
+                groups.order[slots[i]] = (suffix_t)position;
+                groups.ranks[position] = rank;
                 if (store_ranks) new_ranks[i] = rank;
                 if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
             }
@@ -172,7 +172,7 @@ KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots 
     }
 }
 
-// Groups of at most this many slots are sorted in place.
+// Groups of at most this many slots are sorted in position.
 const i32 SMALL_GROUP = 32;
 
 // The suffixes that are sorted together: tied suffixes of the slots [first, end), which start and end with groups,
@@ -236,7 +236,7 @@ KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items
 // An item is a run of slots; tied_ends, group_ends: inclusive sums of count_tied. Writes the tied suffixes in order,
 // with a key of their group's index and, in the low rank_bits, the rank of the suffix `depth` bases later.
 KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_ends OF(items),
-                     const i64* group_ends OF(items), u64* keys OF(size), suffix_t* places OF(size),
+                     const i64* group_ends OF(items), u64* keys OF(size), suffix_t* positions OF(size),
                      suffix_t* slots OF(size), i64 depth, i32 rank_bits) {
     FOR_EACH(run, items) {
         i64 to = run ? tied_ends[run - 1] : 0, group = (run ? group_ends[run - 1] : 0) - 1;
@@ -248,10 +248,10 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
             for (i32 bit = warp_lane(); bit < 32; bit += WARP_WIDTH) {
                 if (!(mine >> bit & 1)) continue;
                 u32 below = (1u << bit) - 1;
-                i64 i = to + popcount(mine & below), place = (i64)groups.order[32 * word + bit];
+                i64 i = to + popcount(mine & below), position = (i64)groups.order[32 * word + bit];
                 u64 number = (u64)(group + popcount(heads & (below << 1 | 1)));
-                keys[i] = number << rank_bits | (u64)groups.ranks[place + depth];
-                places[i] = (suffix_t)place;
+                keys[i] = number << rank_bits | (u64)groups.ranks[position + depth];
+                positions[i] = (suffix_t)position;
                 slots[i] = (suffix_t)(32 * word + bit);
             }
             to += popcount(mine);
@@ -260,25 +260,26 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
     }
 }
 
-// An item is a pair of a small group, whose pairs are sorted in place by counting; group indices are ascending.
-KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* places OF(items),
-                       u64* sorted_keys OF(items), suffix_t* sorted_places OF(items), i64 size, i32 rank_bits) {
+// An item is a pair of a small group, whose pairs are sorted in position by counting; group indices are ascending.
+KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* positions OF(items),
+                       u64* sorted_keys OF(items), suffix_t* sorted_positions OF(items), i64 size, i32 rank_bits) {
     FOR_EACH(i, items) {
         u64 key = keys[i];
         i64 to = i;
         for (i64 j = i - 1; j >= 0 && keys[j] >> rank_bits == key >> rank_bits; --j) to -= keys[j] > key;
         for (i64 j = i + 1; j < size && keys[j] >> rank_bits == key >> rank_bits; ++j) to += keys[j] < key;
         sorted_keys[to] = key;
-        sorted_places[to] = places[i];
+        sorted_positions[to] = positions[i];
     }
 }
 
 // An item is a position whose rank is known to one device; `other` has the ranks of another device, 0 if unknown there.
 KERNEL void merge_ranks(Items items, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
-    FOR_EACH(place, items) ranks[place] = maximum(ranks[place], other[place]);
+    FOR_EACH(position, items) ranks[position] = maximum(ranks[position], other[position]);
 }
 
 // An item is a suffix of another device: store its new rank.
-KERNEL void apply_ranks(Items items, const suffix_t* places OF(items), const suffix_t* ranks OF(items), Groups groups) {
-    FOR_EACH(i, items) groups.ranks[places[i]] = ranks[i];
+KERNEL void apply_ranks(Items items, const suffix_t* positions OF(items), const suffix_t* ranks OF(items),
+                        Groups groups) {
+    FOR_EACH(i, items) groups.ranks[positions[i]] = ranks[i];
 }

@@ -24,15 +24,15 @@ KERNEL void compute_plcp(Items items, Reference reference, u32* plcp OF(length),
     PackedWords text = reference.packed();
     FOR_EACH(slice, items) {
         i64 shared = 0;
-        for (i64 place = slice * slice_size; place < minimum((slice + 1) * slice_size, length); ++place) {
-            if (!reference.reach(place, 1)) continue;
-            i64 other = plcp[place];
+        for (i64 position = slice * slice_size; position < minimum((slice + 1) * slice_size, length); ++position) {
+            if (!reference.reach(position, 1)) continue;
+            i64 other = plcp[position];
             shared = other == NO_PREDECESSOR ? 0 : maximum(shared - 1, (i64)0);
             for (i64 more = other == NO_PREDECESSOR ? 0 : 32; more == 32; shared += more) {
-                more = first_set_base(mismatch_mask(text.at(place + shared), text.at(other + shared)));
-                more = minimum(reference.reach(place + shared, more), reference.reach(other + shared, more));
+                more = first_set_base(mismatch_mask(text.at(position + shared), text.at(other + shared)));
+                more = minimum(reference.reach(position + shared, more), reference.reach(other + shared, more));
             }
-            plcp[place] = (u32)shared;
+            plcp[position] = (u32)shared;
         }
     }
 }
@@ -90,7 +90,7 @@ KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edge
 }
 
 // Write the edge from the parent node to the suffixes [low, high), which share `depth` bases.
-HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 place, i64 low,
+HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 position, i64 low,
                             i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;
     i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
@@ -98,8 +98,8 @@ HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, Pack
     i64 node = 0;
     if (above)
         node = nodes.number(prefixes.next_smaller(prefixes.previous_smaller(at, (u32)above) + 1, (u32)above + 1));
-    edges[EDGES_PER_NODE * node + text.base(place + above)] =
-        Edge{(u32)(place + above), (u32)(depth - above), destination, (u32)low};
+    edges[EDGES_PER_NODE * node + text.base(position + above)] =
+        Edge{(u32)(position + above), (u32)(depth - above), destination, (u32)low};
 }
 
 // An item is a rank: write the edge to its leaf, and the edge to the node marked at the rank.
@@ -107,9 +107,9 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
                         LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     PackedWords text = reference.packed();
     FOR_EACH(rank, items) {
-        i64 place = (i64)suffixes[rank];
-        i64 whole = reference.barrier_starts[reference.next_barrier(place)] - place;
-        write_edge(prefixes, nodes, text, place, rank, rank + 1, whole, LEAF, suffix_count, edges);
+        i64 position = (i64)suffixes[rank];
+        i64 whole = reference.barrier_starts[reference.next_barrier(position)] - position;
+        write_edge(prefixes, nodes, text, position, rank, rank + 1, whole, LEAF, suffix_count, edges);
         if (!nodes.marked(rank)) continue;
         u32 depth = prefixes.values[rank];
         i64 low = prefixes.previous_smaller(rank, depth), high = prefixes.next_smaller(rank + 1, depth);

@@ -34,9 +34,9 @@ struct SuffixTree {
 // these; at the end, the whole pattern is compared once, at the position of any suffix of the subtree.
 struct Walk {
     Pattern pattern;
-    i64 next;   // the edge to follow
-    i64 bound;  // the edge whose `left` ends the subtree's ranks; -1 if the last suffix is in the subtree
-    i64 place;  // of a suffix in the subtree
+    i64 next;      // the edge to follow
+    i64 bound;     // the edge whose `left` ends the subtree's ranks; -1 if the last suffix is in the subtree
+    i64 position;  // of a suffix in the subtree
     i64 low;
     i64 depth;  // bases walked so far
     u64 bases;  // the pattern's 32 around the depth
@@ -44,7 +44,7 @@ struct Walk {
 
     HOST_DEVICE void begin(Pattern walked, const SuffixTree& tree) {
         pattern = walked;
-        low = place = 0;
+        low = position = 0;
         going = walked.length > 0;
         if (!going) return;
         bases = walked.at(0);
@@ -61,7 +61,7 @@ struct Walk {
     }
     HOST_DEVICE void step(const Edge* edges) {
         const Edge edge = edges[next];
-        place = maximum((i64)edge.start - depth, (i64)0);  // negative only if the edges are damaged
+        position = maximum((i64)edge.start - depth, (i64)0);  // negative only if the edges are damaged
         low = edge.left;
         i64 before = depth;
         depth += edge.length;
@@ -78,7 +78,7 @@ struct Walk {
     HOST_DEVICE Ranks found(const SuffixTree& tree, const Reference& reference) const {
         Ranks none = {0, 0};
         if (pattern.length == 0 || low < 0) return none;
-        PackedReader text(reference.words, place);
+        PackedReader text(reference.words, position);
         for (i32 i = 0; i < pattern.length; i += 32)
             if ((pattern.at(i) ^ text.next()) & leading_mask(pattern.length - i)) return none;
         return Ranks{low, maximum(low, bound < 0 ? tree.suffix_count : (i64)tree.edges[bound].left)};

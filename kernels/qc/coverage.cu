@@ -12,9 +12,9 @@
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | QC_FAILED | DUPLICATE_RECORD;
 
 // Bits of a position, below those of the sample: the bases of all contigs, and one after each.
-const i64 PLACE_BITS = 40;
+const i64 POSITION_BITS = 40;
 // A position after all others.
-const i64 END_OF_PLACES = 0xFFFFFFFFFF;
+const i64 END_OF_POSITIONS = 0xFFFFFFFFFF;
 
 // Depths in the histogram; the last stands for all greater depths.
 const i64 DEPTHS = 1024;
@@ -40,10 +40,10 @@ struct Counter {
     HOST_DEVICE void put(u64, i64) { ++events; }
 };
 struct Writer {
-    u64* places;
+    u64* positions;
     u64* changes;
-    HOST_DEVICE void put(u64 place, i64 change) {
-        *places++ = place;
+    HOST_DEVICE void put(u64 position, i64 change) {
+        *positions++ = position;
         *changes++ = (u64)change;
     }
 };
@@ -59,7 +59,7 @@ template <class Events>
 HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
     while (*cigar && at < end) {
         i64 count = 0;
-        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), END_OF_PLACES);
+        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), END_OF_POSITIONS);
         u8 kind = *cigar;
         if (!kind) return;
         ++cigar;
@@ -81,7 +81,7 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
     u64 name = hash_tag_text(record.tags(), span.end, 'R' | 'G' << 8);
     i64 group = find_index(layout.names, layout.groups, name);
     i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
-    u64 contig = (u64)layout.samples[group] << PLACE_BITS | (u64)start;
+    u64 contig = (u64)layout.samples[group] << POSITION_BITS | (u64)start;
     bool is_later = record.position() > record.mate_position() ||
                     (record.position() == record.mate_position() && flag & SECOND_MATE);
     bool has_mate = flag & PROPER_PAIR && !(flag & SUPPLEMENTARY) && record.mate_contig() == record.contig();
@@ -113,40 +113,41 @@ KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends O
         put_events(counter, span, layout, missing_mc);
         events[item] = counter.events;
         if (item == records - 1)
-            *frontier = record.contig() < 0 ? END_OF_PLACES
+            *frontier = record.contig() < 0 ? END_OF_POSITIONS
                                             : layout.contigs[record.contig()] + maximum(record.position(), (i64)0);
     }
 }
 
 // An item is a record; event_ends: inclusive sum of the counted events.
 KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
-                        const i64* event_ends OF(items), u64* places OF(events), u64* changes OF(events), i64 events) {
+                        const i64* event_ends OF(items), u64* positions OF(events), u64* changes OF(events),
+                        i64 events) {
     FOR_EACH(item, items) {
         i64 first = item ? event_ends[item - 1] : 0;
         if (first == event_ends[item]) continue;
-        Writer writer = {places + first, changes + first};
+        Writer writer = {positions + first, changes + first};
         put_events(writer, span_of_record(bytes, ends, origin, item), layout, nullptr);
     }
 }
 
 // An item is a bound: count the positions that are not greater.
-KERNEL void find_bounds(Items items, const u64* places OF(size), const u64* bounds OF(items), i64* found OF(items),
+KERNEL void find_bounds(Items items, const u64* positions OF(size), const u64* bounds OF(items), i64* found OF(items),
                         i64 size) {
-    FOR_EACH(item, items) found[item] = upper_bound(places, size, bounds[item]);
+    FOR_EACH(item, items) found[item] = upper_bound(positions, size, bounds[item]);
 }
 
 // Merge two sorted lists of events. An item is an event of the first list, then of the second.
-KERNEL void merge_events(Items items, const u64* places OF(size), const u64* changes OF(size),
-                         const u64* other_places OF(others), const u64* other_changes OF(others),
-                         u64* merged_places OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
+KERNEL void merge_events(Items items, const u64* positions OF(size), const u64* changes OF(size),
+                         const u64* other_positions OF(others), const u64* other_changes OF(others),
+                         u64* merged_positions OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
     FOR_EACH(item, items) {
         bool is_first = item < size;
         i64 own = is_first ? item : item - size;
-        u64 place = is_first ? places[own] : other_places[own];
-        i64 before = is_first ? upper_bound(other_places, others, place)
-                     : place  ? upper_bound(places, size, place - 1)
-                              : 0;
-        merged_places[own + before] = place;
+        u64 position = is_first ? positions[own] : other_positions[own];
+        i64 before = is_first   ? upper_bound(other_positions, others, position)
+                     : position ? upper_bound(positions, size, position - 1)
+                                : 0;
+        merged_positions[own + before] = position;
         merged_changes[own + before] = is_first ? changes[own] : other_changes[own];
     }
 }
@@ -168,9 +169,9 @@ struct Tally {
     }
 };
 
-// An item is a section of the events of one sample before the frontier; depths: depth after each event. places: include
+// An item is a section of the events of one sample before the frontier; depths: depth after each event. positions: include
 // the sample. contigs: start of each contig; histogram, covered: of the sample.
-KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64* depths OF(size),
+KERNEL void sweep_events(BlockItems items, const u64* positions OF(size), const i64* depths OF(size),
                          const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
                          u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 frontier) {
     FOR_EACH(section, items) {
@@ -180,15 +181,15 @@ KERNEL void sweep_events(BlockItems items, const u64* places OF(size), const i64
         Tally tally = {};
         i64 last = minimum((section + 1) * SECTION, size), contig = -1;
         for (i64 at = section * SECTION + block_thread(); at < last; at += BLOCK_WIDTH) {
-            i64 place = (i64)places[at] & END_OF_PLACES;
-            i64 next = at + 1 < size ? minimum((i64)places[at + 1] & END_OF_PLACES, frontier) : frontier;
-            if (next <= place || depths[at] <= 0) continue;
-            if (contig < 0 || place < contigs[contig] || place >= contigs[contig + 1]) {
+            i64 position = (i64)positions[at] & END_OF_POSITIONS;
+            i64 next = at + 1 < size ? minimum((i64)positions[at + 1] & END_OF_POSITIONS, frontier) : frontier;
+            if (next <= position || depths[at] <= 0) continue;
+            if (contig < 0 || position < contigs[contig] || position >= contigs[contig + 1]) {
                 if (contig >= 0) tally.flush(covered + contig * COVERED);
-                contig = upper_bound(contigs, contig_count + 1, place) - 1;
+                contig = upper_bound(contigs, contig_count + 1, position) - 1;
             }
-            tally.add((u64)(next - place), (u64)depths[at]);
-            block_atomic_add(counted + minimum(depths[at], DEPTHS - 1), (u64)(next - place));
+            tally.add((u64)(next - position), (u64)depths[at]);
+            block_atomic_add(counted + minimum(depths[at], DEPTHS - 1), (u64)(next - position));
         }
         if (contig >= 0) tally.flush(covered + contig * COVERED);
         block_sync();

@@ -18,7 +18,7 @@ HOST_DEVICE u64 adapter_letters(i64 number) {
 // An item is a record; ends: end of each record, relative to `origin`. names: hashes of the read group names. units:
 // sort key of each record; longest: maximum number of bases of a record.
 KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
-                       const u64* names OF(groups), u64* units OF(items), u32* numbers OF(items), i32* longest OF(1),
+                       const u64* names OF(groups), u64* units OF(items), u32* indices OF(items), i32* longest OF(1),
                        i64 groups) {
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
@@ -26,7 +26,7 @@ KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(
         u64 name = hash_tag_text(record.tags(), span.end, 'R' | 'G' << 8);
         i64 group = find_index(names, groups, name), flag = record.flag();
         units[item] = (u64)(group * MATES + ((flag & PAIRED) && (flag & SECOND_MATE) && !(flag & FIRST_MATE)));
-        numbers[item] = (u32)item;
+        indices[item] = (u32)item;
         if (record.letters() > load_relaxed(longest)) atomic_max(longest, (i32)record.letters());
     }
 }

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.backend.cpu import CpuBackend
-from readmap.backend.machine import available_memory
 from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
+from readmap.bam.memory import default_sort_memory
 from readmap.bam.order import SortOrder, sort_records
 from readmap.bam.sorted_output import BamIndex, SortedOutput, add_run
 from readmap.duplicates.marker import DuplicateMarker
@@ -26,9 +26,6 @@ from readmap.formats.sam_header import read_groups, sorted_header
 from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__
-
-#: Records are sorted in 1/SORT_SHARE of the available memory; in SORT_MEMORY bytes if the system does not report it.
-SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
 #: Device memory per byte of records until they are a sorted run.
 WORKING_BYTES = 4
@@ -87,8 +84,7 @@ def open_marked(
     memory: bytes for sorting; None: a quarter of the available memory. command: command line for the header. survey:
         accumulates the records written.
     """
-    available, threads = available_memory(), backend.threads
-    of_host = memory or (SORT_MEMORY if available is None else available // SORT_SHARE)
+    host_memory, threads = memory or default_sort_memory(), backend.threads
     lengths = [length for _, length in reads.contigs]
     groups = read_groups(reads.header)
     duplicates.begin(groups, lengths)
@@ -101,7 +97,14 @@ def open_marked(
         if backend.memory() is not None:
             device_runs = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * record_chunk_bytes(backend))
         output = SortedOutput(
-            bam, of_host, index, CpuBackend(threads), bam.buffer, device_runs, duplicates, [survey] if survey else []
+            bam,
+            host_memory,
+            index,
+            CpuBackend(threads),
+            bam.buffer,
+            device_runs,
+            duplicates,
+            [survey] if survey else [],
         )
         opened.pop_all()
     with output:
@@ -156,14 +159,14 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
             continue  # the first record is damaged; the next step raises the error
-        begin, end = int(records.starts[0]), int(records.starts[-1])
-        data = np.concatenate([left, records.bytes[begin:end]])
-        starts = np.concatenate([left_starts[:-1], records.starts - begin + len(left)])
-        held = backend.upload([data])
-        firsts = _firsts(held, starts, backend)
+        start, end = int(records.starts[0]), int(records.starts[-1])
+        data = np.concatenate([left, records.bytes[start:end]])
+        starts = np.concatenate([left_starts[:-1], records.starts - start + len(left)])
+        on_device = backend.upload([data])
+        firsts = _firsts(on_device, starts, backend)
         last = int(firsts[-1])  # records of the next chunk may belong to the last fragment
         if last:
-            yield held[: starts[last]], starts[: last + 1], firsts
+            yield on_device[: starts[last]], starts[: last + 1], firsts
         left, left_starts = data[starts[last] :], starts[last:] - starts[last]
     if len(left):
         yield backend.upload([left]), left_starts, np.array([0, len(left_starts) - 1], np.int64)

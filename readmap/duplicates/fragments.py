@@ -22,7 +22,7 @@ _COPY_ROWS, _COPY_BARCODES = (Kernel("duplicates/fragments", f"copy_{what}") for
 _HEADER = "duplicates/fragment.cuh"
 FRAGMENT = row_dtype(_HEADER, "Fragment")
 FRAGMENT_WORDS = FRAGMENT.itemsize // 8
-PLACE_BITS, COUNTERS = constant(_HEADER, "PLACE_BITS"), constant(_HEADER, "COUNTERS")
+POSITION_BITS, COUNTERS = constant(_HEADER, "POSITION_BITS"), constant(_HEADER, "COUNTERS")
 _MISSING, _UNMAPPED_KEY = constant(_HEADER, "MISSING_MATES"), constant(_HEADER, "UNMAPPED_KEY")
 _MARGIN, _BLOCK = constant(_HEADER, "MARGIN"), constant("duplicates/fragments.cu", "COUNTED_BLOCK")
 
@@ -90,9 +90,9 @@ class FragmentTable:
         if len(self.groups) > MAX_READ_GROUPS:
             raise UsageError(f"--markdup: {len(self.groups):,} read groups, the maximum is {MAX_READ_GROUPS:,}")
         gaps = np.array([length + 2 * _MARGIN for length in self.contig_lengths], np.uint64)
-        if int(gaps.sum()) >= 1 << PLACE_BITS:
+        if int(gaps.sum()) >= 1 << POSITION_BITS:
             raise UsageError("--markdup: the contigs have too many bases for the positions of fragments")
-        self._places = self.backend.to_device(np.cumsum(gaps) - gaps + np.uint64(_MARGIN))
+        self._contig_offsets = self.backend.to_device(np.cumsum(gaps) - gaps + np.uint64(_MARGIN))
         self._read_groups = self._groups_on_device()
         self.backend.synchronize()  # batches use other streams
         self.counters = np.zeros((len(self.libraries), COUNTERS), np.int64)
@@ -123,7 +123,7 @@ class FragmentTable:
             lengths=lengths,
             ends=ends,
             offsets=offsets,
-            contig_places=self._places,
+            contig_offsets=self._contig_offsets,
             read_groups=self._read_groups,
             rows=rows,
             barcodes=barcodes,
@@ -150,7 +150,7 @@ class FragmentTable:
         do not fit.
         """
         high = rows[:, 0].view(np.uint64)
-        of_others = (high >> np.uint64(PLACE_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_UNMAPPED_KEY))
+        of_others = (high >> np.uint64(POSITION_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_UNMAPPED_KEY))
         if counters.shape != self.counters.shape or of_others.any():
             raise ValueError("fragments of other libraries")
         first = self._count(len(rows))

@@ -26,7 +26,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compaction import count_flagged, select_flagged
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import argsort_columns
-from readmap.duplicates.fragments import PLACE_BITS
+from readmap.duplicates.fragments import POSITION_BITS
 
 _KEY, _MARK = Kernel("duplicates/sets", "key_fragments"), Kernel("duplicates/sets", "mark_sets")
 _FIND_ENDS, _CHOOSE = Kernel("duplicates/sets", "find_paired_ends"), Kernel("duplicates/sets", "choose_best")
@@ -40,10 +40,10 @@ _NO_KEEPER = constant("duplicates/optical.cu", "NO_KEEPER")
 
 #: Bits of the sort columns: library, position and strand of one end; position and strand of the other end, or a special
 #: value.
-HIGH_BITS, LOW_BITS = 16 + PLACE_BITS + 1, PLACE_BITS + 2
+HIGH_BITS, LOW_BITS = 16 + POSITION_BITS + 1, POSITION_BITS + 2
 
 #: Bits of a spot: strands, read group and tile.
-SPOT_BITS = 34
+TILE_BITS = 34
 
 #: Sets with more pairs of the same strands are not searched for optical duplicates, as in Picard.
 MAX_OPTICAL_SET = 300_000
@@ -92,14 +92,14 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     is_paired = backend.full(len(singles), 0, np.uint8)
     shared: dict[str, Any] = {"fragments": fragments, "order": order}
     if len(singles):
-        given = {"heads": singles, "is_paired": is_paired, "count": len(singles)}
-        backend.launch(_FIND_ENDS, size, **shared, **given)
+        inputs = {"heads": singles, "is_paired": is_paired, "count": len(singles)}
+        backend.launch(_FIND_ENDS, size, **shared, **inputs)
     shared |= {"size": size, "max_pairs": MAX_OPTICAL_SET}
     found = []
     for of, all_duplicates in ((singles, is_paired), (heads, backend.full(len(heads), 0, np.uint8))):
         sizes, located = backend.empty(len(of), np.int64), backend.empty(len(of), np.int64)
-        made = {"marks": marks, "sizes": sizes, "located": located, "counters": counted}
-        backend.launch(_CHOOSE, len(of), **shared, heads=of, all_duplicates=all_duplicates, **made)
+        outputs = {"marks": marks, "sizes": sizes, "located": located, "counters": counted}
+        backend.launch(_CHOOSE, len(of), **shared, heads=of, all_duplicates=all_duplicates, **outputs)
         found.append((sizes, located))
     sizes, located = found[1]
     optical = backend.full(len(heads), 0, np.uint64)
@@ -137,15 +137,15 @@ def _mark_optical(
 ) -> None:
     """Mark the optical duplicates among `count` located pairs; listed: arguments of the kernel that lists the pairs."""
     members = backend.empty(count, np.uint32)
-    sets, spots, places = (backend.empty(count, np.uint64) for _ in range(3))
-    made = {"members": members, "sets": sets, "spots": spots, "places": places}
-    backend.launch(_LIST, len(optical), **listed, **made, count=count)
-    order = argsort_columns([(sets, len(optical).bit_length()), (spots, SPOT_BITS), (places, 64)], backend)
+    sets, tiles, coordinates = (backend.empty(count, np.uint64) for _ in range(3))
+    outputs = {"members": members, "sets": sets, "tiles": tiles, "coordinates": coordinates}
+    backend.launch(_LIST, len(optical), **listed, **outputs, count=count)
+    order = argsort_columns([(sets, len(optical).bit_length()), (tiles, TILE_BITS), (coordinates, 64)], backend)
     parents = backend.to_device(np.arange(count, dtype=np.int32))
-    given = {"members": members, "order": order, "parents": parents}
-    neighbours = {"rows": rows, "sets": sets, "spots": spots, "count": count, "distance": distance}
-    backend.launch(_JOIN, count, **given, **neighbours)
+    inputs = {"members": members, "order": order, "parents": parents}
+    neighbours = {"rows": rows, "sets": sets, "tiles": tiles, "count": count, "distance": distance}
+    backend.launch(_JOIN, count, **inputs, **neighbours)
     keepers = backend.full(count, _NO_KEEPER, np.uint32)
-    backend.launch(_KEEPERS, count, **given, marks=marks, keepers=keepers)
+    backend.launch(_KEEPERS, count, **inputs, marks=marks, keepers=keepers)
     found = {"rows": rows, "sets": sets, "keepers": keepers, "marks": marks, "found": optical, "counters": counters}
-    backend.launch(_OPTICAL, count, **given, **found)
+    backend.launch(_OPTICAL, count, **inputs, **found)

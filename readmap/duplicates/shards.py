@@ -162,8 +162,8 @@ def merge_shard(
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
             continue  # the first record is damaged; the next step raises the error
-        begin, end = int(records.starts[0]), int(records.starts[-1])
-        data, ends = backend.upload([records.bytes[begin:end].copy()]), backend.to_device(records.starts[1:] - begin)
+        start, end = int(records.starts[0]), int(records.starts[-1])
+        data, ends = backend.upload([records.bytes[start:end].copy()]), backend.to_device(records.starts[1:] - start)
         run, wrong = detach_fragment_tags(data, ends, len(reads.contigs), len(fragments.rows), backend)
         if wrong is not None:
             expected = "expected sorted records with their fragment's number in the tag ZF, as written by --for-merge"

@@ -57,7 +57,9 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
     if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
         raise stored.invalid_array("barrier_starts", "has intervals that are empty or overlap")
     if (starts[-1], ends[-1]) != (length, LAST_BARRIER_END):
-        raise stored.invalid_array("barrier_ends", f"does not end with a barrier after the reference's {length:,} positions")
+        raise stored.invalid_array(
+            "barrier_ends", f"does not end with a barrier after the reference's {length:,} positions"
+        )
     between, last = letters == 0, arrays["contig_starts"][1:] - 1
     if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(
         ends[between], [*(last + 1), LAST_BARRIER_END]

@@ -162,7 +162,7 @@ def _build(
     tell: Progress,
 ) -> Index:
     """Build the index; write each array to `output`, if given, while the next array is built."""
-    held, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
+    device_reference, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
     bases, sink = table_bases(count), None
     if output:
         folder.write_reference(output, reference, source, bases)
@@ -182,14 +182,14 @@ def _build(
     del parts
     if wanted.has_array:
         tell("prefix table", 0, 0)
-        table = backend.to_host(build_prefix_table(held, order, bases, backend))
+        table = backend.to_host(build_prefix_table(device_reference, order, bases, backend))
         if output:
             output.add("prefix_table", table)
     if wanted.has_tree:
         tell("suffix tree", 0, 0)
         if written:
             written()  # the tree needs the memory of these arrays
-        edges = backend.to_host(build_suffix_tree(held, reference.length, order, backend))
+        edges = backend.to_host(build_suffix_tree(device_reference, reference.length, order, backend))
         if output:
             output.add("edges", edges)
     return Index(reference, suffixes, table, bases, edges, source)

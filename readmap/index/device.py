@@ -144,7 +144,9 @@ class DeviceIndex:
 def _copy_to(group: Any, backend: Backend) -> Any:
     """Copy a dataclass with all arrays in it, and in the dataclasses in it, to another device."""
     members = {one.name: getattr(group, one.name) for one in fields(group)}
-    arrays = {name: backend.copy_from_peer(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)}
+    arrays = {
+        name: backend.copy_from_peer(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)
+    }
     groups = {
         name: _copy_to(value, backend)
         for name, value in members.items()

@@ -126,10 +126,10 @@ class _ReferenceBuilder:
         """Extract the letters and headers of a chunk. data: uint8 [1 + bytes], the previous chunk's last byte first."""
         backend, size = self._backend, len(data)
         blocks = -(-(size - 1) // _BLOCK)
-        held = backend.to_device(data)
+        chunk = backend.to_device(data)
         measured = [backend.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.int64, np.uint8)]
         names = ("letters", "leads", "headers", "ends")
-        backend.launch(_MEASURE, blocks, bytes=held, **dict(zip(names, measured, strict=True)), size=size)
+        backend.launch(_MEASURE, blocks, bytes=chunk, **dict(zip(names, measured, strict=True)), size=size)
         letters, leads, headers, ends = map(backend.to_host, measured)
         in_header = self._states(ends)
         text_ends = len(self._kept) + np.cumsum(letters - leads * in_header + headers)
@@ -140,7 +140,7 @@ class _ReferenceBuilder:
         backend.launch(
             _GATHER,
             blocks,
-            bytes=held,
+            bytes=chunk,
             kept=backend.to_device(self._kept),
             in_header=backend.to_device(in_header),
             text_ends=backend.to_device(text_ends),
@@ -175,7 +175,7 @@ class _ReferenceBuilder:
         if len(chosen):
             started, ended = np.cumsum(starts[chosen]), np.cumsum(ends[chosen])
             start_count, end_count = int(started[-1]), int(ended[-1])
-            places = [backend.empty(count, np.int64) for count in (start_count, end_count)]
+            positions = [backend.empty(count, np.int64) for count in (start_count, end_count)]
             letters = backend.empty(start_count, np.uint8)
             backend.launch(
                 _FIND,
@@ -183,15 +183,15 @@ class _ReferenceBuilder:
                 chosen=backend.to_device(chosen),
                 started=backend.to_device(started),
                 ended=backend.to_device(ended),
-                starts=places[0],
+                starts=positions[0],
                 letters=letters,
-                ends=places[1],
+                ends=positions[1],
                 start_count=start_count,
                 end_count=end_count,
                 origin=found.origin,
                 **common,
             )
-            self._barriers.append(tuple(map(backend.to_host, (places[0], letters, places[1]))))  # type: ignore[arg-type]
+            self._barriers.append(tuple(map(backend.to_host, (positions[0], letters, positions[1]))))  # type: ignore[arg-type]
         self._kept = text[size - _WORD - self.length % _WORD :].copy()
         return text
 

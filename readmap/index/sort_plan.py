@@ -179,9 +179,9 @@ def _fit(
     return None
 
 
-def _bytes(part: SortPart, length: int, dtype: np.dtype[Any], held: tuple[bool, bool] = (True, True)) -> int:
+def _bytes(part: SortPart, length: int, dtype: np.dtype[Any], way: tuple[bool, bool] = (True, True)) -> int:
     """Return the device memory for sorting a part, with `order` and `ranks` if they are held there."""
-    order, ranks = held
+    order, ranks = way
     arrays = dtype.itemsize * (order * part.suffixes + ranks * length) + part.suffixes // 8
     return arrays + part.pairs * _pair_bytes(dtype) + _RUN_COUNTS * 8 * -(-length // RUN)
 

@@ -72,11 +72,11 @@ class SuffixPlan:
 
 
 def plan_suffix_array(
-    reference: Reference, held: DeviceReference, team: Team, force_64_bits: bool = False
+    reference: Reference, device_reference: DeviceReference, team: Team, force_64_bits: bool = False
 ) -> SuffixPlan:
     """Plan the construction; raise BackendError if the memory is too small. All plans build the same array.
 
-    divsufsort is the fastest for a small reference on a CPU, and with one thread. held: the reference on the first
+    divsufsort is the fastest for a small reference on a CPU, and with one thread. device_reference: on the first
     device.
     """
     backend = team.first
@@ -84,25 +84,25 @@ def plan_suffix_array(
     few_barriers = len(reference.barrier_starts) <= _MAX_BARRIERS
     small = length <= SMALL or (backend.threads == 1 and length < 2**31)
     by_kernels = backend.warp_width > 1 or not (small and few_barriers)
-    sort = plan_sort(held, length, dtype, team) if by_kernels else None
+    sort = plan_sort(device_reference, length, dtype, team) if by_kernels else None
     return SuffixPlan(length, reference.bases - reference.ambiguous_bases, dtype, sort)
 
 
 def build_suffix_array(
-    held: Sequence[DeviceReference],
+    device_references: Sequence[DeviceReference],
     plan: SuffixPlan,
     team: Team,
     report: Callable[[float], None] = lambda share: None,
 ) -> list[Array]:
     """Sort the suffixes; return their positions in order, in the plan's dtype, as one part per sorting device.
 
-    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal are in order of position. held: the
-    reference on each device. report: called with the completed share of the work if kernels sort.
+    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal are in order of position.
+    device_references: one per device. report: called with the completed share of the work if kernels sort.
     """
     if plan.sort:
-        return sort_suffixes(held, plan.sort, team, report)
+        return sort_suffixes(device_references, plan.sort, team, report)
     codes = team.first.empty(plan.length, np.uint8)
-    team.first.launch(_UNPACK, -(-plan.length // 32), reference=held[0], codes=codes, length=plan.length)
+    team.first.launch(_UNPACK, -(-plan.length // 32), reference=device_references[0], codes=codes, length=plan.length)
     from pydivsufsort import divsufsort  # imported here, because its imports are slow
 
     order = divsufsort(codes)[plan.length - plan.suffixes :]
@@ -135,14 +135,20 @@ def table_bytes(bases: int, dtype: np.dtype[Any]) -> int:
     return ((1 << 2 * bases) + 1) * dtype.itemsize
 
 
-def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
+def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
     """Return the prefix table, [4^bases + 1]: table[x] counts the suffixes whose first bases, A after a barrier, are
     below x.
 
     Raises IndexFolderError if the first bases are not in order; all suffixes must be positions of the reference.
     """
     table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _no_error(backend), len(suffixes)
-    what = {"reference": held, "suffixes": suffixes, "table": table, "suffix_count": count, "table_bases": bases}
+    what = {
+        "reference": device_reference,
+        "suffixes": suffixes,
+        "table": table,
+        "suffix_count": count,
+        "table_bases": bases,
+    }
     backend.launch(_FILL, count + 1, error=error, **what)
     backend.launch(_FILL_GAPS, 4**bases // _GAP_ENTRIES, **what)
     if (rank := _reported_rank(error, backend)) is not None:
@@ -150,14 +156,18 @@ def build_prefix_table(held: DeviceReference, suffixes: Array, bases: int, backe
     return table
 
 
-def first_unsorted_rank(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
+def first_unsorted_rank(
+    device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend
+) -> int | None:
     """Return the smallest rank that is not in order or whose suffix is not the position of a base; None if all are
     right.
     """
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_INVERT, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
     error = _no_error(backend)
-    backend.launch(_CHECK, len(suffixes), reference=held, suffixes=suffixes, ranks=ranks, error=error, length=length)
+    backend.launch(
+        _CHECK, len(suffixes), reference=device_reference, suffixes=suffixes, ranks=ranks, error=error, length=length
+    )
     return _reported_rank(error, backend)
 
 

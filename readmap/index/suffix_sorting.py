@@ -66,15 +66,15 @@ class _Pairs:
     """Keys, uint64, with suffix positions and the slots they will go to, and a second buffer of keys and positions."""
 
     keys: Array
-    places: Array
+    positions: Array
     slots: Array
     other_keys: Array
-    other_places: Array
+    other_positions: Array
 
     @property
     def swapped(self) -> _Pairs:
         """The pairs after a sort that left its result in the second buffer."""
-        return _Pairs(self.other_keys, self.other_places, self.slots, self.keys, self.places)
+        return _Pairs(self.other_keys, self.other_positions, self.slots, self.keys, self.positions)
 
     def first(self, size: int) -> _Pairs:
         """Return views of the first `size` pairs."""
@@ -86,7 +86,7 @@ class _Sorted:
     """Pairs sorted by key; a pair whose key has `key & field` below min_field ties with no other pair."""
 
     keys: Array
-    places: Array
+    positions: Array
     pairs: int
     field: int
     min_field: int
@@ -109,7 +109,7 @@ class _RankUpdate:
     until the device's next step.
     """
 
-    places: Array
+    positions: Array
     ranks: Array
 
 
@@ -147,7 +147,7 @@ def _steps(team: Team, works: Sequence[Iterator[_RankUpdate]]) -> Iterator[list[
 
 
 def _size(updates: Sequence[_RankUpdate | None]) -> int:
-    return sum(len(each.places) for each in updates if each)
+    return sum(len(each.positions) for each in updates if each)
 
 
 def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
@@ -199,7 +199,7 @@ class _Sorter:
         what = {"reference": self._reference, "batch": batch, "length": self.groups.length}
         backend.launch(_COUNT, runs, counts=counts, **what)
         ends = backend.inclusive_sum(counts)
-        backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, places=pairs.places, slots=pairs.slots, **what)
+        backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, positions=pairs.positions, slots=pairs.slots, **what)
         return self._assign_groups(
             self._radix_sort(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES, store_ranks=False
         )
@@ -225,7 +225,7 @@ class _Sorter:
             tied_ends=tied_ends,
             group_ends=group_ends,
             keys=pairs.keys,
-            places=pairs.places,
+            positions=pairs.positions,
             slots=pairs.slots,
             depth=depth,
             rank_bits=rank_bits,
@@ -239,8 +239,8 @@ class _Sorter:
     def merge(self, section: slice, others: Sequence[Array]) -> None:
         """Collect the ranks of a section from the other devices."""
         for ranks in others:
-            for piece in _chunks(section.start, section.stop):
-                self._merge_chunk(self.groups.ranks[piece], self.backend.copy(ranks[piece]))
+            for part in _chunks(section.start, section.stop):
+                self._merge_chunk(self.groups.ranks[part], self.backend.copy(ranks[part]))
 
     def take(self, others: Sequence[tuple[slice, Array]]) -> None:
         """Copy sections of the ranks from the devices that have collected them."""
@@ -250,19 +250,19 @@ class _Sorter:
     def apply(self, others: Sequence[_RankUpdate | None]) -> None:
         """Apply the rank updates of other devices."""
         for updates in filter(None, others):
-            for piece in _chunks(0, len(updates.places)):
-                self._apply_chunk(*(self.backend.copy(array[piece]) for array in (updates.places, updates.ranks)))
+            for part in _chunks(0, len(updates.positions)):
+                self._apply_chunk(*(self.backend.copy(array[part]) for array in (updates.positions, updates.ranks)))
 
     # Methods of their own, so that a chunk's memory is freed before the next chunk is copied.
     def _merge_chunk(self, own: Array, other: Array) -> None:
         self.backend.launch(_MERGE, len(own), other=other, ranks=own)
 
-    def _apply_chunk(self, places: Array, ranks: Array) -> None:
-        self.backend.launch(_APPLY, len(places), places=places, ranks=ranks, groups=self.groups)
+    def _apply_chunk(self, positions: Array, ranks: Array) -> None:
+        self.backend.launch(_APPLY, len(positions), positions=positions, ranks=ranks, groups=self.groups)
 
     def _radix_sort(self, pairs: _Pairs, bits: int) -> _Pairs:
         """Return the pairs sorted by their keys, which have `bits` bits."""
-        keys, _ = sort_pairs(pairs.keys, pairs.places, pairs.other_keys, pairs.other_places, bits, self.backend)
+        keys, _ = sort_pairs(pairs.keys, pairs.positions, pairs.other_keys, pairs.other_positions, bits, self.backend)
         return pairs if keys is pairs.keys else pairs.swapped
 
     def _sort_small_groups(self, pairs: _Pairs, rank_bits: int) -> _Pairs:
@@ -271,9 +271,9 @@ class _Sorter:
             _SORT_SMALL,
             len(pairs.keys),
             keys=pairs.keys,
-            places=pairs.places,
+            positions=pairs.positions,
             sorted_keys=pairs.other_keys,
-            sorted_places=pairs.other_places,
+            sorted_positions=pairs.other_positions,
             size=len(pairs.keys),
             rank_bits=rank_bits,
         )
@@ -281,8 +281,8 @@ class _Sorter:
 
     def _assign_groups(self, pairs: _Pairs, field_bits: int, min_field: int, *, store_ranks: bool) -> _RankUpdate:
         """Store sorted pairs in their slots; pairs whose low field_bits are below min_field tie with no other pair."""
-        keys, places, new_ranks = pairs.keys, pairs.places, pairs.other_places
-        found = _Sorted(keys, places, len(keys), (1 << field_bits) - 1, min_field)
+        keys, positions, new_ranks = pairs.keys, pairs.positions, pairs.other_positions
+        found = _Sorted(keys, positions, len(keys), (1 << field_bits) - 1, min_field)
         what = {
             "sorted": found,
             "slots": pairs.slots,
@@ -291,7 +291,7 @@ class _Sorter:
             "store_ranks": store_ranks,
         }
         self.backend.launch(_ASSIGN, -(-len(keys) // RUN), **what)
-        return _RankUpdate(places, new_ranks)
+        return _RankUpdate(positions, new_ranks)
 
     def _count(self, ties: _Ties) -> tuple[Array, Array]:
         """Count the tied slots, and their groups, in each run; int64 [runs] each."""
@@ -301,24 +301,24 @@ class _Sorter:
         return slots, heads
 
     def _tied_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of whole groups that cover all slots, each with at most as many tied slots as are sorted
+        """Yield ranges of whole groups that cover all slots, each with at max_tied as many tied slots as are sorted
         together.
         """
-        groups, backend, most = self.groups, self.backend, len(self._pairs.keys)
+        groups, backend, max_tied = self.groups, self.backend, len(self._pairs.keys)
         everything = (_Ties(0, groups.slot_count, small) for small in (0, 1))
         large, small = (backend.inclusive_sum_with_total(self._count(ties)[0]) for ties in everything)
         first, tied = 0, large[1] + small[1]
-        if tied > most:
+        if tied > max_tied:
             ends, done = backend.to_host(large[0]) + backend.to_host(small[0]), 0
-            while tied - done > most:
+            while tied - done > max_tied:
                 # The slot at which the range would be too large, and the head of its group. Slots of a run are counted
                 # from its end, because slots before `first` are already being sorted.
-                run = int(np.searchsorted(ends, done + most, "right"))
-                held = ends[run] - self._tied_slots(run)[::-1].cumsum()[::-1]
-                slot = run * RUN + int(np.searchsorted(held, done + most, "right")) - 1
-                place = int(backend.to_host(groups.order[slot : slot + 1])[0])
-                end = int(backend.to_host(groups.ranks[place : place + 1])[0]) - 1 - groups.first_slot
-                done += most - (slot - end)
+                run = int(np.searchsorted(ends, done + max_tied, "right"))
+                remaining = ends[run] - self._tied_slots(run)[::-1].cumsum()[::-1]
+                slot = run * RUN + int(np.searchsorted(remaining, done + max_tied, "right")) - 1
+                position = int(backend.to_host(groups.order[slot : slot + 1])[0])
+                end = int(backend.to_host(groups.ranks[position : position + 1])[0]) - 1 - groups.first_slot
+                done += max_tied - (slot - end)
                 yield first, end
                 first = end
         yield first, groups.slot_count
@@ -333,7 +333,7 @@ class _Sorter:
 
 
 def _chunks(start: int, end: int) -> Iterator[slice]:
-    """Return slices of at most _CHUNK elements that cover [start, end)."""
+    """Return slices of at max_tied _CHUNK elements that cover [start, end)."""
     return (slice(i, min(i + _CHUNK, end)) for i in range(start, end, _CHUNK))
 
 

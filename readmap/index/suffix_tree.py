@@ -68,14 +68,14 @@ def refuse_large(length: int) -> None:
         raise UsageError(f"a suffix tree supports fewer than 2^32 bases, the reference has {length:,}")
 
 
-def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Array:
+def build_suffix_tree(device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Array:
     """Return the edges of the tree, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
 
     length: positions of the reference, including barriers. suffixes: the suffix array on the device. Takes up to 9
         bytes per base in addition to the result.
     """
     count = len(suffixes)
-    prefixes = build_lcp(held, length, suffixes, backend)
+    prefixes = build_lcp(device_reference, length, suffixes, backend)
     blocks = -(-count // _BLOCK)
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
@@ -84,7 +84,7 @@ def build_suffix_tree(held: DeviceReference, length: int, suffixes: Array, backe
     edges = backend.empty(((inner + 1) * EDGES_PER_NODE, 4), np.uint32)
     tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
     backend.launch(_OPEN, count + 1, **tree)
-    backend.launch(_WRITE, count, reference=held, suffixes=suffixes, **tree)
+    backend.launch(_WRITE, count, reference=device_reference, suffixes=suffixes, **tree)
     backend.launch(_CLOSE, inner + 1, edges=edges)
     return edges
 
@@ -121,10 +121,10 @@ def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend:
 
 
 def first_mismatched_node(
-    held: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend
+    device_reference: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend
 ) -> int | None:
     """Return the smallest node with an edge that differs from those of a newly built tree; None if all are equal."""
-    expected = backend.to_host(build_suffix_tree(held, length, suffixes, backend))
+    expected = backend.to_host(build_suffix_tree(device_reference, length, suffixes, backend))
     if len(expected) != len(edges):
         return min(len(expected), len(edges)) // EDGES_PER_NODE
     wrong = np.flatnonzero((expected != edges).any(axis=1))

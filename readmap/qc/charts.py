@@ -44,9 +44,9 @@ class Axis:
     high: float | None = None
 
 
-def line_chart(title: str, places: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-    """Return a line chart; places: x values, ascending [points]. It has a legend if there are several lines."""
-    plot = _Plot(places, lines, x, y)
+def line_chart(title: str, x_values: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
+    """Return a line chart; x_values: x values, ascending [points]. It has a legend if there are several lines."""
+    plot = _Plot(x_values, lines, x, y)
     parts = [plot.axes(x, y)]
     for line in lines:
         if line.low is not None and line.high is not None:
@@ -58,21 +58,21 @@ def line_chart(title: str, places: Values, lines: Sequence[Line], x: Axis, y: Ax
     return _figure(title, parts, lines if len(lines) > 1 else [])
 
 
-def bar_chart(title: str, places: Values, counts: Values, x: Axis, y: Axis) -> str:
+def bar_chart(title: str, x_values: Values, counts: Values, x: Axis, y: Axis) -> str:
     """Return a bar chart; the bars are as wide as the distance of the x values."""
     bars = Line(y.name, counts, "c1")
-    plot = _Plot(places, [bars], x, y, is_bars=True)
+    plot = _Plot(x_values, [bars], x, y, is_bars=True)
     return _figure(title, [plot.axes(x, y), plot.bars(counts), plot.hints([bars], x, y)], [])
 
 
 class _Plot:
     """The scales of a chart, and shapes drawn to scale."""
 
-    def __init__(self, places: Values, lines: Sequence[Line], x: Axis, y: Axis, is_bars: bool = False) -> None:
-        self._places = places
-        step = float(places[1] - places[0]) if len(places) > 1 else 1.0
+    def __init__(self, x_values: Values, lines: Sequence[Line], x: Axis, y: Axis, is_bars: bool = False) -> None:
+        self._x_values = x_values
+        step = float(x_values[1] - x_values[0]) if len(x_values) > 1 else 1.0
         self._half = step / 2 if is_bars else 0.0
-        self._first, self._last = float(places[0]) - self._half, float(places[-1]) + self._half
+        self._first, self._last = float(x_values[0]) - self._half, float(x_values[-1]) + self._half
         if self._last <= self._first:
             self._last = self._first + 1
         drawn = [
@@ -86,8 +86,8 @@ class _Plot:
         self._ticks = _ticks(low, high if high > low else low + 1, (HEIGHT - TOP - BOTTOM) // TICK_HEIGHT)
         self._low, self._high = min(low, self._ticks[0]), max(high, self._ticks[-1])
 
-    def x(self, place: float) -> float:
-        return LEFT + (place - self._first) / (self._last - self._first) * (WIDTH - LEFT - RIGHT)
+    def x(self, x_value: float) -> float:
+        return LEFT + (x_value - self._first) / (self._last - self._first) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
         return HEIGHT - BOTTOM - (value - self._low) / (self._high - self._low) * (HEIGHT - TOP - BOTTOM)
@@ -114,44 +114,48 @@ class _Plot:
     def path(self, values: Values) -> str:
         """Return the path of a line through all values except NaN."""
         drawn, is_down = [], False
-        for place, value in zip(self._places, values, strict=True):
+        for x_value, value in zip(self._x_values, values, strict=True):
             if math.isnan(value):
                 is_down = False
                 continue
-            drawn.append(f"{'L' if is_down else 'M'}{self.x(place):.1f} {self.y(value):.1f}")
+            drawn.append(f"{'L' if is_down else 'M'}{self.x(x_value):.1f} {self.y(value):.1f}")
             is_down = True
         return "".join(drawn)
 
     def band(self, low: Values, high: Values) -> str:
         """Return the path of the area between two lines where both have values."""
         known = ~(np.isnan(low) | np.isnan(high))
-        places = self._places[known]
-        forth = [f"{self.x(place):.1f} {self.y(value):.1f}" for place, value in zip(places, high[known], strict=True)]
-        back = [f"{self.x(place):.1f} {self.y(value):.1f}" for place, value in zip(places, low[known], strict=True)]
+        x_values = self._x_values[known]
+        forth = [
+            f"{self.x(x_value):.1f} {self.y(value):.1f}" for x_value, value in zip(x_values, high[known], strict=True)
+        ]
+        back = [
+            f"{self.x(x_value):.1f} {self.y(value):.1f}" for x_value, value in zip(x_values, low[known], strict=True)
+        ]
         return f"M{'L'.join([*forth, *reversed(back)])}Z" if forth else ""
 
     def bars(self, counts: Values) -> str:
         """Return all bars as one path."""
         zero, drawn = self.y(0), []
-        for place, count in zip(self._places, counts, strict=True):
+        for x_value, count in zip(self._x_values, counts, strict=True):
             if count > 0:
-                left, right = self.x(place - self._half), self.x(place + self._half)
+                left, right = self.x(x_value - self._half), self.x(x_value + self._half)
                 gap = min(0.6, (right - left) / 8)
                 drawn.append(f"M{left + gap:.1f} {zero:.1f}V{self.y(count):.1f}H{right - gap:.1f}V{zero:.1f}Z")
         return f'<path class="bars c1" d="{"".join(drawn)}"/>'
 
     def hints(self, lines: Sequence[Line], x: Axis, y: Axis) -> str:
         """Return the tooltips of all x values."""
-        edges = np.concatenate([[self._first], (self._places[1:] + self._places[:-1]) / 2, [self._last]])
+        edges = np.concatenate([[self._first], (self._x_values[1:] + self._x_values[:-1]) / 2, [self._last]])
         parts = []
-        for number, place in enumerate(self._places):
+        for number, x_value in enumerate(self._x_values):
             rows = [
                 (f"{line.name}: " if len(lines) > 1 else "") + y.form(float(line.values[number]))
                 for line in lines
                 if not math.isnan(line.values[number])
             ]
             left, right = self.x(edges[number]), self.x(edges[number + 1])
-            text = escape("\n".join([f"{x.name} {x.form(float(place))}", *rows]))
+            text = escape("\n".join([f"{x.name} {x.form(float(x_value))}", *rows]))
             parts.append(
                 f'<rect class="hint" x="{left:.1f}" y="{TOP}" width="{max(right - left, 0.1):.1f}" '
                 f'height="{HEIGHT - TOP - BOTTOM}"><title>{text}</title></rect>'

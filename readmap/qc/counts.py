@@ -67,18 +67,18 @@ class RecordCounts:
     def measure(self, records: Array, ends: Array, origin: int) -> None:
         """Count records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
         backend, count = self._backend, len(ends)
-        units, numbers = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
+        units, indices = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
         longest = backend.full(1, 0, np.int32)
-        given = {"bytes": records, "ends": ends, "origin": origin}
-        made = {"units": units, "numbers": numbers, "longest": longest}
-        backend.launch(_FIND, count, **given, **made, names=self._names, groups=self._groups)
+        inputs = {"bytes": records, "ends": ends, "origin": origin}
+        outputs = {"units": units, "indices": indices, "longest": longest}
+        backend.launch(_FIND, count, **inputs, **outputs, names=self._names, groups=self._groups)
         scratch = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
-        units, order = sort_pairs(units, numbers, *scratch, (self._counts.units - 1).bit_length(), backend)
-        given |= {"units": units, "order": order, "counts": self._counts, "records": count}
+        units, order = sort_pairs(units, indices, *scratch, (self._counts.units - 1).bit_length(), backend)
+        inputs |= {"units": units, "order": order, "counts": self._counts, "records": count}
         sections = -(-count // _SECTION)
-        backend.launch(_COUNT, sections, **given)
+        backend.launch(_COUNT, sections, **inputs)
         tiles = -(-int(backend.to_host(longest)[0]) // _TILE)
-        backend.launch(_CYCLES, sections * tiles, **given, tiles=tiles)
+        backend.launch(_CYCLES, sections * tiles, **inputs, tiles=tiles)
 
     def to_host(self) -> dict[str, NDArray[np.int64]]:
         """Return all counts by the names of struct Counts, int64 [groups + 1, ...] with the shapes of _SHAPES."""

@@ -22,7 +22,7 @@ _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
 _BOUNDS, _MERGE = Kernel("qc/coverage", "find_bounds"), Kernel("qc/coverage", "merge_events")
 _SWEEP = Kernel("qc/coverage", "sweep_events")
-_PLACE_BITS, _END_OF_PLACES = constant(_SOURCE, "PLACE_BITS"), constant(_SOURCE, "END_OF_PLACES")
+_POSITION_BITS, _END_OF_POSITIONS = constant(_SOURCE, "POSITION_BITS"), constant(_SOURCE, "END_OF_POSITIONS")
 _SECTION = constant(_SOURCE, "SECTION")
 DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")
 
@@ -43,13 +43,13 @@ class _Layout:
 
 @dataclass(frozen=True)
 class _Events:
-    """Sorted events: places, uint64, position and sample; changes, uint64, of the depth, two's complement."""
+    """Sorted events: positions, uint64, position and sample; changes, uint64, of the depth, two's complement."""
 
-    places: Array
+    positions: Array
     changes: Array
 
     def part(self, begin: int, end: int) -> _Events:
-        return _Events(self.places[begin:end], self.changes[begin:end])
+        return _Events(self.positions[begin:end], self.changes[begin:end])
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Coverage:
             to_device(contigs), to_device(names), to_device(np.array(samples, np.uint16)), len(lengths), len(groups)
         )
         self._samples = max(samples) + 1
-        self._bits = _PLACE_BITS + (self._samples - 1).bit_length()
+        self._bits = _POSITION_BITS + (self._samples - 1).bit_length()
         self.histogram = backend.full(self._samples * DEPTHS, 0, np.uint64)
         self.covered = backend.full(self._samples * len(lengths) * COVERED, 0, np.uint64)
         self.missing_mc = backend.full(self._samples, 0, np.uint64)
@@ -95,16 +95,18 @@ class Coverage:
     def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
         """Return the events of records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
         backend, count = self._backend, len(ends)
-        given = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
+        inputs = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
         events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
-        made = {"events": events, "frontier": frontier, "missing_mc": self.missing_mc}
-        backend.launch(_COUNT, count, **given, **made, records=count)
+        outputs = {"events": events, "frontier": frontier, "missing_mc": self.missing_mc}
+        backend.launch(_COUNT, count, **inputs, **outputs, records=count)
         event_ends, total = backend.inclusive_sum_with_total(events)
-        places, changes, *scratch = (backend.empty(total, np.uint64) for _ in range(4))
-        listed = {"event_ends": event_ends, "places": places, "changes": changes, "events": total}
-        backend.launch(_LIST, count, **given, **listed)
-        found = _Events(*sort_pairs(places, changes, scratch[0], scratch[1], self._bits, backend))
-        bounds = self._not_above(found, [(sample << _PLACE_BITS) + _END_OF_PLACES for sample in range(self._samples)])
+        positions, changes, *scratch = (backend.empty(total, np.uint64) for _ in range(4))
+        listed = {"event_ends": event_ends, "positions": positions, "changes": changes, "events": total}
+        backend.launch(_LIST, count, **inputs, **listed)
+        found = _Events(*sort_pairs(positions, changes, scratch[0], scratch[1], self._bits, backend))
+        bounds = self._not_above(
+            found, [(sample << _POSITION_BITS) + _END_OF_POSITIONS for sample in range(self._samples)]
+        )
         return CoverageEvents(found, bounds, int(backend.to_host(frontier)[0]))
 
     def accumulate(self, measured: CoverageEvents) -> None:
@@ -113,14 +115,14 @@ class Coverage:
             events = measured.events.part(begin, end)
             if left := self._left.pop(sample, None):
                 events = self._merged(left, events)
-            if len(events.places):
+            if len(events.positions):
                 self._sweep(sample, events, measured.frontier)
         self._backend.synchronize()  # the events' memory belongs to another thread, which reuses it
 
     def finish(self) -> None:
         """Count the remaining events; no records follow."""
         for sample in [*self._left]:
-            self._sweep(sample, self._left.pop(sample), _END_OF_PLACES)
+            self._sweep(sample, self._left.pop(sample), _END_OF_POSITIONS)
         self._backend.synchronize()
 
     def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -136,13 +138,13 @@ class Coverage:
     def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
         """Count the depths before the frontier, and keep the later events for the next records."""
         backend, contigs = self._backend, self._layout.contig_count
-        (size,) = self._not_above(events, [(sample << _PLACE_BITS) + frontier])
+        (size,) = self._not_above(events, [(sample << _POSITION_BITS) + frontier])
         first = sample * contigs * COVERED
         depths = backend.inclusive_sum(events.changes[:size].view(np.int64))
         backend.launch(
             _SWEEP,
             -(-size // _SECTION),
-            places=events.places[:size],
+            positions=events.positions[:size],
             depths=depths,
             contigs=self._layout.contigs,
             histogram=self.histogram[sample * DEPTHS : (sample + 1) * DEPTHS],
@@ -152,24 +154,26 @@ class Coverage:
             frontier=frontier,
         )
         depth = int(backend.to_host(depths[-1:])[0]) if size else 0
-        rest = events.part(size, len(events.places))
-        if depth or len(rest.places):
-            place = np.array([(sample << _PLACE_BITS) + frontier], np.uint64)
-            begun = _Events(backend.to_device(place), backend.to_device(np.array([depth], np.int64).view(np.uint64)))
+        rest = events.part(size, len(events.positions))
+        if depth or len(rest.positions):
+            position = np.array([(sample << _POSITION_BITS) + frontier], np.uint64)
+            begun = _Events(backend.to_device(position), backend.to_device(np.array([depth], np.int64).view(np.uint64)))
             self._left[sample] = self._merged(begun, rest)
 
     def _merged(self, one: _Events, other: _Events) -> _Events:
-        backend, size, others = self._backend, len(one.places), len(other.places)
-        places, changes = backend.empty(size + others, np.uint64), backend.empty(size + others, np.uint64)
-        given = {"places": one.places, "changes": one.changes, "size": size, "others": others}
-        given |= {"other_places": other.places, "other_changes": other.changes}
-        backend.launch(_MERGE, size + others, **given, merged_places=places, merged_changes=changes)
-        return _Events(places, changes)
+        backend, size, others = self._backend, len(one.positions), len(other.positions)
+        positions, changes = backend.empty(size + others, np.uint64), backend.empty(size + others, np.uint64)
+        inputs = {"positions": one.positions, "changes": one.changes, "size": size, "others": others}
+        inputs |= {"other_positions": other.positions, "other_changes": other.changes}
+        backend.launch(_MERGE, size + others, **inputs, merged_positions=positions, merged_changes=changes)
+        return _Events(positions, changes)
 
     def _not_above(self, events: _Events, bounds: list[int]) -> list[int]:
         """Return for each bound the number of events at positions not greater than it."""
         backend, found = self._backend, self._backend.empty(len(bounds), np.int64)
-        given = backend.to_device(np.array(bounds, np.uint64))
-        backend.launch(_BOUNDS, len(bounds), places=events.places, bounds=given, found=found, size=len(events.places))
+        inputs = backend.to_device(np.array(bounds, np.uint64))
+        backend.launch(
+            _BOUNDS, len(bounds), positions=events.positions, bounds=inputs, found=found, size=len(events.positions)
+        )
         numbers: list[int] = backend.to_host(found).tolist()
         return numbers

@@ -146,9 +146,9 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
 
 
 def _histogram(title: str, description: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
-    places, values = np.arange(len(counts), dtype=np.float64), counts.astype(np.float64)
+    x_values, values = np.arange(len(counts), dtype=np.float64), counts.astype(np.float64)
     rows = [(f"{number:,}", f"{count:,}") for number, count in enumerate(counts) if count]
-    return Plot(title, description, bar_chart(title, places, values, Axis(x), Axis(y, format_si)), (x, y), rows)
+    return Plot(title, description, bar_chart(title, x_values, values, Axis(x), Axis(y, format_si)), (x, y), rows)
 
 
 def _inserts(tally: Tally) -> Plot:
@@ -161,7 +161,7 @@ def _inserts(tally: Tally) -> Plot:
     shown = min(bins * width, INSERTS - 1)
     binned[:, :shown] = counted[:, :shown]
     binned = binned.reshape(3, bins, width).sum(2)
-    places = np.arange(bins, dtype=np.float64) * width
+    x_values = np.arange(bins, dtype=np.float64) * width
     lines = [
         Line(name, row, colour)
         for name, row, colour in zip(ORIENTATION_NAMES, binned, ("c1", "c2", "c5"), strict=True)
@@ -171,8 +171,8 @@ def _inserts(tally: Tally) -> Plot:
     far = int(counted[:, INSERTS - 1].sum())
     if far:
         description += f" {far:,} pairs have {INSERTS - 1:,} bases or more."
-    rows = [(f"{place:,.0f}", *(f"{line.values[at]:,.0f}" for line in lines)) for at, place in enumerate(places)]
-    picture = line_chart(title, places, lines, Axis("Insert size, bases"), Axis("Pairs", format_si, 0))
+    rows = [(f"{x_value:,.0f}", *(f"{line.values[at]:,.0f}" for line in lines)) for at, x_value in enumerate(x_values)]
+    picture = line_chart(title, x_values, lines, Axis("Insert size, bases"), Axis("Pairs", format_si, 0))
     return Plot(title, description, picture, ("Size", *(line.name for line in lines)), rows)
 
 
@@ -185,7 +185,7 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     padded = np.zeros(bins * width)
     shown = min(len(padded), len(covered))
     padded[:shown] = covered[:shown]
-    places = np.arange(bins, dtype=np.float64) * width + 1
+    x_values = np.arange(bins, dtype=np.float64) * width + 1
     binned = padded.reshape(bins, width).sum(1)
     lost = (
         f" {depths.missing_mc:,} reads have no MC: overlaps with their mates count twice." if depths.missing_mc else ""
@@ -195,9 +195,9 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     yield Plot(
         "Depth",
         f"Covered bases by depth; {uncovered} of the bases are not covered. {left_out}{lost}",
-        bar_chart("Depth", places, binned, Axis("Depth"), Axis("Bases", format_si)),
+        bar_chart("Depth", x_values, binned, Axis("Depth"), Axis("Bases", format_si)),
         ("Depth", "Bases"),
-        [(f"{place:,.0f}", f"{count:,.0f}") for place, count in zip(places, binned, strict=True)],
+        [(f"{x_value:,.0f}", f"{count:,.0f}") for x_value, count in zip(x_values, binned, strict=True)],
     )
     reached = counts[::-1].cumsum()[::-1] / max(int(counts.sum()), 1)
     at, share_axis = np.arange(1, end, dtype=np.float64), Axis("Share", format_percent_4, 0, 1)
