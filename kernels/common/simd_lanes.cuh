@@ -24,7 +24,7 @@ HOST_DEVICE Lane32 larger(Lane32 a, Lane32 b) { return Lane32{maximum(a.value, b
 // Lane by lane: where a == b, x, else y.
 HOST_DEVICE Lane32 select_equal(Lane32 a, Lane32 b, Lane32 x, Lane32 y) { return a.value == b.value ? x : y; }
 // All bits of the lanes where a < b, none of the others; a - b has no overflow.
-HOST_DEVICE Lane32 below(Lane32 a, Lane32 b) { return Lane32{-(i32)(a.value < b.value)}; }
+HOST_DEVICE Lane32 less_mask(Lane32 a, Lane32 b) { return Lane32{-(i32)(a.value < b.value)}; }
 HOST_DEVICE bool any(Lane32 mask) { return mask.value != 0; }
 // Lane by lane: base i of eight that stand in its 16 low bits, times CODE_SPACING.
 HOST_DEVICE Lane32 spaced_base(Lane32 bases, i32 i) { return Lane32{(bases.value >> (14 - 2 * i) & 3) * CODE_SPACING}; }
@@ -89,7 +89,7 @@ HOST_DEVICE u32 chosen_bytes(u32 a, u32 b, u32 chosen) {
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(chosen));
     return bytes;
 }
-HOST_DEVICE Lanes16 below(Lanes16 a, Lanes16 b) { return Lanes16{chosen_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
+HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return Lanes16{chosen_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Lanes16 mask) { return mask.value != 0; }
 HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {
     return Lanes16{(bases.value >> (14 - 2 * i) & 0x30003u) * CODE_SPACING};
@@ -123,7 +123,7 @@ VECTOR V operator+(V a, V b) { return V{a.value + b.value}; }
 VECTOR V operator^(V a, V b) { return V{a.value ^ b.value}; }
 VECTOR V larger(V a, V b) { return V{a.value > b.value ? a.value : b.value}; }
 VECTOR V select_equal(V a, V b, V x, V y) { return V{a.value == b.value ? x.value : y.value}; }
-VECTOR V below(V a, V b) { return V{a.value < b.value}; }
+VECTOR V less_mask(V a, V b) { return V{a.value < b.value}; }
 VECTOR bool any(V mask) {
     typedef u64 words __attribute__((vector_size(32)));
     words all = (words)mask.value;

@@ -213,7 +213,7 @@ template <i32 WIDTH> struct BandedPaths {
                 deletion = select_equal(letter, outside, never, deletion);
             }
             Lanes16 diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
-            Lanes16 longer = below(opened, insertions[b + 1]);
+            Lanes16 longer = less_mask(opened, insertions[b + 1]);
             Lanes16 insertion = larger(opened, insertions[b + 1]) + insert_extend;
             Lanes16 here = larger(larger(diagonal, zero), larger(insertion, deletion));
             Lanes16 step = select_equal(here, insertion, Lanes16::all(INSERTION), Lanes16::all(DELETION));
@@ -221,10 +221,10 @@ template <i32 WIDTH> struct BandedPaths {
             step = step + select(longer, Lanes16::all(INSERTION_LONGER), zero);
             scores[b] = here, insertions[b] = insertion;
             opened = here + delete_open;
-            step = step + select(below(opened, deletion), Lanes16::all(DELETION_LONGER), zero);
+            step = step + select(less_mask(opened, deletion), Lanes16::all(DELETION_LONGER), zero);
             deletion = larger(opened, deletion) + delete_extend;
             write(step, steps + b * Lanes16::width);
-            Lanes16 more = below(best[0], here);
+            Lanes16 more = less_mask(best[0], here);
             best[0] = larger(best[0], here);
             best[1] = select(more, Lanes16::all(i), best[1]);
             best[2] = select(more, Lanes16::all(b), best[2]);

@@ -126,7 +126,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
             last_letters[i] = letters[i];
     }
     HOST_DEVICE void update_best(Lane highest, i32 step) {
-        Lane better = below(best, highest);
+        Lane better = less_mask(best, highest);
         if (!any(better)) return;
         best = larger(best, highest);
         best_step = select(better, Lane::all(step), best_step);
