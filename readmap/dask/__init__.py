@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from readmap.dask.api import search as search
-    from readmap.dask.job import Lane as Lane
     from readmap.dask.distributed_scan import scan as scan
+    from readmap.run.lanes import Lane as Lane
 
 #: The value that stands for a cluster of this machine.
 LOCAL = "local"
@@ -23,7 +23,7 @@ LOCAL = "local"
 #: depend, nor do blocks of BAM.
 TASK_READS, GPU_TASK_READS = 1_000_000, 10_000_000
 
-_HOMES = {"search": "readmap.dask.api", "Lane": "readmap.dask.job", "scan": "readmap.dask.distributed_scan"}
+_HOMES = {"search": "readmap.dask.api", "Lane": "readmap.run.lanes", "scan": "readmap.dask.distributed_scan"}
 
 __all__ = sorted(_HOMES)
 

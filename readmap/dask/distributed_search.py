@@ -1,240 +1,282 @@
-"""A search on a cluster: its shards are mapped by tasks, whatever worker takes them, and joined in their order."""
+"""A search by the workers of a cluster: tasks map shards in any order, and the client joins them in the order of the reads."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from readmap.backend.machine import available_processors
-from readmap.bam.file_index import FileIndex, IndexFormat
+from readmap.bam.file_index import FileIndex, IndexFormat, format_for
 from readmap.dask.cluster import Tasks
-from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.concat_output import ConcatOutput, open_index
+from readmap.dask.job import RECORDS, UNMAPPED, Job
 from readmap.dask.shard_plan import Parts, equal_parts, sized_parts
 from readmap.duplicates.metrics import LibraryMetrics
-from readmap.formats.output import ByteSink, PendingOutput, open_output
+from readmap.errors import UsageError, option
 from readmap.formats.atomic_files import temporary_folder
+from readmap.formats.output import ByteSink, PendingOutput, open_output
+from readmap.formats.sam_header import parse_header_lines
+from readmap.formats.wording import pluralize
+from readmap.index.index import Index
+from readmap.reads.file_splitter import FileSplitter
+from readmap.reads.record_ranges import RecordLocator
 from readmap.reads.shards import SplitLanes
 from readmap.reads.split_table import SplitFile, read_table
-from readmap.reads.record_ranges import RecordLocator
-from readmap.reads.file_splitter import FileSplitter
-from readmap.run.sample_model import SampleModel
+from readmap.run.config import SearchConfig
+from readmap.run.conflicts import check_pair_options
+from readmap.run.file_checks import NO_OUTPUTS, check_files
+from readmap.run.index_loading import open_index as open_searched_index
+from readmap.run.index_loading import warn_index
+from readmap.run.monitor import Monitor
 from readmap.run.read_mapper import MappingSummary
-
-
-class Progress(Protocol):
-    """Shows where the work is, in words; share: the part of the reads that is mapped."""
-
-    def __call__(self, text: str, share: float | None = None) -> None: ...
+from readmap.run.sample_model import SampleModel
+from readmap.run.search import FinishedSearch, known_sample_model, make_header
+from readmap.run.summary import Origin, SearchSummary
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a search is to write, and what of it is known before.
+class DistributedSearch:
+    """A search that has been checked and that `run` distributes.
 
     Attributes:
-        output: of the records. header: in front of them. form: of its index; None for none.
-        unmapped, metrics: further files, None for none.
-        table: of where the reads begin; learnt: of them; tasks: shards. What is None is found.
+        job: without its folder and its number of tasks.
+        path, index: of the reference.
+        header: bytes before the records.
+        model: the sample model, or None to estimate it.
     """
 
-    output: str
+    job: Job
+    path: Path
+    index: Index
     header: bytes
-    form: IndexFormat | None = None
-    unmapped: str | None = None
-    metrics: str | None = None
-    table: str | None = None
-    learnt: SampleModel | None = None
-    tasks: int | None = None
+    model: SampleModel | None
 
+    @classmethod
+    def of(cls, config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> DistributedSearch:
+        """Check a search; more_outputs: paths that the caller writes. Raises the errors of open_search."""
+        files = check_files(config, more_outputs)
+        lines = [line for given in config.header for line in parse_header_lines(given)]
+        path, index = open_searched_index(config, more_outputs)
+        check_pair_options(config.given, any(layout.paired for layout in files.layouts))
+        output = config.output or ""
+        if os.path.exists(output) and not os.path.isfile(output):
+            raise UsageError(f"{option('output')} {output}: no file, so workers cannot write next to it")
+        if "-" in files.paths:
+            raise UsageError(f"{option('dask')}: workers cannot read standard input: name files")
+        model = known_sample_model(config, files, index)
+        header = make_header(config, files.lanes, index.reference.contigs, lines)
+        return cls(Job.of(config, files, path, index, lines), path, index, header, model)
 
-@dataclass
-class Found:
-    """What was found: the outputs, which are to be committed, what was counted, in how many tasks, how many workers
-    there are, and the duplicates of each library."""
+    @contextlib.contextmanager
+    def run(
+        self, client: Any, monitor: Monitor, tasks: int | None = None, address: str | None = None
+    ) -> Iterator[FinishedSearch]:
+        """Run the search; on exit abort the outputs that the caller has not committed.
 
-    outputs: list[PendingOutput]
-    summary: MappingSummary
-    tasks: int
-    workers: int
-    libraries: list[LibraryMetrics] | None = None
+        tasks: equal shards, or None for shards of a size that suits the workers. address: of the cluster, for the report.
+        Raises the errors of open_search, and BackendError if the cluster fails.
+        """
+        config, cluster = self.job.config, Tasks(client)
+        warn_index(self.path, self.index, config, monitor.say)
+        with contextlib.ExitStack() as opened:
+            outputs = _Outputs(self, opened)
+            folder = opened.enter_context(temporary_folder(Path(config.output or "").absolute()))
+            run = _Run(cluster, replace(self.job, folder=str(folder)), self, outputs, monitor, tasks)
+            shards, libraries = run()
+            device = f"{pluralize(cluster.workers, 'worker')} of Dask"
+            origin = Origin(
+                index=str(self.path),
+                reads=self.job.files,
+                outputs=outputs.paths,
+                reference=self.index,
+                device=device,
+                devices=device,
+                cluster={"address": address, "workers": cluster.workers, "tasks": shards},
+            )
+            summary = SearchSummary(origin, run.summary, config.scoring, libraries)
+            yield FinishedSearch(summary, outputs.pending)
+
+    @property
+    def index_format(self) -> IndexFormat | None:
+        """The format of the output's index, or None if it has none."""
+        if not self.job.is_sorted:
+            return None
+        wanted = self.job.config.index_format
+        return IndexFormat(wanted) if wanted else format_for(max(self.job.contig_lengths, default=0))
 
 
 class _Outputs:
-    """The files of a search, by their names."""
+    """The open outputs of a distributed search: concatenated ones, and others, by name."""
 
-    def __init__(self, job: Job, wanted: Wanted, opened: contextlib.ExitStack) -> None:
+    def __init__(self, search: DistributedSearch, opened: contextlib.ExitStack) -> None:
         self.joined: dict[str, ConcatOutput] = {}
         self.others: dict[str, ByteSink] = {}
-        paths = {RECORDS: wanted.output, UNMAPPED: wanted.unmapped}
+        job, config = search.job, search.job.config
         for name in job.outputs:
-            level = job.packing.level if job.packing.blocked[name] else None
-            joined = ConcatOutput(open_output(paths[name], available_processors()), level)
-            opened.callback(joined.abort)
-            self.joined[name] = joined
-        if wanted.form:
-            self.others["index"] = opened.enter_context(open_index(wanted.output, wanted.form))
-        if wanted.metrics:
-            self.others["metrics"] = opened.enter_context(open_output(wanted.metrics))
+            path = config.unmapped if name == UNMAPPED else config.output
+            level = job.level if job.is_compressed(name) else None
+            output = ConcatOutput(open_output(path, available_processors()), level)
+            opened.callback(output.abort)
+            self.joined[name] = output
+        if form := search.index_format:
+            self.others["index"] = opened.enter_context(open_index(config.output or "", form))
+        if config.metrics:
+            self.others["metrics"] = opened.enter_context(open_output(config.metrics))
+        paths = {"output": config.output, "unmapped": config.unmapped, "metrics": config.metrics}
+        self.paths = {name: path for name, path in paths.items() if path is not None}
 
     @property
-    def all(self) -> list[PendingOutput]:
-        """In the order in which they are committed."""
+    def pending(self) -> list[PendingOutput]:
+        """All outputs, in the order in which they are committed."""
         return [*self.joined.values(), *self.others.values()]
 
 
-@contextlib.contextmanager
-def searched(client: Any, job: Job, wanted: Wanted, show: Progress) -> Iterator[Found]:
-    """What a search has found, whose outputs the caller commits; else they are aborted.
-
-    job: without its folder and its tasks. Raises the errors of a search, and BackendError where the cluster fails.
-    """
-    tasks = Tasks(client)
-    with contextlib.ExitStack() as opened:
-        outputs = _Outputs(job, wanted, opened)
-        folder = opened.enter_context(temporary_folder(Path(wanted.output).absolute()))
-        run = _Run(tasks, replace(job, folder=str(folder)), wanted, outputs, show)
-        yield run()
-
-
 class _Run:
-    """One search."""
+    """One run of a distributed search."""
 
-    def __init__(self, tasks: Tasks, job: Job, wanted: Wanted, outputs: _Outputs, show: Progress) -> None:
-        self._tasks, self._job, self._wanted, self._outputs, self._show = tasks, job, wanted, outputs, show
-        self._summary, self._began = MappingSummary(), 0.0
-        # Reads that are found, and the part of the files in which they are.
-        self._found, self._split = 0, 1.0
+    def __init__(
+        self,
+        cluster: Tasks,
+        job: Job,
+        search: DistributedSearch,
+        outputs: _Outputs,
+        monitor: Monitor,
+        tasks: int | None,
+    ) -> None:
+        self.summary = MappingSummary()
+        self._cluster, self._job, self._search, self._outputs = cluster, job, search, outputs
+        self._monitor, self._tasks, self._start = monitor, tasks, 0.0
+        # The reads that have been located, and the share of the files' bytes that they take.
+        self._located, self._located_share = 0, 1.0
 
-    def __call__(self) -> Found:
-        from readmap.dask.map_tasks import learn
+    def __call__(self) -> tuple[int, list[LibraryMetrics] | None]:
+        """Run it; return the number of shards, and the duplicates by library if they were marked."""
+        from readmap.dask.map_tasks import estimate
         from readmap.dask.worker import task_reads
 
-        learnt, tasks = self._wanted.learnt, self._wanted.tasks
-        sizing = None if tasks else self._tasks.submit("size", 0, task_reads, self._job.resources)
-        learning = None if learnt else self._tasks.submit("learn", 0, learn, self._job)
-        with self._known() as known:
+        model, tasks, config = self._search.model, self._tasks, self._job.config
+        sizing = None if tasks else self._cluster.submit("size", 0, task_reads, config)
+        estimating = None if model else self._cluster.submit("estimate", 0, estimate, self._job)
+        with self._located_reads() as located:
             if sizing:
-                (size,) = self._tasks.results([sizing])
-            if learning:
-                self._show("learning from the first reads")
-                (learnt,) = self._tasks.results([learning])
-            assert learnt is not None
-            self._began = time.perf_counter()
-            mapped = self._map(equal_parts(known, tasks) if tasks else sized_parts(known, size), learnt)
-        self._job = replace(self._job, tasks=len(mapped))
-        self._summary.bases_per_difference = learnt.bases_per_difference
-        self._summary.libraries = {name: sizes for name, sizes in learnt.libraries.items() if sizes is not None}
-        libraries = self._merge(mapped) if self._job.is_sorted else None
-        return Found(self._outputs.all, self._summary, len(mapped), self._tasks.workers, libraries)
+                (size,) = self._cluster.results([sizing])
+            if estimating:
+                self._monitor.show("estimating insert sizes and divergence")
+                (model,) = self._cluster.results([estimating])
+            assert model is not None
+            self._start = time.perf_counter()
+            shards = self._map(equal_parts(located, tasks) if tasks else sized_parts(located, size), model)
+        self._job = replace(self._job, tasks=len(shards))
+        self.summary.bases_per_difference = model.bases_per_difference
+        self.summary.libraries = {name: sizes for name, sizes in model.libraries.items() if sizes is not None}
+        return len(shards), self._merge(shards) if self._job.is_sorted else None
 
     @contextlib.contextmanager
-    def _known(self) -> Iterator[Callable[[], SplitLanes]]:
-        """Tells what is known of the reads: all, by a table, or from call to call more."""
-        if self._wanted.table is not None:
-            table = read_table(self._wanted.table)
-            whole = self._reads([table.find(file) for file in self._job.files])
+    def _located_reads(self) -> Iterator[Callable[[], SplitLanes]]:
+        """Yield a function that returns the reads located so far: all of them with a table, else more with each call."""
+        table_path = self._job.config.split
+        if table_path is not None:
+            table = read_table(table_path)
+            whole = self._lanes([table.find(file) for file in self._job.files])
             yield lambda: whole
             return
-        with FileSplitter(self._job.files, available_processors(), self._summary.warnings.append) as splitting:
+        with FileSplitter(self._job.files, available_processors(), self.summary.warnings.append) as splitter:
 
-            def known() -> SplitLanes:
-                splitting.wait(0)
-                reads = self._reads(splitting.files)
-                records, read, size = splitting.progress
-                self._split = read / max(size, 1)
-                if not self._summary.reads:
-                    self._show(f"finding where reads begin: {records:,} reads", self._split)
-                return reads
+            def located() -> SplitLanes:
+                splitter.wait(0)
+                lanes = self._lanes(splitter.files)
+                records, read, size = splitter.progress
+                self._located_share = read / max(size, 1)
+                if not self.summary.reads:
+                    self._monitor.show(f"finding where reads begin: {records:,} reads", self._located_share)
+                return lanes
 
-            yield known
-            splitting.wait()  # for what it warns of
+            yield located
+            splitter.wait()  # for its warnings
 
-    def _reads(self, files: Sequence[SplitFile]) -> SplitLanes:
-        self._found = sum(file.records for file in files)
-        texts = [
-            RecordLocator(path, file, available_processors()) for path, file in zip(self._job.files, files, strict=True)
-        ]
-        return SplitLanes(texts, self._job.layouts)
+    def _lanes(self, files: Sequence[SplitFile]) -> SplitLanes:
+        self._located, threads = sum(file.records for file in files), available_processors()
+        locators = [RecordLocator(path, file, threads) for path, file in zip(self._job.files, files, strict=True)]
+        return SplitLanes(locators, self._job.layouts)
 
-    def _map(self, parts: Iterator[Parts], learnt: SampleModel) -> list[Any]:
-        """Map shards, whose records come behind each other where they are not sorted; what there is of each."""
+    def _map(self, parts: Iterator[Parts], model: SampleModel) -> list[Any]:
+        """Map all shards, and append the records of unsorted ones in order; return what the tasks returned."""
         from readmap.dask.map_tasks import map_shard
 
-        job, mapped = self._job, list[Any]()
-        self._outputs.joined[RECORDS].begin(self._wanted.header)
-        # More shards are told while records are copied.
+        job, shards = self._job, list[Any]()
+        self._outputs.joined[RECORDS].begin(self._search.header)
+        # Records are copied by a thread of their own, while further shards are located and submitted.
         pool, joining = ThreadPoolExecutor(1, "readmap-join"), deque[Future[None]]()
 
         def futures() -> Iterator[Any]:
-            number = 0
+            index = 0
             for part in parts:
                 if part is None:
                     yield None
                     continue
-                yield self._tasks.submit("map", number, map_shard, job, number, part, learnt)
-                number += 1
+                yield self._cluster.submit("map", index, map_shard, job, index, part, model)
+                index += 1
 
         try:
-            for number, shard in enumerate(self._tasks.results(futures(), self._count)):
-                joining.append(pool.submit(self._join, number))
-                mapped.append(shard)
+            for index, shard in enumerate(self._cluster.results(futures(), self._count)):
+                joining.append(pool.submit(self._join, index))
+                shards.append(shard)
                 while joining and joining[0].done():
                     joining.popleft().result()
             for joined in joining:
                 joined.result()
         finally:
             pool.shutdown(cancel_futures=True)
-        return mapped
+        return shards
 
-    def _join(self, number: int) -> None:
-        """Copy the records of a shard behind those before, where they are not sorted."""
+    def _join(self, shard: int) -> None:
+        """Append the outputs of a shard to those before, except sorted records."""
         for name in self._job.outputs:
             if name != RECORDS or not self._job.is_sorted:
-                self._outputs.joined[name].add(self._job.shard(number) / name)
+                self._outputs.joined[name].add(self._job.shard(shard) / name)
 
     def _count(self, shard: Any) -> None:
-        """Count a shard, as it comes."""
-        summary, own = self._summary, shard.summary
+        """Add the counts of a shard, in the order in which shards are finished."""
+        summary, own = self.summary, shard.summary
         summary.add(own)
         summary.work.add(own.work)
         summary.warnings += own.warnings
-        summary.seconds = time.perf_counter() - self._began
+        summary.seconds = time.perf_counter() - self._start
         for name, counts in own.devices.items():
             known = summary.devices.setdefault(name, dict.fromkeys(counts, 0.0))
             summary.devices[name] = {what: known[what] + count for what, count in counts.items()}
-        done = f"{summary.reads:,} of {self._found:,} reads, {self._tasks.workers} workers"
-        self._show(done, self._split * summary.reads / max(self._found, 1))
+        done = f"{summary.reads:,} of {self._located:,} reads, {self._cluster.workers} workers"
+        self._monitor.show(done, self._located_share * summary.reads / max(self._located, 1))
 
-    def _merge(self, mapped: list[Any]) -> list[LibraryMetrics] | None:
-        """Merge the sorted shards, range by range; the metrics of each library where duplicates are marked."""
+    def _merge(self, shards: list[Any]) -> list[LibraryMetrics] | None:
+        """Merge the sorted shards, range by range; return the metrics of each library if duplicates are marked."""
         from readmap.dask.merge_tasks import mark, merge_range
         from readmap.dask.run_files import borders_of, ranges
 
         job, libraries = self._job, None
         if job.rules:
-            self._show("marking duplicates")
-            fragments = [shard.fragments for shard in mapped]
-            (marked,) = self._tasks.results([self._tasks.submit("mark", 0, mark, job, job.rules, fragments)])
+            self._monitor.show("marking duplicates")
+            fragments = [shard.fragments for shard in shards]
+            (marked,) = self._cluster.results([self._cluster.submit("mark", 0, mark, job, job.rules, fragments)])
             libraries = marked.libraries
             if "metrics" in self._outputs.others:
                 self._outputs.others["metrics"].write(marked.metrics.encode())
-        parts = [*ranges(borders_of([shard.samples for shard in mapped]))]
-        futures = [self._tasks.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
+        parts = [*ranges(borders_of([shard.samples for shard in shards]))]
+        futures = [self._cluster.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
         joined = self._outputs.joined[RECORDS]
-        form = self._wanted.form or IndexFormat.CSI
-        index = FileIndex(job.contig_lengths, form, len(self._wanted.header))
-        for number, merged in enumerate(self._tasks.results(futures)):
+        form = self._search.index_format or IndexFormat.CSI
+        index = FileIndex(job.contig_lengths, form, len(self._search.header))
+        for number, merged in enumerate(self._cluster.results(futures)):
             joined.add(job.range(number) / RECORDS, merged.block_sizes, merged.size)
-            for seen in merged.seen:
-                index.accumulate(seen)
-            self._show(f"merging: {number + 1} of {len(parts)} ranges")
-        if self._wanted.form:
-            self._outputs.others["index"].write(joined.index(index))
+            for entries in merged.entries:
+                index.accumulate(entries)
+            self._monitor.show(f"merging: {number + 1} of {len(parts)} ranges")
+        self._outputs.others["index"].write(joined.index(index))
         return libraries

@@ -1,4 +1,4 @@
-"""The tasks that bring the records of sorted shards together: which are duplicates, then a range of keys each."""
+"""The tasks that merge the sorted shards: find the duplicates, then merge each range of sort keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
 from readmap.dask.job import RECORDS, Job
 from readmap.dask.run_files import Border, open_part
 from readmap.dask.scratch import make_once
-from readmap.dask.worker import worker_backend, take_turn, return_errors
+from readmap.dask.worker import config_backend, return_errors, take_turn
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
 from readmap.duplicates.shards import read_fragments
@@ -25,13 +25,13 @@ from readmap.formats.output import open_output
 
 MARKS = "marks.npy"
 
-#: Bytes of records that a thread merges together: as many of all shards as of the runs of one.
+#: Bytes of records that a thread merges at once, from all shards.
 MERGED_BYTES = MAX_PIECE // 4
 
 
 @dataclass(frozen=True)
 class Marked:
-    """The metrics of the duplicates of all shards, library by library, and the text of their file."""
+    """The duplicates of all shards: metrics by library, and the text of the metrics file."""
 
     libraries: list[LibraryMetrics]
     metrics: str
@@ -39,68 +39,68 @@ class Marked:
 
 @dataclass(frozen=True)
 class Merged:
-    """What there is of a range: bytes of each block, bytes of its text, and what the file's index is to hear."""
+    """What a task returns about its range: the size of each compressed block, and entries for the file's index."""
 
     block_sizes: list[int]
-    seen: list[IndexEntries]
+    entries: list[IndexEntries]
 
     @property
     def size(self) -> int:
-        """Bytes of its text."""
-        return sum(seen.size for seen in self.seen)
+        """Uncompressed bytes of the range."""
+        return sum(entries.size for entries in self.entries)
 
 
 @return_errors
 def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> Marked:
-    """Which fragments of all shards are duplicates, in the folder of the marks; bounds: of their numbers in each."""
+    """Find the duplicates among the fragments of all shards, and write their marks; bounds: fragment numbers by shard."""
     with take_turn():
         return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 
 
 def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
-    backend = worker_backend(job.resources)
+    backend = config_backend(job.config)
     with backend.thread_stream():
-        duplicates, places = DuplicateMarker(rules, backend), []
-        duplicates.begin(job.groups, job.contig_lengths)
-        for number, (first, _) in enumerate(bounds):
-            shard = read_fragments(str(job.shard(number) / RECORDS))
-            begin = duplicates.table.restore(shard.rows, shard.barcodes, shard.counters)
-            places.append((begin, first, len(shard.rows)))
-        marks = duplicates.marking(CpuBackend(1)).marks
-    spread = np.zeros(bounds[-1][1], np.uint8)
-    for begin, first, count in places:
-        spread[first : first + count] = marks[begin : begin + count]
-    np.save(folder / MARKS, spread)
-    return Marked(duplicates.libraries, duplicates.metrics(job.command_line))
+        marker, ranges = DuplicateMarker(rules, backend), []
+        marker.begin(job.groups, job.contig_lengths)
+        for index, (first, _) in enumerate(bounds):
+            shard = read_fragments(str(job.shard(index) / RECORDS))
+            start = marker.table.restore(shard.rows, shard.barcodes, shard.counters)
+            ranges.append((start, first, len(shard.rows)))
+        found = marker.marking(CpuBackend(1)).marks
+    marks = np.zeros(bounds[-1][1], np.uint8)
+    for start, first, count in ranges:
+        marks[first : first + count] = found[start : start + count]
+    np.save(folder / MARKS, marks)
+    return Marked(marker.libraries, marker.metrics(job.config.command_line))
 
 
 @return_errors
-def merge_range(job: Job, number: int, begin: Border | None, end: Border | None) -> Merged:
-    """The records of all shards from one border to another, marked and in blocks, in the folder of the range."""
+def merge_range(job: Job, index: int, start: Border | None, end: Border | None) -> Merged:
+    """Merge the records of all shards between two borders, mark and compress them, and write them to their folder."""
     with take_turn():
-        return make_once(job.range(number), functools.partial(_merge, job, begin, end))
+        return make_once(job.range(index), functools.partial(_merge, job, start, end))
 
 
-def _merge(job: Job, begin: Border | None, end: Border | None, folder: Path) -> Merged:
-    backend, lengths, packing = worker_backend(job.resources), job.contig_lengths, job.packing
-    host, codec = CpuBackend(backend.threads), choose_codec(packing.codec, packing.level, [backend])
-    index, seen = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
+def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> Merged:
+    backend, lengths = config_backend(job.config), job.contig_lengths
+    host, codec = CpuBackend(backend.threads), choose_codec(job.config.codec, job.level, [backend])
+    index, entries = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
     with (
         backend.thread_stream(),
-        codec.open(open_output(str(folder / RECORDS)), backend.threads, packing.level) as output,
+        codec.open(open_output(str(folder / RECORDS)), backend.threads, job.level) as output,
     ):
         runs = SortedRuns(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)
         try:
             for shard in range(job.tasks):
-                runs.add_file(open_part(job.shard(shard), shard, begin, end))
+                runs.add_file(open_part(job.shard(shard), shard, start, end))
             for piece in runs.merged(index.measure, _marking(job)):
                 output.write_borrowed(piece.bytes, piece.release)
                 if piece.measured:
-                    seen.append(piece.measured)
+                    entries.append(piece.measured)
             output.commit()
         finally:
             runs.close()
-    return Merged(output.block_sizes, seen)
+    return Merged(output.block_sizes, entries)
 
 
 def _marking(job: Job) -> Marking | None:

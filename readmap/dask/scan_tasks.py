@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.team import Team
-from readmap.dask.job import Resources
-from readmap.dask.worker import worker_backend, take_turn, return_errors
+from readmap.dask.worker import return_errors, take_turn, worker_backend
 from readmap.database.database import Database, Titles
 from readmap.database.device_pool import DevicePool
 from readmap.database.folder import PADDING
@@ -37,7 +36,7 @@ class Part:
 @return_errors
 def check_database(path: str, device: str, threads: int | None) -> None:
     """Raise DatabaseFolderError where a database was altered."""
-    with take_turn(), (backend := worker_backend(Resources(device, threads))).thread_stream():
+    with take_turn(), (backend := worker_backend(device, threads)).thread_stream():
         Database.open(path).check(backend)
 
 
@@ -48,7 +47,7 @@ def scan_part(
     """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
     with take_turn():
         numbers, database, pool = _hold_part(part, device, threads)
-        with worker_backend(Resources(device, threads)).thread_stream():
+        with worker_backend(device, threads).thread_stream():
             found = [scanned.hits for scanned in Scan(database, scoring, hit_filter, pool)(queries)]
     return [replace(hits, subjects=numbers[hits.subjects]) for hits in found]
 
@@ -65,4 +64,4 @@ def _hold_part(part: Part, device: str, threads: int | None) -> tuple[NDArray[np
     codes = np.concatenate([whole.codes[begin : begin + letters], np.full(PADDING, PAD, np.uint8)])
     own = np.searchsorted(numbers, order)
     database = Database(codes, starts - begin, np.array(lengths), own, Titles.of([]), whole.molecule, whole.source)
-    return numbers, database, DevicePool(database, Team.of(worker_backend(Resources(device, threads))))
+    return numbers, database, DevicePool(database, Team.of(worker_backend(device, threads)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from readmap.reads.record_ranges import RecordRange
-from readmap.reads.shards import SplitLanes, Shard
 from readmap.reads.file_splitter import RECORDS_PER_MARK
+from readmap.reads.record_ranges import RecordRange
+from readmap.reads.shards import Shard, SplitLanes
 
 #: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
 LEAST_MARKS = 16

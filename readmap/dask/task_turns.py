@@ -1,8 +1,7 @@
-"""The tasks of a worker in turns: one has its device, while the next one reads ahead, or the one before writes its last
-records.
+"""The order of a worker's tasks: one uses the device while the next one reads ahead or the one before writes.
 
 task 0    M M M M M W
-task 1      r r . . M M M M W          r: reads   .: waits   M: has the device   W: has given way
+task 1      r r . . M M M M W          r: reads   .: waits   M: uses the device   W: has released it
 task 2                r r . M M M
 """
 
@@ -16,29 +15,32 @@ from collections.abc import Iterator
 from readmap.run.device_lease import DeviceLease
 
 
-class Turns:
-    """What a worker's tasks wait for: two things that one task has at a time, its turn to read and its device.
+class TaskTurns:
+    """What a worker's tasks wait for: the right to read and the device, each of which one task has at a time.
 
-    changed: with which the others are seen. reader, holder: who reads, and who has the device. order: who have begun to
-    read, and have not had the device, which they are given in this order. begun: how many have begun, and not ended.
+    Attributes:
+        changed: guards the others.
+        reader, holder: the tasks that read and that use the device.
+        order: the tasks that have begun to read and have not had the device; they get it in this order.
+        active: the number of tasks that have begun and not ended.
     """
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.reader: Turn | None = None
-        self.holder: Turn | None = None
-        self.order = deque[Turn]()
-        self.begun = 0
+        self.reader: TaskTurn | None = None
+        self.holder: TaskTurn | None = None
+        self.order = deque[TaskTurn]()
+        self.active = 0
 
     @contextlib.contextmanager
-    def read_ahead(self) -> Iterator[Turn]:
-        """The turn of a task to read, until it ends or says that it has read; the device it waits for itself."""
-        turn = Turn(self)
+    def read_ahead(self) -> Iterator[TaskTurn]:
+        """Wait for the right to read, and keep it until the task ends or calls `end_reading`; yield its turn."""
+        turn = TaskTurn(self)
         with self.changed:
             self.changed.wait_for(lambda: self.reader is None)
             self.reader = turn
             self.order.append(turn)
-            self.begun += 1
+            self.active += 1
         try:
             yield turn
         finally:
@@ -47,49 +49,49 @@ class Turns:
             with self.changed:
                 if turn in self.order:
                     self.order.remove(turn)
-                self.begun -= 1
+                self.active -= 1
                 self.changed.notify_all()
 
     @contextlib.contextmanager
-    def take(self) -> Iterator[Turn]:
-        """The same, of a task that has the device from the begin on."""
+    def take(self) -> Iterator[TaskTurn]:
+        """Wait for the right to read and for the device; yield the task's turn."""
         with self.read_ahead() as turn:
             turn.wait_for_device()
             yield turn
 
 
-class Turn(DeviceLease):
-    """The turn of a task."""
+class TaskTurn(DeviceLease):
+    """The turn of a task. Calling a method again has no effect."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: TaskTurns) -> None:
         self._turns = turns
 
     def is_ahead(self) -> bool:
-        """Whether a task before has the device, or waits for it."""
+        """Return True if an earlier task uses the device or waits for it."""
         with self._turns.changed:
             return not self._may_hold()
 
     def wait_alone(self) -> None:
-        """Wait, while it reads, until the tasks before have ended."""
+        """Wait, while this task reads, until all earlier tasks have ended."""
         with self._turns.changed:
-            self._turns.changed.wait_for(lambda: self._turns.begun == 1)
+            self._turns.changed.wait_for(lambda: self._turns.active == 1)
 
     def wait_for_device(self) -> None:
-        """Have the device, once the tasks before have had it; once is enough."""
+        """Wait until all earlier tasks have released the device, and take it."""
         with self._turns.changed:
             self._turns.changed.wait_for(self._may_hold)
             if self._turns.holder is None:
                 self._turns.holder = self._turns.order.popleft()
 
     def end_reading(self) -> None:
-        """Let the next task read; once is enough."""
+        """Let the next task read."""
         with self._turns.changed:
             if self._turns.reader is self:
                 self._turns.reader = None
                 self._turns.changed.notify_all()
 
     def release_device(self) -> None:
-        """Let the next task have the device, while this one does what needs little of it; once is enough."""
+        """Let the next task use the device, while this one does what needs little of it."""
         with self._turns.changed:
             if self._turns.holder is self:
                 self._turns.holder = None

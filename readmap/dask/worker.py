@@ -1,4 +1,4 @@
-"""What a worker keeps between tasks and jobs: its device, and there the index that was searched last."""
+"""What a worker keeps between tasks and jobs: its device, and on it the index that was searched last."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from distributed import WorkerPlugin, get_worker
 from readmap.backend import Backend, open_backend
 from readmap.backend.machine import available_memory
 from readmap.dask import GPU_TASK_READS, TASK_READS
-from readmap.dask.job import IndexLocation, Resources
-from readmap.dask.task_turns import Turn, Turns
+from readmap.dask.task_turns import TaskTurn, TaskTurns
 from readmap.errors import BackendError, ReadmapError
 from readmap.formats.array_folder import MANIFEST
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.suffix_array import kernel_types
+from readmap.run.config import SearchConfig
 from readmap.version import __version__
 
-#: What a task takes one of, and how many a worker has: one task maps, while another one reads ahead, or writes its last
-#: records. With a third a GPU took a quarter longer.
-RESOURCE, AT_ONCE = "readmap", 2
+#: The Dask resource that a task takes, and the tasks of a worker at once: one maps while another one reads ahead or writes
+#: its last records. With three tasks a GPU took a quarter longer.
+RESOURCE, CONCURRENT_TASKS = "readmap", 2
 
-#: Of mallopt, and what malloc keeps by itself after some large blocks have come and gone.
+#: Parameters of mallopt, and bytes of free memory that malloc keeps.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
 
-#: Of a device's buffers, which stay from task to task: a sixth of a GPU's time would be spent on new ones. And the part
-#: of the host's available memory that they take at most.
+#: Limit of a device's host buffers that stay from task to task, and their largest share of the available memory. New
+#: buffers for each task would take a sixth of a GPU's time.
 BUFFER_BYTES, BUFFER_SHARE = 8 << 30, 8
 
-ROOMS = ("bam", "common", "duplicates", "index", "reads", "mapping", "run")
+KERNEL_ROOMS = ("bam", "common", "duplicates", "index", "reads", "mapping", "run")
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -46,7 +46,7 @@ _log = logging.getLogger("readmap")
 
 
 class TaskLimit(WorkerPlugin):
-    """Has a worker take no more of readmap's tasks at once than have something to do."""
+    """Limits the tasks that a worker runs at once."""
 
     name = "readmap"
 
@@ -54,25 +54,27 @@ class TaskLimit(WorkerPlugin):
         self.version = __version__
 
     async def setup(self, worker: Any) -> None:
-        """Of a worker that is there, or that comes. Raises BackendError where its readmap is another one."""
+        """Set up a worker; raise BackendError if it has another version of readmap."""
         if self.version != __version__:
             raise BackendError(f"{worker.address} has readmap {__version__}, and this is {self.version}")
         _keep_memory()
-        await worker.set_resources(**{RESOURCE: AT_ONCE})
+        await worker.set_resources(**{RESOURCE: CONCURRENT_TASKS})
 
 
 def dask_setup(worker: Any) -> None:
-    """What Dask has a worker of a cluster of this machine do when it begins: leave the end of the search to the search.
+    """Let a worker of a local cluster ignore interrupts: a terminal sends them to workers too, and the search ends them.
 
-    A terminal interrupts workers too, and of tasks that are cancelled then Dask would warn.
+    Dask calls this when a worker starts. Its warnings about the tasks that are cancelled then are suppressed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
 
 
 def _keep_memory() -> None:
-    """Have malloc keep what is let go, as it does outside of Dask, whose nannies have it return all memory at once: a
-    third of a batch's time would be spent on fresh pages."""
+    """Let malloc keep freed memory, as it does by default.
+
+    Dask's nannies make it return all memory at once, so that a third of a batch's time goes to page faults.
+    """
     with contextlib.suppress(AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
@@ -80,11 +82,10 @@ def _keep_memory() -> None:
 
 
 def return_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Result | ReadmapError]:
-    """A task that returns an error of data or of usage instead of raising it, since it would come again however often
-    the task were tried."""
+    """Let a task return errors of data and usage instead of raising them, so that Dask does not try it again."""
 
     @functools.wraps(task)
-    def told(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result | ReadmapError:
+    def caught(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result | ReadmapError:
         try:
             return task(*arguments, **named)
         except BackendError:
@@ -92,63 +93,73 @@ def return_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Resu
         except ReadmapError as error:
             return error
 
-    return told
+    return caught
 
 
 @dataclass(frozen=True)
 class _LoadedIndex:
-    """An index on a device; key: by which it is known."""
+    """An index on a device; key: identifies its folder, options and device."""
 
     key: tuple[Any, ...]
     index: DeviceIndex
 
 
-#: A task's turn, in which it has all threads of the worker, and its device; and one in which it waits for that later.
-_turns = Turns()
+#: Context managers: the turn of a task that uses all threads and the device, and of one that waits for the device later.
+_turns = TaskTurns()
 take_turn, read_ahead = _turns.take, _turns.read_ahead
 
 _backends: dict[tuple[str, int, int | None], Backend] = {}
-_held: _LoadedIndex | None = None
+_loaded: _LoadedIndex | None = None
 
 
 def address() -> str:
-    """Where this worker is."""
+    """Return the address of this worker."""
     return str(get_worker().address)
 
 
-def worker_backend(resources: Resources) -> Backend:
-    """This worker's device, opened once; raises what open_backend does."""
-    key = resources.device, resources.threads or get_worker().state.nthreads, resources.gpu_memory
+def worker_backend(device: str, threads: int | None = None, gpu_memory: int | None = None) -> Backend:
+    """Return this worker's device, which is opened once; arguments and errors are those of open_backend.
+
+    threads: default, those of the worker.
+    """
+    key = device, threads or get_worker().state.nthreads, gpu_memory
     if key not in _backends:
         _backends[key] = open_backend(*key)
         available = available_memory()
-        _backends[key].cache_host_buffers(min(BUFFER_BYTES, BUFFER_BYTES if available is None else available // BUFFER_SHARE))
+        limit = BUFFER_BYTES if available is None else available // BUFFER_SHARE
+        _backends[key].cache_host_buffers(min(BUFFER_BYTES, limit))
     return _backends[key]
 
 
 @return_errors
-def task_reads(resources: Resources) -> int:
-    """How many reads a task is to have of this worker's device, about."""
+def task_reads(config: SearchConfig) -> int:
+    """Return the approximate number of reads a task should have on this worker's device."""
     with take_turn():
-        return TASK_READS if worker_backend(resources).name == "cpu" else GPU_TASK_READS
+        return TASK_READS if config_backend(config).name == "cpu" else GPU_TASK_READS
 
 
-def worker_index(place: IndexLocation, resources: Resources, turn: Turn) -> tuple[DeviceIndex, Backend]:
-    """An index on this worker's device, where it stays until another one is asked for; the calling thread uses the
-    device.
+def config_backend(config: SearchConfig) -> Backend:
+    """Return the device on which this worker does a search."""
+    return worker_backend(config.device, config.threads, config.gpu_memory_limit)
 
-    Raises what Index.open and Index.to_device raise.
+
+def worker_index(config: SearchConfig, turn: TaskTurn) -> tuple[DeviceIndex, Backend]:
+    """Return the index of a search on this worker's device, where it stays until another index is searched.
+
+    The calling thread uses the device. Raises the errors of Index.open and Index.to_device.
     """
-    global _held
-    backend, manifest = worker_backend(resources), (Path(place.path) / MANIFEST)
+    global _loaded
+    path = Path(config.index or "")
+    backend, manifest = config_backend(config), path / MANIFEST
     written = manifest.stat() if manifest.exists() else None
-    key = place, backend, written and (written.st_mtime_ns, written.st_size, written.st_ino)
-    if _held is None or _held.key != key:
+    version = written and (written.st_mtime_ns, written.st_size, written.st_ino)
+    key = path, config.check, config.alternates, backend, version
+    if _loaded is None or _loaded.key != key:
         turn.wait_alone()
-        _held = None  # a device has room for one
+        _loaded = None  # a device has room for one index
         backend.release_memory()
-        index = Index.open(place.path, place.check, place.alternates)
-        backend.compile_missing(kernel_types(index.suffixes), ROOMS, _log.info)
-        _held = _LoadedIndex(key, index.to_device(backend))
+        index = Index.open(path, config.check, config.alternates)
+        backend.compile_missing(kernel_types(index.suffixes), KERNEL_ROOMS, _log.info)
+        _loaded = _LoadedIndex(key, index.to_device(backend))
         backend.synchronize()
-    return _held.index, backend
+    return _loaded.index, backend

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from readmap.backend import Backend, Gpus, open_backends, parse_gpus
-from readmap.backend.machine import available_memory, available_processors
+from readmap.backend.machine import available_processors
 from readmap.bam.codecs import CodecName
 from readmap.bam.file_index import IndexFormat
+from readmap.bam.memory import sort_memory_bytes
 from readmap.bam.order import SortOrder
 from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
 from readmap.errors import UsageError, option
@@ -24,9 +25,6 @@ from readmap.run.lanes import LaneLike
 from readmap.run.output_format import OutputFormat, output_format_of
 from readmap.run.sample_model import SampleModel
 from readmap.strand import Strand
-
-#: Share of the available memory in which records are sorted; bytes if the system does not report its memory.
-SORT_SHARE, SORT_MEMORY = 4, 2 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +151,7 @@ class SearchConfig:
     @property
     def sort_bytes(self) -> int | None:
         """Bytes of memory to sort in, or None if nothing is sorted."""
-        return sort_bytes(self.sort_memory_limit) if self.sort else None
+        return sort_memory_bytes(self.sort_memory_limit) if self.sort else None
 
     @property
     def sort_memory_limit(self) -> int | None:
@@ -241,9 +239,3 @@ def parse_shard(text: str) -> Shard:
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"{option('shard')} {text}: expected I/N, with I from 1 to N, such as 1/8")
     return Shard(int(found[1]), int(found[2]))
-
-
-def sort_bytes(limit: int | None) -> int:
-    """Return the bytes of memory to sort in: `limit`, else a quarter of the available memory."""
-    available = available_memory()
-    return limit or (SORT_MEMORY if available is None else available // SORT_SHARE)

@@ -102,6 +102,19 @@ def open_inputs(
         yield reads
 
 
+def open_parts(
+    parts: Sequence[RecordRange], layouts: Sequence[PairLayout], comments: bool, threads: int, inflaters: Inflaters
+) -> OpenReads:
+    """Open some records of each file; raises DataError if a file has changed, and OSError."""
+    sources = list[ByteSource]()
+    with contextlib.ExitStack() as opened:
+        for part in parts:
+            part.check_unchanged()
+            sources.append(opened.enter_context(part.open(threads, inflaters)))
+        opened.pop_all()
+    return OpenReads(list(layouts), [], comments, parts=parts, _sources=sources)
+
+
 def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange]:
     """Return the records of each file that belong to the shard; an empty list if all reads are mapped."""
     if not isinstance(config.shard, Shard) or config.split is None:

@@ -14,25 +14,25 @@ import pytest
 from examples import Read, fasta, fastq, random_bases
 
 import readmap.dask
-from readmap.dask.task_turns import Turn, Turns
+from readmap.dask.task_turns import TaskTurn, TaskTurns
 
 #: Seconds in which what is to happen happens, and in which what is not to happen would.
 LONG, SHORT = 30, 0.05
 
-Start = Callable[[Callable[[Turn], Any]], Future[Any]]
+Start = Callable[[Callable[[TaskTurn], Any]], Future[Any]]
 
 
 @pytest.fixture
-def turns() -> Turns:
-    return Turns()
+def turns() -> TaskTurns:
+    return TaskTurns()
 
 
 @pytest.fixture
-def start(turns: Turns) -> Iterator[Start]:
+def start(turns: TaskTurns) -> Iterator[Start]:
     """Begins tasks, each in a thread and a turn."""
     with ThreadPoolExecutor(8) as pool:
 
-        def task(work: Callable[[Turn], Any]) -> Any:
+        def task(work: Callable[[TaskTurn], Any]) -> Any:
             with turns.take() as turn:
                 return work(turn)
 
@@ -47,7 +47,7 @@ def is_waiting(future: Future[Any]) -> bool:
 def test_one_has_a_turn(start: Start) -> None:
     at_once, most = [0], [0]
 
-    def work(_: Turn) -> None:
+    def work(_: TaskTurn) -> None:
         at_once[0] += 1
         most[0] = max(most[0], at_once[0])
         time.sleep(1e-3)
@@ -58,7 +58,7 @@ def test_one_has_a_turn(start: Start) -> None:
     assert most == [1]
 
 
-def test_one_reads_ahead_while_another_has_the_device(turns: Turns) -> None:
+def test_one_reads_ahead_while_another_has_the_device(turns: TaskTurns) -> None:
     seen, ends = list[str](), threading.Event()
     reads = {name: threading.Event() for name in "abc"}
 
@@ -102,13 +102,13 @@ def test_one_reads_ahead_while_another_has_the_device(turns: Turns) -> None:
 def test_who_gives_way_lets_one_begin(start: Start) -> None:
     goes_on, began = threading.Event(), threading.Event()
 
-    def first(turn: Turn) -> bool:
+    def first(turn: TaskTurn) -> bool:
         turn.end_reading()
         turn.release_device()
         began.set()
         return goes_on.wait(LONG)
 
-    def second(_: Turn) -> bool:
+    def second(_: TaskTurn) -> bool:
         return goes_on.wait(LONG)
 
     ends = start(first)
@@ -123,7 +123,7 @@ def test_who_gives_way_lets_one_begin(start: Start) -> None:
 def test_a_task_waits_until_it_is_alone(start: Start) -> None:
     goes_on, began = threading.Event(), threading.Event()
 
-    def first(turn: Turn) -> bool:
+    def first(turn: TaskTurn) -> bool:
         turn.end_reading()
         turn.release_device()
         began.set()
@@ -138,7 +138,7 @@ def test_a_task_waits_until_it_is_alone(start: Start) -> None:
     assert ends.done()
 
 
-def test_the_device_goes_to_who_has_read_first(turns: Turns) -> None:
+def test_the_device_goes_to_who_has_read_first(turns: TaskTurns) -> None:
     """Also where one that has it from the begin on waits to be alone."""
     seen, has_read, goes_on = list[str](), threading.Event(), threading.Event()
 
@@ -176,7 +176,7 @@ def test_the_device_goes_to_who_has_read_first(turns: Turns) -> None:
 
 @pytest.mark.parametrize("gives_way", [False, True])
 def test_an_error_ends_a_turn(start: Start, gives_way: bool) -> None:
-    def fail(turn: Turn) -> None:
+    def fail(turn: TaskTurn) -> None:
         if gives_way:
             turn.end_reading()
             turn.release_device()
@@ -194,20 +194,25 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
     from readmap.dask import map_tasks
 
     read, mapped, at_once = threading.Semaphore(0), threading.Semaphore(0), list[bool]()
-    opened, commit, wait, release_device = mapping._opened, mapping.commit_together, Turn.wait_for_device, Turn.release_device
+    opened, commit, wait, release_device = (
+        mapping._opened,
+        mapping.commit_together,
+        TaskTurn.wait_for_device,
+        TaskTurn.release_device,
+    )
 
     def begins_to_read(*arguments: Any) -> Any:
-        if Turn.release_device is release_device:  # the first shard's; of other tasks nothing is asked
-            monkeypatch.setattr(Turn, "wait_for_device", begins_to_map)
-            monkeypatch.setattr(Turn, "release_device", gives_way)
+        if TaskTurn.release_device is release_device:  # the first shard's; of other tasks nothing is asked
+            monkeypatch.setattr(TaskTurn, "wait_for_device", begins_to_map)
+            monkeypatch.setattr(TaskTurn, "release_device", gives_way)
         read.release()
         return opened(*arguments)
 
-    def begins_to_map(turn: Turn) -> None:
+    def begins_to_map(turn: TaskTurn) -> None:
         wait(turn)
         mapped.release()
 
-    def gives_way(turn: Turn) -> None:
+    def gives_way(turn: TaskTurn) -> None:
         if not at_once:
             at_once.append(read.acquire(timeout=LONG) and read.acquire(timeout=LONG))
         release_device(turn)

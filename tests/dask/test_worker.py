@@ -46,7 +46,7 @@ def test_two_shards_share_the_memory_for_sorting(
         return output
 
     monkeypatch.setattr(mapping, "SortedOutput", sorted_output)
-    monkeypatch.setattr(mapping, "available_memory", lambda: available)
+    monkeypatch.setattr("readmap.bam.memory.available_memory", lambda: available)
     job: Any = SimpleNamespace(is_sorted=True, packing=None, resources=Resources(sort_memory=given))
     mapping._sink(job, RECORDS, tmp_path, CpuBackend(1), RunSidecar(1)).abort()
     assert taken == [memory]
