@@ -1,10 +1,10 @@
-// What each entry's CIGAR measures, and which entries prove true.
+// Score the CIGAR of each entry, drop entries that turn out to be invalid, and set SAM flags.
 #include "mapping/alignments.cuh"
 #include "common/sam_flags.cuh"
 #include "mapping/pairs.cuh"
 #include "mapping/record_plan.cuh"
 
-// An item is an entry. One that scores below what it has to has no place.
+// An item is an entry. An entry whose CIGAR scores less than its minimum becomes unmapped.
 KERNEL void measure_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
                                Extensions extensions, const Window* windows OF(any), Alignments alignments) {
     FOR_EACH(entry, items) {
@@ -14,18 +14,18 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
         if (plan.windows[entry] < 0) continue;
         i64 slot = plan.slots[entry];
         const Window& window = windows[plan.windows[entry]];
-        Aligned aligned = {&reference,
-                           nullptr,
-                           queries.bases(slot, window.orientation),
-                           queries.mask(slot, window.orientation),
-                           extensions.reference_starts[entry],
-                           extensions.cigar(entry),
-                           extensions.counts[entry]};
-        Measure measured = measure(aligned, scoring);
+        AlignedRead aligned = {&reference,
+                               nullptr,
+                               queries.bases(slot, window.orientation),
+                               queries.mask(slot, window.orientation),
+                               extensions.reference_starts[entry],
+                               extensions.cigar(entry),
+                               extensions.counts[entry]};
+        AlignmentMeasure measured = measure(aligned, scoring);
         if (measured.score < plan.min_scores[entry]) continue;
         alignments.contigs[entry] = (i32)reference.contig_of(aligned.start);
         alignments.mapqs[entry] = plan.mapqs[entry];
-        // The rival's score counted bonuses for ends that it reached; it is reported without those that this place earned.
+        // The suboptimal score includes the rival's bonuses for reached ends; subtract those of this alignment.
         Clips clips = clips_of(aligned.operations, aligned.count);
         bool reversed = queries.reversed(slot, window.orientation);
         i32 bonuses =
@@ -38,15 +38,16 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
     }
 }
 
-// Phred of a piece that scores so much being at one of so many places by chance. A base has two bits, and a bit is three.
-HOST_DEVICE i32 phred_of_chance(i32 score, i64 places, const Scoring& scoring) {
+// Return the phred of the probability that an alignment of this score occurs by chance at one of `positions` positions.
+// A base has two bits, and a bit is 3 phred.
+HOST_DEVICE i32 chance_hit_phred(i32 score, i64 positions, const Scoring& scoring) {
     i32 bits = 2 * (score / scoring.match);
-    while (places > 1) places = (places + 1) / 2, --bits;
+    while (positions > 1) positions = (positions + 1) / 2, --bits;
     return clamp(3 * bits, 0, 60);
 }
 
-// An item is a pair. An alignment that scores less than others have to stands by its mate alone: it has no place where that
-// one has none or scores no more itself, and is no surer than its mate, or than chance lets it be.
+// An item is a pair. An alignment below min_score is supported by its mate alone: it becomes unmapped unless the mate
+// reaches min_score, and its MAPQ is at most the mate's and at most the phred of a chance hit.
 KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
                              Alignments alignments) {
     i64 sizes = 0;
@@ -54,7 +55,8 @@ KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, Inse
         sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
     FOR_EACH(pair, items) {
         i64 mates[2] = {plan.offsets[2 * pair], plan.offsets[2 * pair + 1]};
-        if (mates[0] == mates[1] || mates[1] == plan.offsets[2 * pair + 2]) continue;  // a single read among pairs
+        if (mates[0] == mates[1] || mates[1] == plan.offsets[2 * pair + 2])
+            continue;  // one of them is absent: a single read among pairs
         bool weak[2], strong[2];
         for (i32 side = 0; side < 2; ++side) {
             bool enough = alignments.scores[mates[side]] >= scoring.min_score;
@@ -68,35 +70,35 @@ KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, Inse
                 alignments.unmap(entry);
                 continue;
             }
-            i64 places = sizes * queries.lengths[plan.slots[entry]];
-            i32 most = minimum((i32)alignments.mapqs[mates[1 - side]],
-                               phred_of_chance(alignments.scores[entry], places, scoring));
-            alignments.mapqs[entry] = (u8)minimum((i32)alignments.mapqs[entry], most);
+            i64 positions = sizes * queries.lengths[plan.slots[entry]];
+            i32 cap = minimum((i32)alignments.mapqs[mates[1 - side]],
+                              chance_hit_phred(alignments.scores[entry], positions, scoring));
+            alignments.mapqs[entry] = (u8)minimum((i32)alignments.mapqs[entry], cap);
         }
     }
 }
 
-// The part of a read, as it was sequenced, that an entry aligns.
+// Return the interval of the read as sequenced that an entry aligns.
 HOST_DEVICE Span aligned_span(const Extensions& extensions, i64 entry, bool reversed, i32 length) {
     Clips clips = clips_of(extensions.cigar(entry), extensions.counts[entry]);
     return reversed ? Span{clips.right, length - clips.left} : Span{clips.left, length - clips.right};
 }
 
-// The better place of a part, on an ALT contig, that proved to be none: what it took over goes back to that part.
-HOST_DEVICE void give_back(const RecordPlan& plan, u8* roles, i64 first, i64 last, i64 entry) {
-    i64 heir = first;
-    while (heir < last && (heir == entry || plan.owners[heir] != entry || roles[heir] > SUPPLEMENTARY_ALIGNMENT))
-        ++heir;
-    for (i64 other = first; heir < last && other < last; ++other) {
+// Undo the ownership of an invalid entry on an ALT contig: the part that it was better than owns its hits again.
+HOST_DEVICE void return_to_part(const RecordPlan& plan, u8* roles, i64 first, i64 last, i64 entry) {
+    i64 part = first;
+    while (part < last && (part == entry || plan.owners[part] != entry || roles[part] > SUPPLEMENTARY_ALIGNMENT))
+        ++part;
+    for (i64 other = first; part < last && other < last; ++other) {
         if (other == entry || plan.owners[other] != entry) continue;
         bool is_part = roles[other] <= SUPPLEMENTARY_ALIGNMENT;
-        if (!is_part && plan.windows[other] == plan.windows[heir]) roles[other] = NOT_REPORTED;
-        plan.owners[other] = (i32)(is_part ? other : heir);
+        if (!is_part && plan.windows[other] == plan.windows[part]) roles[other] = NOT_REPORTED;
+        plan.owners[other] = (i32)(is_part ? other : part);
     }
 }
 
-// An item is a record. Its entries but for secondary ones are dropped where its primary one has no place, where they have
-// none, and where their CIGARs show that they are one place twice, or a part that is no part of its own.
+// An item is a read. Drop its non-secondary entries (role NOT_REPORTED) if they or the primary entry are unmapped, if
+// they duplicate an earlier entry, or if they are parts whose CIGARs overlap another part.
 KERNEL void drop_invalid_entries(Items items, Queries queries, Reference reference, RecordPlan plan,
                                  Extensions extensions, Alignments alignments) {
     u8* roles = alignments.roles;
@@ -105,75 +107,75 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
         i32 length = queries.lengths[queries.slot_of[record]];
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry) {
             bool reversed = alignments.reversed[entry], is_part = roles[entry] == SUPPLEMENTARY_ALIGNMENT;
-            bool holds = alignments.mapped(first) && alignments.mapped(entry) &&
-                         (is_part || roles[plan.owners[entry]] != NOT_REPORTED);
+            bool is_valid = alignments.mapped(first) && alignments.mapped(entry) &&
+                            (is_part || roles[plan.owners[entry]] != NOT_REPORTED);
             Span span = {0, 0};
-            if (holds && is_part) span = aligned_span(extensions, entry, reversed, length);
-            for (i64 other = first; holds && other < entry; ++other) {
-                // A part is also another place of what an ALT contig has better.
+            if (is_valid && is_part) span = aligned_span(extensions, entry, reversed, length);
+            for (i64 other = first; is_valid && other < entry; ++other) {
+                // A part may be a hit of an entry on an ALT contig too, with the same window.
                 if (roles[other] == NOT_REPORTED || plan.windows[other] == plan.windows[entry]) continue;
-                holds = !alignments.are_duplicates(entry, other);
-                if (holds && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT &&
+                is_valid = !alignments.are_duplicates(entry, other);
+                if (is_valid && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT &&
                     reference.on_alternate(alignments.contigs[entry]) ==
                         reference.on_alternate(alignments.contigs[other]))
-                    holds = !span.overlaps(aligned_span(extensions, other, alignments.reversed[other], length));
+                    is_valid = !span.overlaps(aligned_span(extensions, other, alignments.reversed[other], length));
             }
-            for (i64 part = first; holds && is_part && part < last; ++part)  // by what is no bonus
-                holds = part == entry || roles[part] > SUPPLEMENTARY_ALIGNMENT || plan.owners[part] != entry ||
-                        alignments.scores[part] < alignments.scores[entry];
-            if (holds) continue;
+            for (i64 part = first; is_valid && is_part && part < last; ++part)  // compared without bonuses
+                is_valid = part == entry || roles[part] > SUPPLEMENTARY_ALIGNMENT || plan.owners[part] != entry ||
+                           alignments.scores[part] < alignments.scores[entry];
+            if (is_valid) continue;
             roles[entry] = NOT_REPORTED;
-            if (is_part) give_back(plan, roles, first, last, entry);
+            if (is_part) return_to_part(plan, roles, first, last, entry);
         }
-        // A part may stand behind its other places, where the leftmost one became primary.
+        // A part may come after its hits if the leftmost part became primary.
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry)
             if (roles[entry] == XA_HIT && roles[plan.owners[entry]] == NOT_REPORTED) roles[entry] = NOT_REPORTED;
     }
 }
 
-const i64 DUPLICATE_REACH = 512;  // diagonals between windows of which the bands may hold the same alignment
+const i64 DUPLICATE_REACH = 512;  // maximum diagonal distance of windows whose bands may contain the same alignment
 
 HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
     return a.orientation == b.orientation && offset <= DUPLICATE_REACH && -offset <= DUPLICATE_REACH;
 }
 
-// An item is an entry. Secondary ones are dropped where they have no place, or the read has none, and where a part or a
-// better place is their duplicate; they are ordered by their windows' diagonals. settled: the roles then, apart from those
-// that neighbours see.
+// An item is an entry. Drop secondary entries that are unmapped, whose read is unmapped, or that duplicate a part or a
+// better secondary entry; they are sorted by the diagonals of their windows. new_roles: a copy, since neighbours read
+// the old roles.
 KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
-                                       Alignments alignments, u8* settled OF(items)) {
+                                       Alignments alignments, u8* new_roles OF(items)) {
     const u8* roles = alignments.roles;
     FOR_EACH(entry, items) {
-        settled[entry] = roles[entry];
+        new_roles[entry] = roles[entry];
         if (roles[entry] != SECONDARY_ALIGNMENT) continue;
         i64 record = queries.order[plan.slots[entry]], first = plan.offsets[record], last = plan.offsets[record + 1];
-        bool holds = alignments.mapped(first) && alignments.mapped(entry);
-        for (i64 part = first; holds && roles[part] != SECONDARY_ALIGNMENT; ++part)
-            holds = roles[part] > SUPPLEMENTARY_ALIGNMENT || !alignments.are_duplicates(entry, part);
+        bool is_valid = alignments.mapped(first) && alignments.mapped(entry);
+        for (i64 part = first; is_valid && roles[part] != SECONDARY_ALIGNMENT; ++part)
+            is_valid = roles[part] > SUPPLEMENTARY_ALIGNMENT || !alignments.are_duplicates(entry, part);
         const Window& own = windows[plan.windows[entry]];
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = entry + step;
-                 holds && other >= first && other < last && roles[other] == SECONDARY_ALIGNMENT; other += step) {
+                 is_valid && other >= first && other < last && roles[other] == SECONDARY_ALIGNMENT; other += step) {
                 if (!may_be_duplicates(own, windows[plan.windows[other]])) break;
                 bool ahead = alignments.scores[other] != alignments.scores[entry]
                                  ? alignments.scores[other] > alignments.scores[entry]
                                  : other < entry;
-                holds = !ahead || !alignments.are_duplicates(entry, other);
+                is_valid = !ahead || !alignments.are_duplicates(entry, other);
             }
-        if (!holds) settled[entry] = NOT_REPORTED;
+        if (!is_valid) new_roles[entry] = NOT_REPORTED;
     }
 }
 
-// The entries of reads and, where they are paired, of their mates.
-struct Flags {
+// The SAM flags of the entries of a batch.
+struct FlagBuilder {
     const RecordPlan& plan;
     const InsertSizeTable& inserts;
     const Alignments& alignments;
     const Queries& queries;
     bool paired, supplementary_as_secondary;
 
-    HOST_DEVICE bool is_known(i64 record, i32 mark) const { return queries.flags[queries.slot_of[record]] & mark; }
+    HOST_DEVICE bool has_flag(i64 record, i32 mark) const { return queries.flags[queries.slot_of[record]] & mark; }
     HOST_DEVICE FragmentEnd fragment_end(i64 entry) const {
         return FragmentEnd{alignments.fragment_end(entry), alignments.reversed[entry] != 0};
     }
@@ -186,8 +188,8 @@ struct Flags {
         i32 flag = !alignments.mapped(entry) ? UNMAPPED : alignments.reversed[entry] ? REVERSED : 0;
         if (role == SECONDARY_ALIGNMENT) flag |= SECONDARY;
         if (role == SUPPLEMENTARY_ALIGNMENT) flag |= supplementary_as_secondary ? SECONDARY : SUPPLEMENTARY;
-        if (is_known(record, READ_FAILED)) flag |= QC_FAILED;
-        if (!paired || is_known(record ^ 1, READ_ABSENT)) return flag;
+        if (has_flag(record, READ_FAILED)) flag |= QC_FAILED;
+        if (!paired || has_flag(record ^ 1, READ_ABSENT)) return flag;
         i64 mate = plan.offsets[record ^ 1];
         flag |= PAIRED | (record & 1 ? SECOND_MATE : FIRST_MATE);
         if (is_proper(plan.offsets[record & ~1ll], plan.offsets[record | 1])) flag |= PROPER_PAIR;
@@ -201,10 +203,10 @@ HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
     return flag & SUPPLEMENTARY ? SUPPLEMENTARY_TALLY : flag & SECONDARY ? SECONDARY_TALLY : NO_TALLY;
 }
 
-// An item is an entry.
+// An item is an entry: set its SAM flags and its tally.
 KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSizeTable inserts, Alignments alignments,
                          bool paired, bool supplementary_as_secondary) {
-    Flags all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
+    FlagBuilder all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
     FOR_EACH(entry, items) {
         i32 flag = all.of(entry, queries.order[plan.slots[entry]]);
         alignments.flags[entry] = (u16)flag;
@@ -214,7 +216,7 @@ KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSi
 
 const i64 ENTRIES_PER_BLOCK = 4096;
 
-// An item is so many entries, or what is left of them; counts: of each tally, to which they are added.
+// An item is ENTRIES_PER_BLOCK entries; their tallies are added to `counts`.
 KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, TALLIES);

@@ -1,43 +1,44 @@
-// The band in which a read is aligned to a window: row i is query base i, column b the reference position
-// first + i + b, so that a diagonal of the matrix is a column of the band.
+// The band in which a read is aligned to a window. Row i is query base i, and column b is reference position first + i
+// + b: a diagonal of the matrix is a column of the band.
 #pragma once
 #include "reads/queries.cuh"
 #include "index/reference.cuh"
 #include "mapping/scoring.cuh"
 #include "mapping/windows.cuh"
 
-// Codes of a column beside 0..3: an ambiguous base of the read, one of the reference, a place outside the contig.
-enum { READ_UNCLEAR = 4, TEXT_UNCLEAR = 5, OUTSIDE = 6 };
+// Base codes besides 0 to 3: an ambiguous base of the read or of the reference, and a position outside the contig.
+enum { QUERY_AMBIGUOUS = 4, REFERENCE_AMBIGUOUS = 5, OUTSIDE = 6 };
 
 struct Band {
     PackedWords bases, mask;
     const Reference* reference;
     i64 first;  // reference position of column 0 in row 0
-    i64 contig_begin, contig_end;
+    i64 contig_start, contig_end;
     i32 length, width;
-    bool reversed, read_unclear, text_unclear;
+    bool reversed, has_ambiguous_query, has_ambiguous_reference;
 
     HOST_DEVICE i32 query_code(i32 row) const {
-        if (row >= length) return READ_UNCLEAR;
-        if (read_unclear && mask.base(row)) return READ_UNCLEAR;
+        if (row >= length) return QUERY_AMBIGUOUS;
+        if (has_ambiguous_query && mask.base(row)) return QUERY_AMBIGUOUS;
         return bases.base(row);
     }
-    HOST_DEVICE i32 text_code(i64 offset) const {
+    HOST_DEVICE i32 reference_code(i64 offset) const {
         i64 position = first + offset;
-        if (position < contig_begin || position >= contig_end) return OUTSIDE;
-        if (text_unclear && reference->reach(position, 1) == 0) return TEXT_UNCLEAR;
+        if (position < contig_start || position >= contig_end) return OUTSIDE;
+        if (has_ambiguous_reference && reference->reach(position, 1) == 0) return REFERENCE_AMBIGUOUS;
         return reference->packed().base(position);
     }
-    // What an alignment earns by a pair of bases in this row.
+    // Return the bonuses of an alignment that has a pair of bases in this row: it reaches an end of the read.
     HOST_DEVICE i32 bonus(i32 row, const Scoring& scoring) const {
         return (row == 0 ? scoring.left_clip(reversed) : 0) + (row + 1 == length ? scoring.right_clip(reversed) : 0);
     }
+    // Return true if the band lies inside its contig and has no ambiguous reference base.
     HOST_DEVICE bool plain() const {
-        return !text_unclear && first >= contig_begin && first + length + width <= contig_end;
+        return !has_ambiguous_reference && first >= contig_start && first + length + width <= contig_end;
     }
-    // Of a band that is plain, and of a read without ambiguous bases: eight bases in 16 bits, any behind the end.
-    HOST_DEVICE i32 eight_of_query(i32 row) const { return row < length ? (i32)(bases.at(row) >> 48) : 0; }
-    HOST_DEVICE i32 eight_of_text(i64 offset) const {
+    // Return eight bases in 16 bits, for a plain band and a read without ambiguous bases; undefined after the end.
+    HOST_DEVICE i32 eight_query_bases(i32 row) const { return row < length ? (i32)(bases.at(row) >> 48) : 0; }
+    HOST_DEVICE i32 eight_reference_bases(i64 offset) const {
         return (i32)(reference->packed().at(minimum(first + offset, contig_end)) >> 48);
     }
 };

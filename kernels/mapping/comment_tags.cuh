@@ -1,9 +1,9 @@
-// SAM tags that stand behind a read's name, in both forms of a record.
+// Copy SAM tags from the comment of a read name to its record, as text or binary.
 #pragma once
 #include "reads/comments.cuh"
 #include "mapping/records.cuh"
 
-// Tags that readmap writes itself; RG only where the option -R gives it, and RX where the read's name does.
+// Return true for tags that readmap writes itself: RG only with a read group, RX only with a barcode in the read name.
 HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group, bool has_barcode) {
     const char* own = "NMMDASXSSAXAMCMQmsPG";
     for (i32 i = 0; i < 20; i += 2)
@@ -19,7 +19,7 @@ HOST_DEVICE u32 float_bits(double value) {
     return single.bits;
 }
 
-// The smallest type that holds it, as htslib chooses.
+// Return the smallest BAM integer type that holds the value, as htslib does.
 HOST_DEVICE u8 smallest_type(i64 value) {
     if (value < 0) return value >= -128 ? 'c' : value >= -32768 ? 's' : 'i';
     return value < 256 ? 'C' : value < 65536 ? 'S' : 'I';
@@ -50,21 +50,21 @@ template <class Sink> HOST_DEVICE void put_binary_tag(Sink& sink, TextSpan tag) 
     if (letter == 'Z' || letter == 'H') sink.put(0);
 }
 
-// The barcode in a name, its eighth field, as bcl-convert has it; empty where there is none.
+// Return the barcode in a read name, the eighth field as written by bcl-convert, or an empty span.
 HOST_DEVICE TextSpan barcode_of(TextSpan name) {
     for (i32 field = 0; field < 7; ++field) name.take_until(':');
     return name.take_until(':');
 }
 
-// As RX has it: two barcodes are joined by a minus, not by a plus.
+// Write the tag RX. Two barcodes are joined by a minus, not by a plus.
 template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, TextSpan barcode) {
     put_tag_name(sink, form, 'R', 'X', 'Z');
     for (const u8* at = barcode.start; at < barcode.end; ++at) sink.put(*at == '+' ? '-' : *at);
     end_text_tag(sink, form);
 }
 
-// The tags of a comment, all that are not readmap's own; has_read_group, has_barcode: whether RG and RX are. Of Illumina's
-// the sample's index, as samtools import -i has it. One of the two it must be.
+// Write the tags of a comment except those that readmap writes itself. Of an Illumina comment write the sample index as
+// BC, as samtools import -i does. The comment must have one of these two forms.
 template <class Sink>
 HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, TextSpan comment, bool has_read_group, bool has_barcode) {
     IlluminaComment illumina = illumina_comment(comment);

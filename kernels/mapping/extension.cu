@@ -1,17 +1,18 @@
-// Extension: banded alignment scores for the windows in which gaps may pay, and the CIGARs of the reported ones.
+// Extension: banded alignment scores of windows in which a gap may improve the score, and CIGARs of the planned
+// records.
 #include "mapping/alignments.cuh"
 #include "mapping/record_plan.cuh"
 #include "mapping/smith_waterman.cuh"
 #include "mapping/tandem.cuh"
 
-// Whether a group aligns a band. A wide one has more columns than a thread of the GPU has registers, and 32 bits are for
-// scores that hardly anybody sets.
-template <class Lane, i32 WIDTH> const bool TOGETHER =
+// True if a warp aligns one band together: a wide band has more columns than a thread of the GPU has registers, and
+// 32-bit scores are rare.
+template <class Lane, i32 WIDTH> const bool WARP_PER_BAND =
     WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
 
-// The best scores of Lane::width bands, of those that a group aligns one by one.
+// Store the best scores of Lane::width bands in `results`.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
-    if constexpr (TOGETHER<Lane, WIDTH>) {
+    if constexpr (WARP_PER_BAND<Lane, WIDTH>) {
         for (i32 lane = 0; lane < Lane::width; ++lane)
             results[lane] = fill_band(bands[lane], scoring, Steps<WIDTH>{nullptr}).score;
     } else {
@@ -20,7 +21,8 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands,
     }
 }
 
-// Lane::width tasks, of which the last ones may be none; a task is the row of a window, task_slots its read.
+// Score Lane::width tasks, the last of which may be NO_TASK. A task is the row of a window; task_slots: the slot of its
+// read.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
                                                               const i64* tasks, const i32* task_slots, Window* windows,
                                                               const Scoring& scoring) {
@@ -31,7 +33,7 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
         bands[lane] = band_of(reference, queries, task_slots[other], windows[tasks[other]]);
     }
     score_bands<Lane, WIDTH>(bands, scoring, results);
-    if (TOGETHER<Lane, WIDTH> && warp_lane() != 0) return;
+    if (WARP_PER_BAND<Lane, WIDTH> && warp_lane() != 0) return;
     for (i32 lane = 0; lane < Lane::width && tasks[lane] != NO_TASK; ++lane) {
         Window& window = windows[tasks[lane]];
         window.score = maximum(window.score, results[lane]);
@@ -39,7 +41,7 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
     }
 }
 
-// An item is Lane::width tasks. Those of different bands do not meet in a launch.
+// An item is Lane::width tasks; all tasks of a launch have the same kind of band.
 #define SCORE_WINDOWS(name, Lane, WIDTH, ITEMS)                                                                       \
     KERNEL void name(ITEMS items, Queries queries, Reference reference, Scoring scoring, const i64* tasks OF(tasks),  \
                      const i32* task_slots OF(tasks), Window* windows OF(any)) {                                      \
@@ -57,8 +59,9 @@ SCORE_WINDOWS(score_32_bits_middle, Lane32, 64, WarpItems)
 SCORE_WINDOWS(score_32_bits_wide, Lane32, 160, WarpItems)
 SCORE_WINDOWS(score_32_bits_widest, Lane32, 256, WarpItems)
 
-// The CIGAR of a window's ungapped segment, with one gap where that is a tandem repeat's.
-HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
+// Write the CIGAR of the ungapped segment of a window, with the gap of a tandem repeat if there is one; return its
+// length.
+HOST_DEVICE i32 write_segment_cigar(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
     Cigar cigar = {operations, 0};
     cigar.add(CLIPPED, window.begin);
     if (gap) {
@@ -71,31 +74,31 @@ HOST_DEVICE i32 lay_segment(const Window& window, i32 length, const TandemGap* g
     return cigar.count;
 }
 
-// Entries that an item traces.
-const i32 TRACED = WARP_WIDTH > 1 ? 1 : Lanes16::width;
+// Entries per item of a traceback kernel.
+const i32 TRACED_PER_ITEM = WARP_WIDTH > 1 ? 1 : Lanes16::width;
 
-// Some entries whose windows have one band.
+// Traceback of up to TRACED_PER_ITEM entries whose windows have the same kind of band.
 template <i32 WIDTH> struct Tracing {
     const Scoring& scoring;
     const RecordPlan& plan;
     const Extensions& extensions;
     const i64* entries;
     i32 count;
-    Band bands[TRACED];
+    Band bands[TRACED_PER_ITEM];
 
-    // Whether what an alignment scores without bonuses is enough for it to be reported.
-    HOST_DEVICE bool holds(i32 i, const Path& path) const {
-        Aligned aligned = {
+    // Return true if an alignment reaches the minimum score of its entry without bonuses.
+    HOST_DEVICE bool reaches_min_score(i32 i, const Path& path) const {
+        AlignedRead aligned = {
             bands[i].reference,           nullptr,        bands[i].bases, bands[i].mask, path.reference_start,
             extensions.cigar(entries[i]), path.operations};
         return measure(aligned, scoring).score >= plan.min_scores[entries[i]];
     }
-    HOST_DEVICE void keep(i32 i, const Path& path) const {
+    HOST_DEVICE void store(i32 i, const Path& path) const {
         extensions.counts[entries[i]] = path.operations;
         extensions.reference_starts[entries[i]] = path.reference_start;
     }
-    // The alignment that is reported: the best one or, where that falls below what it has to score without the bonuses for
-    // the ends that it reaches, the best one without them. The group's first lane has it.
+    // Trace the best alignment of an entry, or, if it falls below the minimum score without bonuses for reached read
+    // ends, the best alignment without bonuses. The first lane of the warp stores it.
     HOST_DEVICE void trace(i32 i, u8* steps) const {
         Scoring rules = scoring;
         while (true) {
@@ -103,52 +106,52 @@ template <i32 WIDTH> struct Tracing {
             Path path = {0, 0, 0};
             bool is_last = rules.both_clips() == 0;
             if (warp_lane() == 0) {
-                path = walk_back(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
-                is_last = is_last || holds(i, path);
+                path = trace_path(bands[i], best, Steps<WIDTH>{steps}, extensions.cigar(entries[i]));
+                is_last = is_last || reaches_min_score(i, path);
             }
             if (warp_broadcast(is_last)) {
-                if (warp_lane() == 0) keep(i, path);
+                if (warp_lane() == 0) store(i, path);
                 return;
             }
             rules.clip_5 = rules.clip_3 = 0;
         }
     }
 #ifndef __CUDACC__
-    // All of them at once; those that have to be traced once more are returned, a bit each.
-    HOST_DEVICE u32 trace_together(u8* steps) {
-        for (i32 i = count; i < TRACED; ++i) bands[i] = bands[0];
+    // Trace all entries at once; return a mask of the entries that must be traced again without bonuses.
+    HOST_DEVICE u32 trace_lanes(u8* steps) {
+        for (i32 i = count; i < TRACED_PER_ITEM; ++i) bands[i] = bands[0];
         BandedPaths<WIDTH> paths;
-        BestCell cells[TRACED];
+        BestCell cells[TRACED_PER_ITEM];
         paths.fill(bands, scoring, steps, cells);
-        u32 rest = 0;
+        u32 again = 0;
         for (i32 i = 0; i < count; ++i) {
-            Path path = walk_back(bands[i], cells[i], LaneSteps<WIDTH>{steps, i}, extensions.cigar(entries[i]));
-            if (scoring.both_clips() && !holds(i, path)) rest |= 1u << i;
-            else keep(i, path);
+            Path path = trace_path(bands[i], cells[i], LaneSteps<WIDTH>{steps, i}, extensions.cigar(entries[i]));
+            if (scoring.both_clips() && !reaches_min_score(i, path)) again |= 1u << i;
+            else store(i, path);
         }
-        return rest;
+        return again;
     }
 #endif
     HOST_DEVICE void trace_all(u8* steps, bool fits_16_bits) {
-        u32 rest = (1u << count) - 1;
+        u32 again = (1u << count) - 1;
 #ifndef __CUDACC__
         if constexpr (!has_long_gaps(WIDTH))
-            if (fits_16_bits && count > 1) rest = trace_together(steps);
+            if (fits_16_bits && count > 1) again = trace_lanes(steps);
 #endif
         for (i32 i = 0; i < count; ++i)
-            if (rest >> i & 1) trace(i, steps);
+            if (again >> i & 1) trace(i, steps);
     }
 };
 
-// An item is TRACED entries of `traced`, from `first` on, all of them with windows of one band; each has item_bytes of
+// An item is TRACED_PER_ITEM entries of traced[first, last), all with the same kind of band; it uses item_bytes of
 // `steps`.
 #define TRACE_ALIGNMENTS(name, WIDTH)                                                                          \
     KERNEL void name(WarpItems items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
                      Extensions extensions, const Window* windows OF(any), const i64* traced OF(any),          \
                      u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) { \
         FOR_EACH(item, items) {                                                                                \
-            const i64* entries = traced + first + item * TRACED;                                               \
-            i32 count = (i32)minimum((i64)TRACED, last - first - item * TRACED);                               \
+            const i64* entries = traced + first + item * TRACED_PER_ITEM;                                      \
+            i32 count = (i32)minimum((i64)TRACED_PER_ITEM, last - first - item * TRACED_PER_ITEM);             \
             Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                          \
             for (i32 i = 0; i < count; ++i)                                                                    \
                 tracing.bands[i] =                                                                             \
@@ -162,7 +165,8 @@ TRACE_ALIGNMENTS(trace_middle, 64)
 TRACE_ALIGNMENTS(trace_wide, 160)
 TRACE_ALIGNMENTS(trace_widest, 256)
 
-// An item is a slot of `reads`: how many entries of its read are traced with each kind of band; counts: of all for each kind.
+// An item is a slot: count the entries of its read to be traced with each kind of band. counts: a row of `reads` per
+// kind.
 KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads), i64 reads) {
     FOR_EACH(slot, items) {
         i64 record = queries.order[slot];
@@ -173,7 +177,7 @@ KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* cou
     }
 }
 
-// ends: the inclusive prefix sum of counts. Entries are listed by the lengths of their reads, as slots are.
+// ends: inclusive prefix sum of the counts. Entries are listed in order of slots, which are sorted by read length.
 KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
                         i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
     FOR_EACH(slot, items) {
@@ -191,9 +195,9 @@ KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64
     }
 }
 
-// An item is an entry: the CIGAR of its window's ungapped segment, unless it is one that is traced.
-KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
-                           Extensions extensions, const Window* windows OF(any)) {
+// An item is an entry: write the CIGAR of the ungapped segment of its window, unless the entry is traced.
+KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference reference, Scoring scoring,
+                                      RecordPlan plan, Extensions extensions, const Window* windows OF(any)) {
     FOR_EACH(entry, items) {
         extensions.counts[entry] = 0;
         extensions.reference_starts[entry] = 0;
@@ -204,7 +208,7 @@ KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference re
         TandemGap gap;
         bool found = search.find(scoring, gap);
         extensions.counts[entry] =
-            lay_segment(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
+            write_segment_cigar(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
         extensions.reference_starts[entry] = window.diagonal + window.begin + (found ? gap.shift : 0);
     }
 }

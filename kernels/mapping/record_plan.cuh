@@ -1,53 +1,57 @@
-// The record plan: what is reported of each read, an entry each. The first entry of a read is its primary one, mapped or not.
+// The record plan: an entry for each record or XA hit of a read. The first entry of a read is its primary
+// record, mapped or not.
 #pragma once
 #include "mapping/placement.cuh"
 
 enum Role {
     PRIMARY_ALIGNMENT = 0,
-    SUPPLEMENTARY_ALIGNMENT = 1,  // of a split read: another part of it; of a part: a better place on an ALT contig
-    SECONDARY_ALIGNMENT = 2,      // another place of a part
-    XA_HIT = 3,        // another place, reported in the tag XA of the part's record and not by one of its own
-    NOT_REPORTED = 4,  // was considered, and did not prove true
+    SUPPLEMENTARY_ALIGNMENT = 1,  // another part of a split read; or a better placement of a part on an ALT contig
+    SECONDARY_ALIGNMENT = 2,      // another placement of a part
+    XA_HIT = 3,                   // another placement, listed in the tag XA of the part's record
+    NOT_REPORTED = 4,             // dropped
 };
 
-// The most operations of a CIGAR: clips and matches around one gap, or as many gaps as matches can pay for.
+// Return the maximum number of CIGAR operations: clips and matches around one gap or, if the alignment is
+// traced, around as many gaps as the matches of the read can pay for.
 HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
     return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
 }
 
+// The entries of a batch. Rows of windows count those of RecordPlan.window_rows in Python.
 struct RecordPlan {
-    const i64* offsets OF(reads + 1);  // where each read's entries begin, in the order of the input
+    const i64* offsets OF(reads + 1);  // index of the first entry of each read, in input order
     i32* slots OF(entries);
-    i64* windows OF(entries);  // the row of the entry's window, -1 for none
+    i64* windows OF(entries);  // row of the entry's window, -1 for an unmapped read
     u8* roles OF(entries);     // a Role
-    i32* owners OF(entries);   // the entry of the part of which this is another place; of parts, themselves, unless an
-                               // ALT contig has a better place, which is that
+    // The part that another placement belongs to; of a part, itself or the entry of its better placement on an ALT
+    // contig.
+    i32* owners OF(entries);
     u8* mapqs OF(entries);
-    i32* suboptimal_scores OF(entries);       // the score of the best rival, 0 for none
-    u8* bands OF(entries);          // of the window if the alignment is traced, else NO_BAND
-    i32* min_scores OF(entries);  // what the alignment has to score
-    i64* cigar_capacities OF(entries);         // for its operations
+    i32* suboptimal_scores OF(entries);  // score of the best rival, 0 for none
+    u8* bands OF(entries);               // BandKind of the traceback, or NO_BAND if the alignment is not traced
+    i32* min_scores OF(entries);         // minimum score of the alignment, without bonuses
+    i64* cigar_capacities OF(entries);   // maximum number of CIGAR operations
 
-    HOST_DEVICE void put(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
-                         i64 owner, i32 mapq, i32 second, i32 least, const Scoring& scoring) const {
+    HOST_DEVICE void set_entry(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
+                               i64 owner, i32 mapq, i32 suboptimal_score, i32 min_score, const Scoring& scoring) const {
         i32 length = queries.lengths[slot];
-        // A segment that scores enough by bonuses alone may hold an alignment that does without.
+        // If the segment reaches min_score only by its bonuses, trace it: another alignment may reach it without them.
         bool traced = window && (window->gapped() ||
                                  score_without_bonuses(*window, length, queries.reversed(slot, window->orientation),
-                                                       scoring) < least);
+                                                       scoring) < min_score);
         slots[entry] = (i32)slot;
         windows[entry] = window ? row : -1;
         roles[entry] = (u8)role;
         owners[entry] = (i32)owner;
         mapqs[entry] = (u8)mapq;
-        suboptimal_scores[entry] = second;
+        suboptimal_scores[entry] = suboptimal_score;
         bands[entry] = traced ? (u8)maximum<i32>(maximum<i32>(window->band, -window->band), NARROW_BAND) : (u8)NO_BAND;
-        min_scores[entry] = least;
+        min_scores[entry] = min_score;
         cigar_capacities[entry] = cigar_capacity(length, traced, scoring);
     }
 };
 
-// Another place of a part, to be an entry: the row of its window, and what decides its rank and its order.
+// Another placement of a part, to become a secondary record: the row of its window, and keys for ranking and sorting.
 struct SecondaryPlacement {
     i64 row, diagonal;
     u64 tie;

@@ -1,22 +1,23 @@
-// SAM and BAM records from arrays: how long each entry's record is, and its bytes.
+// Format SAM and BAM records: the length of each entry's record, and its bytes.
 #include "mapping/alignments.cuh"
 #include "mapping/comment_tags.cuh"
 #include "mapping/record_plan.cuh"
 #include "mapping/records.cuh"
 
-template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned& aligned) {
+// Write the value of the tag MD.
+template <class Sink> HOST_DEVICE void put_md(Sink& sink, const AlignedRead& aligned) {
     i64 query = 0, place = aligned.start, equal = 0;
     for (i32 i = 0; i < aligned.count; ++i) {
         i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
         if (operation == MATCHED) {
             for (i64 at = 0; at < length; at += 32) {
-                u64 unclear, marks = aligned.differing(query + at, place + at, length - at, unclear);
+                u64 ambiguous, marks = aligned.mismatches(query + at, place + at, length - at, ambiguous);
                 i64 done = 0;
                 while (marks) {
                     i64 column = first_set_base(marks);
                     marks ^= 1ull << (62 - 2 * column);
                     put_number(sink, equal + column - done);
-                    sink.put(aligned.text_letter(place + at + column));
+                    sink.put(aligned.reference_letter(place + at + column));
                     equal = 0, done = column + 1;
                 }
                 equal += minimum(length - at, (i64)32) - done;
@@ -26,7 +27,7 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
             put_number(sink, equal);
             equal = 0;
             sink.put('^');
-            for (i64 at = 0; at < length; ++at) sink.put(aligned.text_letter(place + at));
+            for (i64 at = 0; at < length; ++at) sink.put(aligned.reference_letter(place + at));
             place += length;
         }
         if (operation != DELETED) query += length;
@@ -34,33 +35,34 @@ template <class Sink> HOST_DEVICE void put_differences(Sink& sink, const Aligned
     put_number(sink, equal);
 }
 
-const i32 TRUSTED = 15;  // phred of a base that speaks for its read when duplicates are marked
+const i32 MIN_TRUSTED_PHRED = 15;  // minimum phred of a base that counts when duplicates are compared
 
-// An item is a record: the sum of its trusted qualities, as samtools fixmate -m counts it.
+// An item is a read: sum its qualities of at least MIN_TRUSTED_PHRED, as samtools fixmate -m does for the tag ms.
 KERNEL void sum_qualities(Items items, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {
     FOR_EACH(record, items) {
         i64 start = texts.quality_starts[record];
         i32 sum = 0, length = start < 0 ? 0 : queries.lengths[queries.slot_of[record]];
         for (i32 i = 0; i < length; ++i) {
             i32 phred = texts.bytes[start + i] - '!';
-            sum += phred >= TRUSTED ? phred : 0;
+            sum += phred >= MIN_TRUSTED_PHRED ? phred : 0;
         }
         quality_sums[record] = sum;
     }
 }
 
-// What records look like.
+// Format and optional contents of the records.
 struct RecordStyle {
-    const u8* common_tags OF(common_tags_length);  // of all records
+    const u8* common_tags OF(common_tags_length);  // tags of all records
     i64 common_tags_length;
-    bool has_read_group;  // whether RG is one of them
-    bool comments;        // whether the reads' comments are tags
-    bool barcodes;        // whether names have barcodes
-    bool soft_clipped;    // whether supplementary records hold all of the read
+    bool has_read_group;  // RG is among common_tags
+    bool comments;        // copy the tags in the comments of reads
+    bool barcodes;        // write the barcode of the read name as RX
+    bool soft_clipped;    // store the whole read in supplementary records
     i32 form;             // a RecordForm
 };
 
-struct Records {
+// Writer of the records of a batch.
+struct RecordWriter {
     ReadTexts texts;
     Queries queries;
     Reference reference;
@@ -77,7 +79,7 @@ struct Records {
     HOST_DEVICE i64 position(i64 entry) const {
         return alignments.reference_starts[entry] - reference.contig_starts[alignments.contigs[entry]];
     }
-    // The primary entry of the read's mate.
+    // Return the primary entry of the mate of a read.
     HOST_DEVICE i64 mate_of(i64 record) const { return plan.offsets[record ^ 1]; }
     HOST_DEVICE Fields fields(i64 entry) const {
         i64 record = record_of(entry), slot = plan.slots[entry];
@@ -98,14 +100,14 @@ struct Records {
         if (mapped(mate)) {
             fields.mate_contig = alignments.contigs[mate];
             fields.mate_position = position(mate);
-            if (!mapped(entry)) {  // with its mate, so that sorting keeps the two together
+            if (!mapped(entry)) {  // at its mate, so that sorting keeps both together
                 fields.contig = fields.mate_contig;
                 fields.position = fields.mate_position;
                 fields.end = fields.position + 1;
             } else if (fields.contig == fields.mate_contig) {
                 fields.template_length = alignments.fragment_end(mate) - alignments.fragment_end(entry);
             }
-        } else if (mapped(entry)) {  // an unmapped mate is at the primary entry's place
+        } else if (mapped(entry)) {  // an unmapped mate has the position of the primary entry
             i64 primary = plan.offsets[record];
             fields.mate_contig = alignments.contigs[primary];
             fields.mate_position = position(primary);
@@ -115,9 +117,9 @@ struct Records {
     template <class Sink> HOST_DEVICE void put_cigar_text(Sink& sink, i64 entry) const {
         put_cigar(sink, extensions.cigar(entry), extensions.counts[entry], false);
     }
-    // A part of a split read: name,position,strand,CIGAR,mapping quality,edit distance; of another place the strand is the
-    // sign of the position, and the quality is left out.
-    template <class Sink> HOST_DEVICE void put_hit(Sink& sink, i64 entry) const {
+    // Write an element of SA: contig,position,strand,CIGAR,MAPQ,edit distance; or of XA, which has the strand as the
+    // sign of the position and no MAPQ.
+    template <class Sink> HOST_DEVICE void put_sa_or_xa_hit(Sink& sink, i64 entry) const {
         bool is_part = alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT;
         u8 strand = alignments.reversed[entry] ? '-' : '+';
         names.put(sink, alignments.contigs[entry]);
@@ -132,33 +134,33 @@ struct Records {
         put_number(sink, alignments.edit_distances[entry]);
         sink.put(';');
     }
-    // The tag of the read's other parts, or of the other places of the entry's part.
+    // Write the tag SA with the other parts of the read, or XA with the other placements of the entry's part.
     template <class Sink> HOST_DEVICE void put_hits(Sink& sink, i64 entry, i64 record, bool parts) const {
-        bool begun = false;
+        bool has_hit = false;
         for (i64 other = plan.offsets[record]; other < plan.offsets[record + 1]; ++other) {
             i32 role = alignments.roles[other];
             bool wanted = parts ? role <= SUPPLEMENTARY_ALIGNMENT && other != entry
                                 : role == XA_HIT && plan.owners[other] == entry;
             if (!wanted) continue;
-            if (!begun) put_tag_name(sink, style.form, parts ? 'S' : 'X', 'A', 'Z');
-            begun = true;
-            put_hit(sink, other);
+            if (!has_hit) put_tag_name(sink, style.form, parts ? 'S' : 'X', 'A', 'Z');
+            has_hit = true;
+            put_sa_or_xa_hit(sink, other);
         }
-        if (begun) end_text_tag(sink, style.form);
+        if (has_hit) end_text_tag(sink, style.form);
     }
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
         i32 orientation = queries.reversed(slot, alignments.reversed[entry]);
-        Aligned aligned = {&reference,
-                           barrier_letters,
-                           queries.bases(slot, orientation),
-                           queries.mask(slot, orientation),
-                           alignments.reference_starts[entry],
-                           extensions.cigar(entry),
-                           extensions.counts[entry]};
+        AlignedRead aligned = {&reference,
+                               barrier_letters,
+                               queries.bases(slot, orientation),
+                               queries.mask(slot, orientation),
+                               alignments.reference_starts[entry],
+                               extensions.cigar(entry),
+                               extensions.counts[entry]};
         put_number_tag(sink, style.form, 'N', 'M', alignments.edit_distances[entry]);
         put_tag_name(sink, style.form, 'M', 'D', 'Z');
-        put_differences(sink, aligned);
+        put_md(sink, aligned);
         end_text_tag(sink, style.form);
         put_number_tag(sink, style.form, 'A', 'S', alignments.scores[entry]);
         put_number_tag(sink, style.form, 'X', 'S', alignments.suboptimal_scores[entry]);
@@ -197,30 +199,30 @@ struct Records {
     }
 };
 
-// An item is an entry.
+// An item is an entry: compute the length of its record, 0 for none.
 KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                             const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
                             Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
                             RecordStyle style, i64* lengths OF(items)) {
-    Records records = {texts, queries,    reference,  barrier_letters, names,
-                       plan,  extensions, alignments, quality_sums,    style};
+    RecordWriter writer = {texts, queries,    reference,  barrier_letters, names,
+                           plan,  extensions, alignments, quality_sums,    style};
     FOR_EACH(entry, items) {
         CountingSink sink = {0};
-        records.put(sink, entry, 0);
+        writer.put(sink, entry, 0);
         lengths[entry] = sink.count;
     }
 }
 
-// record_ends: the inclusive prefix sum of what measure_records gave.
+// record_ends: inclusive prefix sum of the lengths of measure_records.
 KERNEL void write_records(Items items, ReadTexts texts, Queries queries, Reference reference,
                           const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
                           Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
                           RecordStyle style, const i64* record_ends OF(items), u8* out OF(any)) {
-    Records records = {texts, queries,    reference,  barrier_letters, names,
-                       plan,  extensions, alignments, quality_sums,    style};
+    RecordWriter writer = {texts, queries,    reference,  barrier_letters, names,
+                           plan,  extensions, alignments, quality_sums,    style};
     FOR_EACH(entry, items) {
         i64 place = entry ? record_ends[entry - 1] : 0;
         ByteSink sink = {out + place};
-        records.put(sink, entry, record_ends[entry] - place);
+        writer.put(sink, entry, record_ends[entry] - place);
     }
 }

@@ -1,13 +1,13 @@
-// Secondary alignments: all windows of a read that reach the least score, beside those of its parts.
+// Secondary alignments: all windows of a read that reach the minimum score, besides the windows of its parts.
 //
-// The diagonals of a batch are ordered by slot, orientation and place, so that those which may make a window are
-// neighbours. A diagonal is a window's own, a head, unless a better head is near.
+// The diagonals of a batch are sorted by slot, orientation and position, so that diagonals of one window are
+// neighbours. A diagonal is the head of a window unless it belongs to the window of a better head nearby.
 #include "mapping/window_builder.cuh"
 #include "mapping/record_plan.cuh"
 
-const i64 OPEN = -1;  // not yet known to be a head or taken by one
+const i64 OPEN = -1;  // neither known to be a head nor to belong to one
 
-// All diagonals that seeds of the reads name, ordered by slot, orientation and place.
+// The diagonals of all seed matches of the reads, sorted by slot, orientation and position.
 struct CandidateDiagonals {
     const Diagonal* rows OF(diagonal_count);
     const i32* slots OF(diagonal_count);
@@ -20,7 +20,7 @@ struct Candidates {
     const Reference& reference;
     const Scoring& scoring;
 
-    HOST_DEVICE bool within(i64 item, i64 other, i64 reach) const {
+    HOST_DEVICE bool is_within(i64 item, i64 other, i64 reach) const {
         const Diagonal* diagonals = found.rows;
         if (other < 0 || other >= found.diagonal_count || found.slots[other] != found.slots[item]) return false;
         i64 offset = diagonals[other].diagonal - diagonals[item].diagonal;
@@ -29,12 +29,12 @@ struct Candidates {
     HOST_DEVICE WindowBuilder builder(i64 head) const {
         return builder_of(found.rows[head], lengths[found.slots[head]], scoring);
     }
-    // The head of an item, OPEN as long as a better diagonal that may be it is open itself.
+    // Return the head of a diagonal, or OPEN while a better diagonal nearby is undecided.
     HOST_DEVICE i64 head_of(i64 item, const i64* heads) const {
         const Diagonal* diagonals = found.rows;
         i64 head = item;
         for (i64 step = -1; step <= 1; step += 2)
-            for (i64 other = item + step; within(item, other, SPREAD); other += step) {
+            for (i64 other = item + step; is_within(item, other, SPREAD); other += step) {
                 if (heads[other] != OPEN && heads[other] != other) continue;
                 if (!is_better(diagonals[other], diagonals[head])) continue;
                 if (!builder(other).accepts(diagonals[item], reference, scoring)) continue;
@@ -43,23 +43,23 @@ struct Candidates {
             }
         return head;
     }
-    // Whether a better diagonal is where a wide band would lead to: that one's alignment, not another place.
-    HOST_DEVICE bool is_shaded(i64 item) const {
+    // Return true if a better diagonal lies within a wide band: the band would find the alignment of that diagonal.
+    HOST_DEVICE bool has_better_nearby(i64 item) const {
         for (i64 step = -1; step <= 1; step += 2)
-            for (i64 other = item + step; within(item, other, LONG_SPREAD); other += step)
+            for (i64 other = item + step; is_within(item, other, LONG_SPREAD); other += step)
                 if (is_better(found.rows[other], found.rows[item])) return true;
         return false;
     }
-    // The head with the diagonals to which a gap pays, the best first. They may be heads too: where the alignment does not
-    // lead there, it is a place, and else that is seen by the alignment's end.
-    HOST_DEVICE WindowBuilder repeat_mate(i64 head) const {
+    // Return the window of a head with the diagonals that a gap may reach, best first. They may be heads too: if their
+    // alignments turn out to be the same, duplicates are dropped later.
+    HOST_DEVICE WindowBuilder build_window(i64 head) const {
         const Diagonal* diagonals = found.rows;
         WindowBuilder result = builder(head);
-        if (is_shaded(head)) return result;
+        if (has_better_nearby(head)) return result;
         for (i64 last = head, next = head; next >= 0; last = next) {
             next = -1;
             for (i64 step = -1; step <= 1; step += 2)
-                for (i64 other = head + step; within(head, other, LONG_SPREAD); other += step)
+                for (i64 other = head + step; is_within(head, other, LONG_SPREAD); other += step)
                     if (is_better(diagonals[last], diagonals[other]) &&
                         (next < 0 || is_better(diagonals[other], diagonals[next])))
                         next = other;
@@ -69,8 +69,8 @@ struct Candidates {
     }
 };
 
-// An item is a diagonal. heads: as far as they are known; next_heads: as far as these decide them; those still open are
-// counted. In the end they are what a walk over all diagonals from the best on would find.
+// An item is a diagonal. Decide heads from the heads decided so far, and count those still OPEN. After the last round,
+// the heads are those of a greedy pass over all diagonals, best first.
 KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
                          const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -81,7 +81,7 @@ KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scor
     }
 }
 
-// The windows of a read's parts, of those that proved true: what other places are of, and which owns them.
+// The windows of the valid parts of a read.
 struct Parts {
     const RecordPlan& plan;
     const Window* windows;
@@ -90,12 +90,12 @@ struct Parts {
     HOST_DEVICE bool is_part(i64 entry) const {
         return plan.roles[entry] <= SUPPLEMENTARY_ALIGNMENT && plan.windows[entry] >= 0;
     }
-    HOST_DEVICE bool hold(const Window& window) const {
+    HOST_DEVICE bool contain(const Window& window) const {
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
             if (is_part(entry) && is_near(window, windows[plan.windows[entry]])) return true;
         return false;
     }
-    // The first part of which the window is another place; else the primary one.
+    // Return the first part of which the window is another placement, or the primary entry.
     HOST_DEVICE i64 owner(const Window& window, i32 length) const {
         Span span = span_of(window, length);
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
@@ -104,12 +104,13 @@ struct Parts {
     }
 };
 
-// Of two segments that a gap joins to an alignment of min_score one has half of what both score.
+// Return true if the window may reach min_score: of two segments joined by a gap, the better one has at least half
+// of the sum of both.
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
     return 2 * builder.score_bound >= scoring.min_score + scoring.least_gap(1);
 }
 
-// An item is a diagonal: 1 where it is the head of a window that is none of the read's parts, else 0.
+// An item is a diagonal: 1 if it is the head of a window that belongs to no part of the read, else 0.
 KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
                           RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items),
                           i64* counts OF(items)) {
@@ -117,13 +118,13 @@ KERNEL void count_windows(Items items, Queries queries, Reference reference, Sco
     FOR_EACH(item, items) {
         counts[item] = 0;
         if (heads[item] != item) continue;
-        WindowBuilder builder = candidates.repeat_mate(item);
+        WindowBuilder builder = candidates.build_window(item);
         Parts parts = {plan, windows, queries.order[found.slots[item]]};
-        counts[item] = is_promising(builder, scoring) && !parts.hold(builder.window);
+        counts[item] = is_promising(builder, scoring) && !parts.contain(builder.window);
     }
 }
 
-// ends: the inclusive prefix sum of what count_windows gave. kinds: 1 << the BandKind that a window is to be aligned in.
+// ends: inclusive prefix sum of the counts of count_windows. kinds: 1 << BandKind of the alignment to make.
 KERNEL void list_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
                          const i64* ends OF(items), Window* windows OF(windows), i32* slots OF(windows),
                          u8* kinds OF(windows)) {
@@ -131,7 +132,7 @@ KERNEL void list_windows(Items items, Queries queries, Reference reference, Scor
     FOR_EACH(item, items) {
         i64 place = item ? ends[item - 1] : 0;
         if (ends[item] == place) continue;
-        Window window = candidates.repeat_mate(item).window;
+        Window window = candidates.build_window(item).window;
         i32 slot = found.slots[item];
         i32 kind = window.band ? band_kind(queries.lengths[slot], window.high - window.low) : NO_BAND;
         kinds[place] = (u8)(1 << kind);
@@ -141,10 +142,10 @@ KERNEL void list_windows(Items items, Queries queries, Reference reference, Scor
     }
 }
 
-// The windows that were found of all reads, in the order of their diagonals, behind the kept ones of the slots.
+// The windows of a batch, followed by the windows found for secondary records, sorted as the diagonals are.
 struct WindowList {
     const Window* rows OF(kept_rows + found_count);
-    const i32* kept_counts OF(reads);
+    const i32* kept_counts OF(reads);  // windows of the batch by slot
     const i32* found_slots OF(found_count);
     i64 kept_rows, found_count;
 
@@ -152,7 +153,7 @@ struct WindowList {
     HOST_DEVICE bool exists(i64 row) const {
         return row >= kept_rows || row % MAX_WINDOWS < kept_counts[row / MAX_WINDOWS];
     }
-    // Whether a window that scores as much as a kept one was found beside it.
+    // Return true if a found window close to a kept one scores at least as much.
     HOST_DEVICE bool is_found(const Window& kept, i64 slot) const {
         i64 low = 0, high = found_count;
         while (low < high) {
@@ -170,8 +171,8 @@ struct WindowList {
     }
 };
 
-// An item is the row of a window: 1 where it is another place of a part, else 0. Kept windows are reported where no search
-// found them again, with a score that is sure to be their best alignment's.
+// An item is the row of a window: 1 if it is another placement of a part, else 0. A kept window counts only if no
+// window was found in its place: the score of a found window is that of its best alignment.
 KERNEL void count_placements(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
                              i64* counts OF(items)) {
     FOR_EACH(row, items) {
@@ -181,13 +182,13 @@ KERNEL void count_placements(Items items, Queries queries, Scoring scoring, Reco
         i64 slot = windows.slot(row), record = queries.order[slot];
         if (plan.windows[plan.offsets[record]] < 0) continue;
         Parts parts = {plan, windows.rows, record};
-        counts[row] = row >= windows.kept_rows || (!parts.hold(window) && !windows.is_found(window, slot));
+        counts[row] = row >= windows.kept_rows || (!parts.contain(window) && !windows.is_found(window, slot));
     }
 }
 
-// ends: the inclusive prefix sum of what count_placements gave.
-KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowList windows, const i64* ends OF(items),
-                        SecondaryPlacement* places OF(any)) {
+// ends: inclusive prefix sum of the counts of count_placements.
+KERNEL void list_placements(Items items, Queries queries, RecordPlan plan, WindowList windows,
+                            const i64* ends OF(items), SecondaryPlacement* placements OF(any)) {
     FOR_EACH(row, items) {
         i64 place = row ? ends[row - 1] : 0;
         if (ends[row] == place) continue;
@@ -195,26 +196,26 @@ KERNEL void list_places(Items items, Queries queries, RecordPlan plan, WindowLis
         i64 slot = windows.slot(row);
         i64 part = Parts{plan, windows.rows, queries.order[slot]}.owner(window, queries.lengths[slot]);
         u64 tie = tie_break(queries.hashes[slot], window.diagonal);
-        places[place] =
+        placements[place] =
             SecondaryPlacement{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
     }
 }
 
-// An item is a place. What decides which of a part's places are better: the part and the score that is lost, a tie's
-// number, the strand.
-KERNEL void key_placements(Items items, const SecondaryPlacement* places OF(items), u64* losses OF(items),
+// An item is a placement: compute its sort keys: its part and the score lost, then the tie break, then the strand.
+KERNEL void key_placements(Items items, const SecondaryPlacement* placements OF(items), u64* losses OF(items),
                            u64* ties OF(items), u64* strands OF(items)) {
     FOR_EACH(item, items) {
-        const SecondaryPlacement& place = places[item];
+        const SecondaryPlacement& place = placements[item];
         losses[item] = (u64)place.owner << 32 | (u32)~place.score;
         ties[item] = place.tie;
         strands[item] = (u64)place.orientation;
     }
 }
 
-// An item is a place of the order of those keys; marks: of the places themselves, 1 for the first `most` of each part.
-KERNEL void mark_best(Items items, const SecondaryPlacement* places OF(items), const u32* order OF(items),
-                      u8* marks OF(items), i32 most) {
+// An item is a placement in sorted order. marks: by placement, 1 for the best max_count of each part.
+KERNEL void mark_best(Items items, const SecondaryPlacement* placements OF(items), const u32* order OF(items),
+                      u8* marks OF(items), i32 max_count) {
     FOR_EACH(item, items)
-        marks[order[item]] = item < most || places[order[item - most]].owner != places[order[item]].owner;
+        marks[order[item]] =
+            item < max_count || placements[order[item - max_count]].owner != placements[order[item]].owner;
 }

@@ -1,6 +1,7 @@
-// Banded alignments with their paths: the recurrence of smith_waterman.cuh, with a byte a cell that says where the cell's
-// scores came from. A group aligns one pair together; the CPU, in narrow bands, a vector of pairs. Of equal paths the one is taken that leaves the diagonal last on
-// the way back, so that gaps stand as far left on the forward reference as they can.
+// Banded alignments with traceback: the recurrence of smith_waterman.cuh, with a byte per cell that records where the
+// scores of the cell came from. A warp aligns one pair; the CPU, in narrow bands, a vector of pairs. Of equally good
+// paths the traceback takes the one that stays on the diagonal longest, so that gaps are as far left on the forward
+// reference as possible.
 #pragma once
 #include "mapping/band.cuh"
 #include "mapping/scoring.cuh"
@@ -14,20 +15,21 @@ enum Step {
     LONG_INSERTION = 4,
     LONG_DELETION = 5,
     STEP_BITS = 7,
-    INSERTION_LONGER = 8,
-    DELETION_LONGER = 16,
-    LONG_INSERTION_LONGER = 32,
-    LONG_DELETION_LONGER = 64,
+    INSERTION_CONTINUES = 8,
+    DELETION_CONTINUES = 16,
+    LONG_INSERTION_CONTINUES = 32,
+    LONG_DELETION_CONTINUES = 64,
 };
-enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4, CUT_OFF = 5 };
+enum CigarOperation { MATCHED = 0, INSERTED = 1, DELETED = 2, CLIPPED = 4, HARD_CLIPPED = 5 };
 
+// An alignment path. operations: number of CIGAR operations.
 struct Path {
     i32 score;  // with bonuses
     i64 reference_start;
     i32 operations;
 };
 
-// Appends to a CIGAR that is built from its end; equal neighbours are merged.
+// A CIGAR under construction; equal neighbouring operations are merged.
 struct Cigar {
     u32* operations;
     i32 count;
@@ -52,18 +54,18 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
     return query == text ? scoring.match : -scoring.mismatch;
 }
 
-// The bytes of the cells, row by row.
+// The step bytes of the cells of a band, row by row.
 template <i32 WIDTH> struct Steps {
     u8* bytes;
 
     HOST_DEVICE u8& at(i32 i, i32 b) const { return bytes[(i64)i * WIDTH + b]; }
 };
 
-// The best cell of a band; of equal ones the first.
+// The best cell of a band, the first one in case of ties.
 struct BestCell {
     i32 score, row, column;
 
-    HOST_DEVICE bool before(const BestCell& other) const {
+    HOST_DEVICE bool ranks_before(const BestCell& other) const {
         if (score != other.score) return score > other.score;
         return row != other.row ? row < other.row : column < other.column;
     }
@@ -71,77 +73,78 @@ struct BestCell {
 
 const i32 BLOCKED = 1 << 24;  // more than any score
 
-// The deletions of a row that reach the columns behind those of some lanes: what they score there, and by how much less one
-// scores there that has reached those columns from before.
+// Deletions that cross the columns of some lanes. score, long_score: best score after these columns of a deletion that
+// starts in them; passing, long_passing: cost of crossing all of them.
 struct Deletions {
     i32 score, long_score, passing, long_passing;
 
-    HOST_DEVICE Deletions behind(const Deletions& before) const {
-        return Deletions{maximum(score, before.score - passing), maximum(long_score, before.long_score - long_passing),
-                         passing + before.passing, long_passing + before.long_passing};
+    HOST_DEVICE Deletions after(const Deletions& preceding) const {
+        return Deletions{maximum(score, preceding.score - passing),
+                         maximum(long_score, preceding.long_score - long_passing), passing + preceding.passing,
+                         long_passing + preceding.long_passing};
     }
 };
 
-// Those that reach a lane's first column, from what each lane adds. Their score is that of the best cell they begin at
-// without a deletion: two deletions in a row are never the best one.
-HOST_DEVICE Deletions reaching(Deletions own) {
+// Return the deletions that reach a lane's first column: an exclusive scan over the lanes of the warp. A deletion
+// starts at a cell that does not end a deletion itself: two deletions in a row are never best.
+HOST_DEVICE Deletions deletions_before(Deletions own) {
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-        Deletions before = warp_shuffle(own, maximum(warp_lane() - step, 0));
-        if (warp_lane() >= step) own = own.behind(before);
+        Deletions preceding = warp_shuffle(own, maximum(warp_lane() - step, 0));
+        if (warp_lane() >= step) own = own.after(preceding);
     }
-    Deletions before = warp_shuffle(own, maximum(warp_lane() - 1, 0));
-    return warp_lane() ? before : Deletions{NEVER, NEVER, 0, 0};
+    Deletions preceding = warp_shuffle(own, maximum(warp_lane() - 1, 0));
+    return warp_lane() ? preceding : Deletions{NEVER, NEVER, 0, 0};
 }
 
-// What the next lane of the group holds; `last` for the last one.
-HOST_DEVICE i32 of_next(i32 held, i32 last) {
+// Return the value of the next lane of the warp; `last` in the last lane.
+HOST_DEVICE i32 from_next_lane(i32 held, i32 last) {
     i32 next = warp_shuffle(held, (warp_lane() + 1) % WARP_WIDTH);
     return warp_lane() + 1 < WARP_WIDTH ? next : last;
 }
 
-// The best cell, and every cell's step where there is room for them. A lane of the group has COLUMNS of the band.
+// Return the best cell, and store the steps of all cells unless steps.bytes is null. A lane computes COLUMNS columns.
 template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
     const bool long_gaps = has_long_gaps(WIDTH);
     const i32 COLUMNS = WIDTH / WARP_WIDTH, first = warp_lane() * COLUMNS;
-    // Of the lane's columns, and of the next lane's first one.
+    // The lane's columns, and the first column of the next lane.
     i32 letters[COLUMNS + 1], scores[COLUMNS + 1], insertions[COLUMNS + 1], long_insertions[COLUMNS + 1];
     BestCell best = {0, -1, 0};
     UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
-        letters[c] = band.text_code(first + c);
+        letters[c] = band.reference_code(first + c);
         scores[c] = 0;
         insertions[c] = long_insertions[c] = NEVER;
     }
     for (i32 i = 0; i < band.length; ++i) {
         i32 query = band.query_code(i), bonus = band.bonus(i, scoring);
-        i32 diagonals[COLUMNS], undeleted[COLUMNS];  // the best score of a cell that ends no deletion
-        u8 longer[COLUMNS];
+        i32 diagonals[COLUMNS], undeleted[COLUMNS];  // undeleted: best score that does not end in a deletion
+        u8 continues[COLUMNS];
         Deletions own = {NEVER, NEVER, COLUMNS * scoring.deletion_extend, 0};
-        scores[COLUMNS] = of_next(scores[0], NEVER);
-        insertions[COLUMNS] = of_next(insertions[0], NEVER);
-        if (long_gaps) long_insertions[COLUMNS] = of_next(long_insertions[0], NEVER);
+        scores[COLUMNS] = from_next_lane(scores[0], NEVER);
+        insertions[COLUMNS] = from_next_lane(insertions[0], NEVER);
+        if (long_gaps) long_insertions[COLUMNS] = from_next_lane(long_insertions[0], NEVER);
         UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
             diagonals[c] = scores[c] + bonus + column_score(query, letters[c], scoring);
             i32 opened = scores[c + 1] - scoring.insertion_open;
-            longer[c] = insertions[c + 1] > opened ? INSERTION_LONGER : 0;
+            continues[c] = insertions[c + 1] > opened ? INSERTION_CONTINUES : 0;
             insertions[c] = maximum(opened, insertions[c + 1]) - scoring.insertion_extend;
             undeleted[c] = maximum(maximum(diagonals[c], 0), insertions[c]);
             if (long_gaps) {
-                i32 leapt = scores[c + 1] - scoring.long_gap;
-                longer[c] |= long_insertions[c + 1] > leapt ? LONG_INSERTION_LONGER : 0;
-                long_insertions[c] = maximum(leapt, long_insertions[c + 1]);
+                i32 long_opened = scores[c + 1] - scoring.long_gap;
+                continues[c] |= long_insertions[c + 1] > long_opened ? LONG_INSERTION_CONTINUES : 0;
+                long_insertions[c] = maximum(long_opened, long_insertions[c + 1]);
                 undeleted[c] = maximum(undeleted[c], long_insertions[c]);
             }
             if (letters[c] == OUTSIDE) own = Deletions{NEVER, NEVER, BLOCKED, BLOCKED};
             own.score = maximum(undeleted[c] - scoring.deletion_open, own.score) - scoring.deletion_extend;
             own.long_score = maximum(undeleted[c] - scoring.long_gap, own.long_score);
         }
-        Deletions before = reaching(own);
-        i32 deletion = before.score, long_deletion = before.long_score;
+        Deletions preceding = deletions_before(own);
+        i32 deletion = preceding.score, long_deletion = preceding.long_score;
         UNROLL for (i32 c = 0; c < COLUMNS; ++c) {
             if (letters[c] == OUTSIDE) deletion = long_deletion = NEVER;
             i32 here = maximum(undeleted[c], deletion);
             if (long_gaps) here = maximum(here, long_deletion);
-            u8 step = longer[c];
+            u8 step = continues[c];
             if (here == 0) step |= STOP;
             else if (here == diagonals[c]) step |= DIAGONAL;
             else if (here == insertions[c]) step |= INSERTION;
@@ -150,23 +153,23 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
             scores[c] = here;
             if (here > best.score) best = BestCell{here, i, first + c};
             // Of the deletions that begin in the next column.
-            i32 opened = here - scoring.deletion_open, leapt = here - scoring.long_gap;
-            if (deletion > opened) step |= DELETION_LONGER;
+            i32 opened = here - scoring.deletion_open, long_opened = here - scoring.long_gap;
+            if (deletion > opened) step |= DELETION_CONTINUES;
             deletion = maximum(opened, deletion) - scoring.deletion_extend;
             if (long_gaps) {
-                if (long_deletion > leapt) step |= LONG_DELETION_LONGER;
-                long_deletion = maximum(leapt, long_deletion);
+                if (long_deletion > long_opened) step |= LONG_DELETION_CONTINUES;
+                long_deletion = maximum(long_opened, long_deletion);
             }
             if (steps.bytes) steps.at(i, first + c) = step;
         }
-        letters[COLUMNS] = of_next(letters[0], OUTSIDE);
-        if (warp_lane() + 1 == WARP_WIDTH) letters[COLUMNS] = band.text_code(i + WIDTH);
+        letters[COLUMNS] = from_next_lane(letters[0], OUTSIDE);
+        if (warp_lane() + 1 == WARP_WIDTH) letters[COLUMNS] = band.reference_code(i + WIDTH);
         UNROLL for (i32 c = 0; c < COLUMNS; ++c)
             letters[c] = letters[c + 1];
     }
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
         BestCell other = warp_shuffle(best, warp_lane() ^ step);
-        if (other.before(best)) best = other;
+        if (other.ranks_before(best)) best = other;
     }
     warp_sync();
     return best;
@@ -174,7 +177,7 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
 
 #ifndef __CUDACC__
 
-// The bytes of the cells of one lane, of Lanes16::width bands that are filled together.
+// The step bytes of one of Lanes16::width bands that are filled together.
 template <i32 WIDTH> struct LaneSteps {
     const u8* bytes;
     i32 lane;
@@ -182,21 +185,21 @@ template <i32 WIDTH> struct LaneSteps {
     HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Lanes16::width + lane]; }
 };
 
-// The best cells of Lanes16::width bands without long gaps, and the steps of all their cells. No score leaves 16 bits.
+// Fills Lanes16::width bands without long gaps at once. All scores must fit into 16 bits.
 template <i32 WIDTH> struct BandedPaths {
-    Lanes16 scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring written twice
+    Lanes16 scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring buffer stored twice
 
     HOST_DEVICE void set_letter(const Band* bands, i32 column) {
         Lanes16 letter = Lanes16::all(0);
-        for (i32 lane = 0; lane < Lanes16::width; ++lane) letter.set(lane, bands[lane].text_code(column));
+        for (i32 lane = 0; lane < Lanes16::width; ++lane) letter.set(lane, bands[lane].reference_code(column));
         letters[column % WIDTH] = letters[column % WIDTH + WIDTH] = letter;
     }
     HOST_DEVICE static void write(Lanes16 step, u8* bytes) {
         typedef u8 narrow_bytes __attribute__((vector_size(Lanes16::width), aligned(1)));
         *(narrow_bytes*)bytes = __builtin_convertvector(step.value, narrow_bytes);
     }
-    // A row of cells; `differing` is what a pair of other letters scores.
-    template <bool PLAIN> HOST_DEVICE void row(i32 i, Lanes16 query, Lanes16 differing, Lanes16 bonus,
+    // Compute one row of cells. mismatch_score: score of unequal letters.
+    template <bool PLAIN> HOST_DEVICE void row(i32 i, Lanes16 query, Lanes16 mismatch_score, Lanes16 bonus,
                                                const Scoring& scoring, Lanes16* best, u8* steps) {
         const Lanes16 zero = Lanes16::all(0), match = Lanes16::all(scoring.match), never = Lanes16::all(NEVER);
         const Lanes16 delete_open = Lanes16::all(-scoring.deletion_open);
@@ -205,23 +208,23 @@ template <i32 WIDTH> struct BandedPaths {
         const Lanes16 insert_extend = Lanes16::all(-scoring.insertion_extend);
         Lanes16 deletion = never;
         for (i32 b = 0; b < WIDTH; ++b) {
-            Lanes16 letter = letters[i % WIDTH + b], column = select_equal(query, letter, match, differing);
+            Lanes16 letter = letters[i % WIDTH + b], column = select_equal(query, letter, match, mismatch_score);
             if (!PLAIN) {
-                Lanes16 outside = Lanes16::all(OUTSIDE), unclear = Lanes16::all(TEXT_UNCLEAR);
-                column = select_equal(letter, unclear, Lanes16::all(-AMBIGUOUS_PENALTY), column);
+                Lanes16 outside = Lanes16::all(OUTSIDE), ambiguous = Lanes16::all(REFERENCE_AMBIGUOUS);
+                column = select_equal(letter, ambiguous, Lanes16::all(-AMBIGUOUS_PENALTY), column);
                 column = select_equal(letter, outside, never, column);
                 deletion = select_equal(letter, outside, never, deletion);
             }
             Lanes16 diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
-            Lanes16 longer = less_mask(opened, insertions[b + 1]);
+            Lanes16 continues = less_mask(opened, insertions[b + 1]);
             Lanes16 insertion = larger(opened, insertions[b + 1]) + insert_extend;
             Lanes16 here = larger(larger(diagonal, zero), larger(insertion, deletion));
             Lanes16 step = select_equal(here, insertion, Lanes16::all(INSERTION), Lanes16::all(DELETION));
             step = select_equal(here, zero, Lanes16::all(STOP), select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
-            step = step + select(longer, Lanes16::all(INSERTION_LONGER), zero);
+            step = step + select(continues, Lanes16::all(INSERTION_CONTINUES), zero);
             scores[b] = here, insertions[b] = insertion;
             opened = here + delete_open;
-            step = step + select(less_mask(opened, deletion), Lanes16::all(DELETION_LONGER), zero);
+            step = step + select(less_mask(opened, deletion), Lanes16::all(DELETION_CONTINUES), zero);
             deletion = larger(opened, deletion) + delete_extend;
             write(step, steps + b * Lanes16::width);
             Lanes16 more = less_mask(best[0], here);
@@ -240,19 +243,19 @@ template <i32 WIDTH> struct BandedPaths {
         for (i32 b = 0; b < WIDTH; ++b) scores[b] = Lanes16::all(0), insertions[b] = Lanes16::all(NEVER);
         scores[WIDTH] = insertions[WIDTH] = Lanes16::all(NEVER);
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
-        Lanes16 best[3] = {Lanes16::all(0), Lanes16::all(-1), Lanes16::all(0)}, query = best[0], differing = query,
+        Lanes16 best[3] = {Lanes16::all(0), Lanes16::all(-1), Lanes16::all(0)}, query = best[0], mismatch_score = query,
                bonus = query;
         for (i32 i = 0; i < longest; ++i) {
             set_letter(bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Lanes16::width; ++lane) {
                 i32 code = bands[lane].query_code(i);
                 query.set(lane, code);
-                differing.set(lane, code == READ_UNCLEAR ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
+                mismatch_score.set(lane, code == QUERY_AMBIGUOUS ? -AMBIGUOUS_PENALTY : -scoring.mismatch);
                 bonus.set(lane, bands[lane].bonus(i, scoring));
             }
             u8* cells_of_row = steps + (i64)i * WIDTH * Lanes16::width;
-            if (plain) row<true>(i, query, differing, bonus, scoring, best, cells_of_row);
-            else row<false>(i, query, differing, bonus, scoring, best, cells_of_row);
+            if (plain) row<true>(i, query, mismatch_score, bonus, scoring, best, cells_of_row);
+            else row<false>(i, query, mismatch_score, bonus, scoring, best, cells_of_row);
         }
         for (i32 lane = 0; lane < Lanes16::width; ++lane)
             cells[lane] = BestCell{best[0].get(lane), best[1].get(lane), best[2].get(lane)};
@@ -261,8 +264,8 @@ template <i32 WIDTH> struct BandedPaths {
 
 #endif
 
-// The path that ends at the best cell; operations: room for the CIGAR.
-template <class Steps> HOST_DEVICE Path walk_back(const Band& band, BestCell best, Steps steps, u32* operations) {
+// Trace the path that ends at the best cell back, and write its CIGAR to `operations`.
+template <class Steps> HOST_DEVICE Path trace_path(const Band& band, BestCell best, Steps steps, u32* operations) {
     Cigar cigar = {operations, 0};
     i32 i = best.row, b = best.column;
     cigar.add(CLIPPED, band.length - 1 - i);
@@ -276,12 +279,13 @@ template <class Steps> HOST_DEVICE Path walk_back(const Band& band, BestCell bes
             --i;
         } else if (state == INSERTION || state == LONG_INSERTION) {
             cigar.add(INSERTED, 1);
-            if (!(step & (state == INSERTION ? INSERTION_LONGER : LONG_INSERTION_LONGER))) state = DIAGONAL;
+            if (!(step & (state == INSERTION ? INSERTION_CONTINUES : LONG_INSERTION_CONTINUES))) state = DIAGONAL;
             --i, ++b;
         } else {
             cigar.add(DELETED, 1);
             --b;
-            if (!(steps.at(i, b) & (state == DELETION ? DELETION_LONGER : LONG_DELETION_LONGER))) state = DIAGONAL;
+            if (!(steps.at(i, b) & (state == DELETION ? DELETION_CONTINUES : LONG_DELETION_CONTINUES)))
+                state = DIAGONAL;
         }
     }
     cigar.add(CLIPPED, i + 1);

@@ -139,14 +139,14 @@ KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* to
 }
 
 // One item per read, one of `count`, selected[item]: the number of its windows that need a banded alignment of each
-// kind except `without`. counts: all reads of a kind, then the next kind.
+// kind except `excluded_kind`. counts: all reads of a kind, then the next kind.
 KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF(count),
-                        i64* counts OF(BAND_KINDS* count), i64 count, i32 without) {
+                        i64* counts OF(BAND_KINDS* count), i64 count, i32 excluded_kind) {
     FOR_EACH(item, items) {
         const Window* own = windows.of(selected[item]);
         i32 found[BAND_KINDS] = {}, own_count = windows.counts[selected[item]];
         for (i32 i = 0; i < own_count; ++i)
-            if (own[i].band < 0 && own[i].band != -without) ++found[-own[i].band - 1];
+            if (own[i].band < 0 && own[i].band != -excluded_kind) ++found[-own[i].band - 1];
         for (i32 kind = 0; kind < BAND_KINDS; ++kind) counts[kind * count + item] = found[kind];
     }
 }
@@ -176,7 +176,7 @@ KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count)
 // List the tasks: a task is the row of a window, task_slots its read. ends: inclusive prefix sum of counts.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
                        const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities, i64* tasks OF(tasks),
-                       i32* task_slots OF(tasks), i64 count, i32 without) {
+                       i32* task_slots OF(tasks), i64 count, i32 excluded_kind) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;
         for (i32 row = 0; row < BAND_KINDS; ++row) {
@@ -186,7 +186,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
         }
         for (i32 i = 0; i < windows.counts[slot]; ++i) {
             i32 band = windows.of(slot)[i].band, row = -band - 1;
-            if (band >= 0 || band == -without || next[row] >= last[row]) continue;
+            if (band >= 0 || band == -excluded_kind || next[row] >= last[row]) continue;
             i64 task = next[row]++;
             tasks[task] = slot * MAX_WINDOWS + i;
             task_slots[task] = (i32)slot;

@@ -28,7 +28,7 @@ struct Lines {
     template <class Sink> HOST_DEVICE void put_record(Sink& sink, i64 record, i64 hit, i64 total, i64 size) const {
         i32 length = lengths[record];
         u32 matched = (u32)length << 4;
-        Fields fields = no_place(record, UNMAPPED, length);
+        RecordFields fields = unmapped_fields(record, UNMAPPED, length);
         if (total) {
             Occurrence found = occurrences.get(record, hit, index.suffixes);
             i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];

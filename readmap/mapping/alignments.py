@@ -1,4 +1,4 @@
-"""Extensions -> Alignments: what each planned record's CIGAR measures, and which records prove true."""
+"""Score the CIGARs of the planned records, drop invalid records, and set SAM flags (Extensions -> Alignments)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.record_plan import RecordPlan
 
 _MEASURE, _FLAG = Kernel("mapping/alignments", "measure_alignments"), Kernel("mapping/alignments", "flag_entries")
-_SETTLE, _SETTLE_MATES = Kernel("mapping/alignments", "drop_invalid_entries"), Kernel("mapping/alignments", "check_weak_mates")
-_SETTLE_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
+_DROP_INVALID, _CHECK_MATES = (
+    Kernel("mapping/alignments", "drop_invalid_entries"),
+    Kernel("mapping/alignments", "check_weak_mates"),
+)
+_DROP_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 _GATHER = Kernel("mapping/hits", "gather_hits")
 _TALLY = Kernel("mapping/alignments", "count_tallies")
-_TALLIED_TOGETHER = constant("mapping/alignments.cu", "ENTRIES_PER_BLOCK")
+_ENTRIES_PER_BLOCK = constant("mapping/alignments.cu", "ENTRIES_PER_BLOCK")
 
-#: A flag of SAM.
+#: A SAM flag.
 PROPER_PAIR = constant("common/sam_flags.cuh", "PROPER_PAIR")
 
 
 class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
-    """An alignment an entry of the plan.
+    """The alignments of the entries of a record plan.
 
-    Attributes:
-        plan: whose they are; entries that did not prove true have the role NOT_REPORTED.
-        extensions: the CIGARs.
+    plan: the record plan; dropped entries have the role NOT_REPORTED. extensions: the CIGARs.
     """
 
     plan: RecordPlan
@@ -39,7 +40,7 @@ class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
 def measure_alignments(
     plan: RecordPlan, extensions: Extensions, inserts: InsertSizeTable, batch: Batch, context: Context
 ) -> Alignments:
-    """Score, edit distance, place and flags of every entry; one that scores less than its least has no place."""
+    """Return the alignments of all entries; an entry that scores less than its minimum is unmapped."""
     backend = context.backend
     starts = extensions.reference_starts
     alignments = Alignments.allocate(backend, plan=plan, extensions=extensions, reference_starts=starts)
@@ -53,8 +54,8 @@ def measure_alignments(
         alignments=alignments,
     )
     if batch.reads.paired and inserts.sizes:
-        batch.launch(_SETTLE_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
-    batch.launch(_SETTLE, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
+        batch.launch(_CHECK_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
+    batch.launch(_DROP_INVALID, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
     if context.reporting.max_secondary:
         alignments = _drop_duplicate_secondaries(alignments, batch, context)
     batch.launch(
@@ -72,11 +73,11 @@ def measure_alignments(
 
 
 class HitTable(Table, struct="mapping/hits.cu:HitTable"):
-    """Primary alignments, a row a read, as Hits of readmap/run/hits.py has them."""
+    """Primary alignments, one row per read (class Hits)."""
 
 
 def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch: Batch, context: Context) -> HitTable:
-    """Of records first, first + step and so on, `count` in all."""
+    """Return the primary alignments of `count` reads: first, first + step, and so on."""
     hits = HitTable.allocate(context.backend, hits=count)
     given = {"plan": alignments.plan, "extensions": alignments.extensions, "alignments": alignments}
     batch.launch(_GATHER, count, context, **given, hits=hits, first=first, step=step)
@@ -84,23 +85,23 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
 
 
 def _drop_duplicate_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
-    """The same without secondary ones that are another entry's alignment."""
+    """Return the alignments with duplicate secondary entries dropped."""
     plan, backend = alignments.plan, context.backend
-    settled = backend.empty(plan.entries, np.uint8)
+    new_roles = backend.empty(plan.entries, np.uint8)
     batch.launch(
-        _SETTLE_SECONDARIES,
+        _DROP_SECONDARIES,
         plan.entries,
         context,
         plan=plan,
         windows=plan.window_rows,
         alignments=alignments,
-        settled=settled,
+        new_roles=new_roles,
     )
-    return alignments.replace(roles=settled)
+    return alignments.replace(roles=new_roles)
 
 
 def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:
-    """Count what the batch's records say."""
+    """Add the records of the batch to its counters, by tally."""
     entries, counts = alignments.plan.entries, batch.device_counters.total("tallies")
-    sections = -(-entries // _TALLIED_TOGETHER)
+    sections = -(-entries // _ENTRIES_PER_BLOCK)
     context.backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counts, entries=entries)

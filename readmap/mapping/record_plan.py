@@ -1,4 +1,4 @@
-"""Placements -> RecordPlan: what is reported of each read: its place, its other parts if it is split, other places."""
+"""Plan the records of each read: its primary record, other parts if it is split, other placements (-> RecordPlan)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import order_by_position
 
 _COUNT, _LIST = Kernel("mapping/record_plan", "count_entries"), Kernel("mapping/record_plan", "list_entries")
-_TRACE_SEVERAL, _KEY = Kernel("mapping/record_plan", "skip_single_entries"), Kernel("mapping/record_plan", "key_secondaries")
+_SKIP_SINGLE, _KEY_SECONDARIES = (
+    Kernel("mapping/record_plan", "skip_single_entries"),
+    Kernel("mapping/record_plan", "key_secondaries"),
+)
 _MOVE, _ADD = Kernel("mapping/record_plan", "move_entries"), Kernel("mapping/record_plan", "add_secondaries")
 
 SECONDARY_PLACEMENT = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement")
@@ -20,11 +23,9 @@ PLACEMENT_WORDS = SECONDARY_PLACEMENT.itemsize // 8
 
 
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
-    """An entry for each record or XA hit of the reads, in the order of the input; a read's first one is its primary.
+    """An entry for each record or XA hit of the reads, in input order; the first entry of a read is its primary record.
 
-    Attributes:
-        entries: how many there are.
-        window_rows: int64 [rows, WINDOW_WORDS], the rows that `windows` counts.
+    entries: number of entries. window_rows: int64 [rows, WINDOW_WORDS], the windows that `windows` indexes.
     """
 
     entries: int
@@ -32,7 +33,7 @@ class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
 
 
 def plan_records(batch: Batch, context: Context) -> RecordPlan:
-    """The entries of all reads, but for secondary ones."""
+    """Return the entries of all reads without secondary records."""
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
@@ -46,28 +47,30 @@ def plan_records(batch: Batch, context: Context) -> RecordPlan:
 
 
 def skip_single_entries(plan: RecordPlan, batch: Batch, context: Context) -> None:
-    """Have the entries of reads with but one not traced."""
-    batch.launch(_TRACE_SEVERAL, batch.reads.count, context, plan=plan)
+    """Skip the traceback of reads with a single entry."""
+    batch.launch(_SKIP_SINGLE, batch.reads.count, context, plan=plan)
 
 
 class ReportedPlacements(Table, struct="mapping/record_plan.cu:ReportedPlacements"):
-    """Other places of reads' parts, those of a read by orientation and diagonal; owners are entries of a plan."""
+    """Secondary placements to report, sorted by read, orientation and diagonal; owners are entries of a plan."""
 
     @classmethod
-    def of(cls, places: Array, numbers: Array, batch: Batch, context: Context) -> ReportedPlacements:
-        """The places of some numbers, int32."""
-        count, shift = len(numbers), batch.queries.max_length
+    def of(cls, placements: Array, indices: Array, batch: Batch, context: Context) -> ReportedPlacements:
+        """Sort the placements with some indices, int32."""
+        count, shift = len(indices), batch.queries.max_length
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
         keys = {"strands": strands, "diagonals": diagonals, "shift": shift}
-        batch.launch(_KEY, count, context, places=places, reported=numbers, **keys)
+        batch.launch(_KEY_SECONDARIES, count, context, placements=placements, reported=indices, **keys)
         order = order_by_position(strands, diagonals, batch, context)
-        return cls(places=places, numbers=numbers, order=order, count=count)
+        return cls(placements=placements, indices=indices, order=order, count=count)
 
 
-def with_secondaries(plan: RecordPlan, reported: ReportedPlacements, rows: Array, batch: Batch, context: Context) -> RecordPlan:
-    """A new plan: the reads' own entries and, behind each read's, its places; their owners are entries of `plan`.
+def with_secondaries(
+    plan: RecordPlan, reported: ReportedPlacements, rows: Array, batch: Batch, context: Context
+) -> RecordPlan:
+    """Return a plan with secondary records after the entries of each read.
 
-    rows: of windows: those of the batch, and behind them those of the places.
+    reported: their owners are entries of `plan`. rows: windows of the batch, followed by those of the placements.
     """
     backend, reads = context.backend, batch.reads.count
     offsets, own = backend.empty(reads + 1, np.int64), {"reported": reported, "own_offsets": plan.offsets}

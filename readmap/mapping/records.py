@@ -1,4 +1,4 @@
-"""Alignments -> the bytes of SAM or BAM records."""
+"""Format SAM or BAM records (Alignments -> bytes)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
+from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags
 from readmap.formats.sam_header import PROGRAM
-from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
@@ -22,16 +22,16 @@ _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam
 
 @dataclass(frozen=True)
 class Style:
-    """What is written, and how.
+    """Format and optional contents of the output.
 
     Attributes:
-        form: of records, text or binary.
-        read_groups: of the reads of each lane.
-        program: the ID of readmap's @PG in the header.
-        comments: whether what stands behind a read's name is tags, to be appended.
-        barcodes: whether the eighth field of a name is a barcode, which becomes RX.
-        order: in which binary records are brought, batch by batch; None for that of the reads.
-        unmapped: whether reads without a place are also written as they came, to an output of their own.
+        form: text or binary records.
+        read_groups: read group of each lane.
+        program: ID of readmap's @PG line in the header.
+        comments: append the tags in the comments of reads.
+        barcodes: write the barcode of a read name, its eighth field, as RX.
+        order: sort order of binary records within a batch; None to keep the order of the reads.
+        unmapped: write unmapped reads to a separate output too.
     """
 
     form: SamEncoding = SamEncoding.TEXT
@@ -44,16 +44,16 @@ class Style:
 
 
 class _RecordStyle(Table, struct="mapping/sam.cu:RecordStyle"):
-    """What records look like."""
+    """Format and optional contents of the records."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a batch in the order of the input, on the device.
+    """The records of a batch in input order, on the device.
 
     Attributes:
         bytes: uint8.
-        lengths: int64 [entries], of each entry's record, 0 for none; ends: int64 [entries], their prefix sum.
+        lengths: int64 [entries], length of each entry's record, 0 for none; ends: int64 [entries], its prefix sum.
     """
 
     bytes: Array
@@ -62,7 +62,7 @@ class Records:
 
 
 def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
-    """The records of a batch."""
+    """Return the records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]
     tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)

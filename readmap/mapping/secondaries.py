@@ -1,12 +1,12 @@
-"""Candidates -> WindowList -> RecordPlan: all other places of a read's parts as secondary records."""
+"""Add secondary records for all other placements of the parts of reads (Candidates -> WindowList -> RecordPlan)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
-from readmap.backend.compilation.declarations import constant
 from readmap.backend.compaction import ANY_FLAG, select_flagged
+from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import argsort_columns
 from readmap.backend.tables import Table
 from readmap.mapping.batch import WINDOW_WORDS, Batch
@@ -18,9 +18,9 @@ from readmap.mapping.record_plan import PLACEMENT_WORDS, RecordPlan, ReportedPla
 _CHOOSE = Kernel("mapping/secondaries", "choose_heads")
 _COUNT_WINDOWS = Kernel("mapping/secondaries", "count_windows")
 _LIST_WINDOWS = Kernel("mapping/secondaries", "list_windows")
-_COUNT_PLACES, _LIST_PLACES = (
+_COUNT_PLACEMENTS, _LIST_PLACEMENTS = (
     Kernel("mapping/secondaries", "count_placements"),
-    Kernel("mapping/secondaries", "list_places"),
+    Kernel("mapping/secondaries", "list_placements"),
 )
 _KEY, _MARK = Kernel("mapping/secondaries", "key_placements"), Kernel("mapping/secondaries", "mark_best")
 
@@ -28,19 +28,19 @@ OPEN = constant("mapping/secondaries.cu", "OPEN")
 
 
 class WindowList(Table, struct="mapping/secondaries.cu:WindowList"):
-    """The windows of a batch and, behind them, those found of all reads, ordered by slot, orientation and place."""
+    """The windows of a batch, followed by the windows found, sorted by slot, orientation and position."""
 
 
 def add_secondaries(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> RecordPlan:
-    """The plan with the best other places of each part; plan: of the reads' parts, as they proved."""
+    """Return the plan with the best other placements of each part added; plan: the valid parts of the reads."""
     windows = _find_windows(plan, candidates, batch, context)
-    places = _list_places(plan, windows, batch, context)
-    best = _best(places, context.reporting.max_secondary, plan.entries, context.backend)
-    return with_secondaries(plan, ReportedPlacements.of(places, best, batch, context), windows.rows, batch, context)
+    placements = _list_placements(plan, windows, batch, context)
+    best = _best(placements, context.reporting.max_secondary, plan.entries, context.backend)
+    return with_secondaries(plan, ReportedPlacements.of(placements, best, batch, context), windows.rows, batch, context)
 
 
 def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, context: Context) -> WindowList:
-    """The batch's windows, and those that candidates make which are not beside the read's parts, with their scores."""
+    """Return the windows of the batch, and the scored windows of candidates that belong to no part of their read."""
     backend, count = context.backend, candidates.diagonal_count
     heads = _heads(candidates, batch, context)
     counts = backend.empty(count, np.int64)
@@ -66,36 +66,36 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
 
 
 def _heads(candidates: Candidates, batch: Batch, context: Context) -> Array:
-    """The diagonal that each diagonal belongs to, its own number for a window's best one, int64."""
+    """Return the head of the window that each diagonal belongs to, int64; the head of a window is its best diagonal."""
     backend, count = context.backend, candidates.diagonal_count
-    heads, following = backend.full(count, OPEN, np.int64), backend.empty(count, np.int64)
-    left = count
-    while left:
+    heads, next_heads = backend.full(count, OPEN, np.int64), backend.empty(count, np.int64)
+    undecided = count
+    while undecided:
         still_open = backend.full(1, 0, np.uint64)
-        batch.launch(_CHOOSE, count, context, found=candidates, heads=heads, next_heads=following, open=still_open)
-        heads, following = following, heads
-        left = int(backend.to_host(still_open)[0])
+        batch.launch(_CHOOSE, count, context, found=candidates, heads=heads, next_heads=next_heads, open=still_open)
+        heads, next_heads = next_heads, heads
+        undecided = int(backend.to_host(still_open)[0])
     return heads
 
 
-def _list_places(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> Array:
-    """All windows that are other places of parts, int64 [places, PLACEMENT_WORDS], in any order."""
+def _list_placements(plan: RecordPlan, windows: WindowList, batch: Batch, context: Context) -> Array:
+    """Return all windows that are other placements of parts, int64 [placements, PLACEMENT_WORDS]."""
     backend, count = context.backend, len(windows.rows)
     shared = {"plan": plan, "windows": windows}
     counts = backend.empty(count, np.int64)
-    batch.launch(_COUNT_PLACES, count, context, counts=counts, **shared)
+    batch.launch(_COUNT_PLACEMENTS, count, context, counts=counts, **shared)
     ends, total = backend.inclusive_sum_with_total(counts)
-    places = backend.empty((total, PLACEMENT_WORDS), np.int64)
-    batch.launch(_LIST_PLACES, count, context, ends=ends, places=places, **shared)
-    return places
+    placements = backend.empty((total, PLACEMENT_WORDS), np.int64)
+    batch.launch(_LIST_PLACEMENTS, count, context, ends=ends, placements=placements, **shared)
+    return placements
 
 
-def _best(places: Array, most: int, entries: int, backend: Backend) -> Array:
-    """The numbers, int32, of the best `most` places of each part; entries: of the parts."""
-    count = len(places)
+def _best(placements: Array, max_count: int, entries: int, backend: Backend) -> Array:
+    """Return the indices, int32, of the best `max_count` placements of each part; entries: number of plan entries."""
+    count = len(placements)
     losses, ties, strands = (backend.empty(count, np.uint64) for _ in range(3))
-    backend.launch(_KEY, count, places=places, losses=losses, ties=ties, strands=strands)
+    backend.launch(_KEY, count, placements=placements, losses=losses, ties=ties, strands=strands)
     order = argsort_columns([(losses, 32 + entries.bit_length()), (ties, 64), (strands, 1)], backend)
     marks = backend.empty(count, np.uint8)
-    backend.launch(_MARK, count, places=places, order=order, marks=marks, most=most)
+    backend.launch(_MARK, count, placements=placements, order=order, marks=marks, max_count=max_count)
     return select_flagged(marks, ANY_FLAG, backend)

@@ -309,5 +309,5 @@ def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
     for number in (0, 0, 1, 0):
         table.rows = batches[number]
         selected = np.zeros(1, np.int32)
-        backend.launch(kernel, 1, windows=table, selected=selected, counts=counts, count=1, without=0)
+        backend.launch(kernel, 1, windows=table, selected=selected, counts=counts, count=1, excluded_kind=0)
         assert counts.tolist() == [number == 0, number == 1, 0, 0]

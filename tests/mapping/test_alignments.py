@@ -142,7 +142,7 @@ class Arrays:
             window_rows=put(rows.view(np.int64).reshape(-1, WINDOW_WORDS), np.int64),
         )
         self.extensions = Extensions(
-            ends=put(ends, np.int64),
+            capacity_ends=put(ends, np.int64),
             cigar_capacities=capacities,
             operations=put(operations, np.uint32),
             counts=put(lengths),
@@ -164,12 +164,12 @@ class Arrays:
 
 def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
     arrays = Arrays(reads, backend, random.Random(1))
-    settled = backend.empty(arrays.plan.entries, np.uint8)
+    new_roles = backend.empty(arrays.plan.entries, np.uint8)
     shared = {"queries": arrays.queries, "plan": arrays.plan, "alignments": arrays.alignments}
     more = {"extensions": arrays.extensions, "reference": REFERENCE.to_device(backend)}
     backend.launch(SETTLE, len(reads), **more, **shared)
-    backend.launch(SETTLE_SECONDARIES, len(settled), windows=arrays.plan.window_rows, settled=settled, **shared)
-    roles = iter(backend.to_host(settled).tolist())
+    backend.launch(SETTLE_SECONDARIES, len(new_roles), windows=arrays.plan.window_rows, new_roles=new_roles, **shared)
+    roles = iter(backend.to_host(new_roles).tolist())
     return [[next(roles) for _ in read.entries] for read in reads]
 
 

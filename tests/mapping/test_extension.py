@@ -180,7 +180,13 @@ class Bench(window_bench.Bench):
         found = self.traced(batch, scoring, least)
         ends, capacities, counts, starts, operations = (
             self.backend.to_host(array).tolist()
-            for array in (found.ends, found.cigar_capacities, found.counts, found.reference_starts, found.operations)
+            for array in (
+                found.capacity_ends,
+                found.cigar_capacities,
+                found.counts,
+                found.reference_starts,
+                found.operations,
+            )
         )
         results = []
         for entry, task in enumerate(tasks):
