@@ -14,7 +14,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import libdeflate_codec
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import format_for
-from readmap.bam.memory import default_sort_memory
+from readmap.bam.memory import sort_memory_bytes
 from readmap.bam.order import SortOrder, sort_records
 from readmap.bam.sorted_output import BamIndex, SortedOutput, add_run
 from readmap.duplicates.marker import DuplicateMarker
@@ -84,7 +84,7 @@ def open_marked(
     memory: bytes for sorting; None: a quarter of the available memory. command: command line for the header. survey:
         accumulates the records written.
     """
-    host_memory, threads = memory or default_sort_memory(), backend.threads
+    host_memory, threads = sort_memory_bytes(memory), backend.threads
     lengths = [length for _, length in reads.contigs]
     groups = read_groups(reads.header)
     duplicates.begin(groups, lengths)

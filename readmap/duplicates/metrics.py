@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from readmap.qc.page import Table
 
 _READS = ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
 _MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
-_AT = {name: constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)}
+#: Counters of a library, in the order of the fields of LibraryMetrics.
+_COUNTERS = [constant("duplicates/fragment.cuh", name) for name in (*_READS, *_MARKED)]
 
 #: The histogram projects the yield of up to this multiple of the sequencing.
 MAX_COVERAGE_MULTIPLE = 100
@@ -78,17 +79,8 @@ class LibraryMetrics:
     @classmethod
     def of(cls, name: str, counters: NDArray[np.int64]) -> LibraryMetrics:
         """Return the metrics from the kernels' counters, which count the reads of pairs."""
-        counts = {key: int(counters[at]) for key, at in _AT.items()}
-        return cls(
-            name,
-            counts["UNPAIRED_READS"],
-            counts["PAIRED_READS"] // 2,
-            counts["OTHER_RECORDS"],
-            counts["UNMAPPED_READS"],
-            counts["UNPAIRED_DUPLICATES"],
-            counts["PAIR_DUPLICATES"],
-            counts["OPTICAL_DUPLICATES"],
-        )
+        unpaired, paired, *others = (int(counters[index]) for index in _COUNTERS)
+        return cls(name, unpaired, paired // 2, *others)
 
     @property
     def reads(self) -> int:
@@ -112,15 +104,7 @@ class LibraryMetrics:
 
     def as_row(self) -> list[str]:
         """Return the values of COLUMNS."""
-        counts = (
-            self.unpaired,
-            self.pairs,
-            self.secondary_or_supplementary,
-            self.unmapped,
-            self.unpaired_duplicates,
-            self.pair_duplicates,
-            self.optical_duplicates,
-        )
+        _, *counts = astuple(self)
         size = self.size
         return [self.name, *map(str, counts), _decimal(self.share), "" if size is None else str(size)]
 

@@ -22,7 +22,7 @@ Numbers = NDArray[np.int64]
 
 PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLICATE, SUPPLEMENTARY = (
     constant("common/sam_flags.cuh", name)
-    for name in (
+    for name in [
         "PAIRED",
         "PROPER_PAIR",
         "UNMAPPED",
@@ -33,7 +33,7 @@ PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLI
         "QC_FAILED",
         "DUPLICATE_RECORD",
         "SUPPLEMENTARY",
-    )
+    ]
 )
 _FLAGS = np.arange(FLAGS)
 _PRIMARY = (_FLAGS & (SECONDARY | SUPPLEMENTARY)) == 0

@@ -190,12 +190,7 @@ def test_same_as_oracle(backends: str, tmp_path: Path, count: int, rules: Duplic
                 metrics_rows.pairs,
                 metrics_rows.secondary_or_supplementary,
                 metrics_rows.unmapped,
-            ] == [
-                counts["unpaired"],
-                counts["paired"] // 2,
-                counts["others"],
-                counts["unmapped"],
-            ]
+            ] == [counts["unpaired"], counts["paired"] // 2, counts["others"], counts["unmapped"]]
             assert [metrics_rows.unpaired_duplicates, metrics_rows.pair_duplicates] == [
                 counts["unpaired duplicates"],
                 counts["pair duplicates"],

@@ -99,10 +99,7 @@ def test_spellings(backend: Backend, data: bytes, expected: dict[str, str]) -> N
             b">a\nA\n>b,c\nA\n",
             "ref.fa, record 2 (b,c): expected a contig name allowed in SAM, found ',' at character 2",
         ),
-        (
-            b">a\0\nA\n",
-            "ref.fa, record 1 (a\0): expected a contig name allowed in SAM, found '\\x00' at character 2",
-        ),
+        (b">a\0\nA\n", "ref.fa, record 1 (a\0): expected a contig name allowed in SAM, found '\\x00' at character 2"),
         (b">a\nA\n>b\nAC\nG-T\n", "ref.fa, record 2 (b), position 4: expected a nucleotide (IUPAC), found '-'"),
         (b">a\nACGT*\n", "ref.fa, record 1 (a), position 5: expected a nucleotide (IUPAC), found '*'"),
         (b">a\r\nAC\r\nA C\r\n", "ref.fa, record 1 (a), position 4: expected a nucleotide (IUPAC), found ' '"),

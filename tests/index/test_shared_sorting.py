@@ -12,7 +12,7 @@ from examples import TEXTS, fasta, index_of, random_bases, team_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.alignment import suffix_order, text_of
-from test_suffix_sorting import HARD, few_at_a_time, sort, take_few
+from test_suffix_sorting import HARD, few_at_a_time, sort, use_small_batches
 
 from readmap.backend import Kernel, open_backend, team
 from readmap.errors import BackendError
@@ -40,7 +40,7 @@ def test_order(
     backends: str, name: str, dtype: type[np.generic], devices: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Includes fewer suffixes than devices, and none."""
-    take_few(monkeypatch, few)
+    use_small_batches(monkeypatch, few)
     with team_of(backends, devices) as group:
         assert sort(TEXTS[name], group, dtype).tolist() == suffix_order(text_of(TEXTS[name]))
 
@@ -51,7 +51,7 @@ def test_order(
 def test_hard_texts(backends: str, name: str, devices: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps have several batches and ranges, and ranks are exchanged in several chunks."""
     expected = sort(HARD[few][name], open_backend(backends))
-    take_few(monkeypatch, few)
+    use_small_batches(monkeypatch, few)
     monkeypatch.setattr(suffix_sorting, "_CHUNK", 1000)
     with team_of(backends, devices) as group:
         assert np.array_equal(sort(HARD[few][name], group), expected)
@@ -70,7 +70,7 @@ def test_order_of_any_contigs(backends: str, few: bool) -> None:
     )
     def check(contigs: list[str], copies: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            take_few(patch, few)
+            use_small_batches(patch, few)
             assert sort(contigs * copies, group).tolist() == suffix_order(text_of(contigs * copies))
 
     with team_of(backends, 3) as group:
