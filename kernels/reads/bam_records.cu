@@ -167,7 +167,7 @@ struct BamRecord {
     HOST_DEVICE TagIterator tags() const { return TagIterator{phreds() + length(), end, false}; }
     HOST_DEVICE bool is_primary() const { return !(flag() & (SECONDARY | SUPPLEMENTARY)); }
     HOST_DEVICE i64 short_name() const { return without_mate_number(name(), name_bytes() - 1); }
-    // The value of the tag RG; null pointers if the record has none.
+    // The value of the tag RG; null pointers if the tag is missing.
     HOST_DEVICE TextSpan group() const {
         TagIterator all = tags();
         for (Tag tag; all.next(tag);)

@@ -1,4 +1,4 @@
-// Inflate a part of a gzip member before the text in front of the part is known.
+// Inflate a part of a gzip member before the text preceding the part is known.
 #include "reads/deflate.cuh"
 
 enum PartStatus { PART_COMPLETE, PART_ENDS_MEMBER, PART_OUT_OF_SPACE, PART_CORRUPT };

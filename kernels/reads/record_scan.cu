@@ -16,7 +16,7 @@ const i64 INCOMPLETE = -1, INVALID = -2;
 // ends.
 enum ScanEnd { RUNNING, COMPLETE, BEFORE_INVALID, OUT_OF_SPACE };
 
-// Lines per record, and whether records must be FASTQ: header, bases, '+' and as many qualities as bases.
+// Lines per record, and whether records must be FASTQ: header, bases, '+' and qualities, one per base.
 struct LineFormat {
     i32 lines;
     bool checks_fastq;

@@ -36,7 +36,7 @@ from readmap.reads.mate_matching import WINDOW
 #: Bytes at the start of a file from which its format is recognized.
 START_BYTES = 4096
 
-#: Maximum threads that parse records; as many inflate, and more would be idle.
+#: Maximum threads that parse records. The same number inflates; more threads would be idle.
 MAX_THREADS = 4
 
 CRAM_MAGIC = b"CRAM"

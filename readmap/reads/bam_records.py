@@ -143,9 +143,9 @@ def as_spans(words: Integers) -> NDArray[Any]:
 
 
 def find_records(data: Bytes, max_records: int, backend: Backend) -> tuple[Integers, int]:
-    """Return the starts of the complete records at the front of `data` and the end of the last one.
+    """Find the complete records at the front of `data`.
 
-    The result is int64 [records + 1] with that end as its last element, and the end once more.
+    Returns int64 [records + 1], the start of each record and the end of the last record; and that end.
     """
     max_records = min(max_records, len(data) // (MIN_SIZE + 4))
     starts, found = np.empty(max_records, np.int64), np.zeros(2, np.int64)

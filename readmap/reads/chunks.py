@@ -77,7 +77,7 @@ class PairLayout(Enum):
 
     @property
     def min_records(self) -> int:
-        """The number of consecutive records of a file needed to tell whether a cut separates mates."""
+        """The number of consecutive records needed to decide whether a cut separates mates."""
         return 2 if self is PairLayout.ADJACENT else self.records_per_fragment
 
 
@@ -183,7 +183,7 @@ def read_chunks(
     ----------
     paths : paths, "-" for standard input, or open sources.
     allocate : returns a buffer, uint8 [nbytes]. Called at most `buffers` times for each of the files read together, and
-        again for larger buffers: the first ones are small, and a record may be longer than a buffer.
+        again for larger buffers: the first buffers are small, and a record may be longer than a buffer.
     chunk_bytes : size of the buffers read together, which bounds the size of a chunk.
     batch_reads : maximum number of reads of a chunk; a pair is never separated.
     threads : for reading or inflating each file and finding its records.

@@ -19,7 +19,7 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
 
     Line breaks inside a sequence are removed, and CR before LF everywhere. An empty sequence has an empty line.
     start: the first bytes of `source`, already read; they start with '>'. Raises what `source` raises; MissingEofBlock
-    only after all records, since the last one may be complete.
+    only after all records, since the last record may be complete.
     """
     raw = np.empty(max(PIECE_BYTES, 2 * len(start)), np.uint8)
     raw[: len(start)] = np.frombuffer(start, np.uint8)

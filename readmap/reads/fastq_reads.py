@@ -1,7 +1,7 @@
 """FASTQ records of any number of lines -> records of four lines.
 
-Records are parsed as kseq does: the sequence continues up to the line that starts with '+', the qualities until there
-are as many as bases, and blank lines between records are skipped. From an invalid record on, lines are passed on
+Records are parsed as kseq does: the sequence continues up to the line that starts with '+', the qualities up
+to the number of bases, and blank lines between records are skipped. From an invalid record on, lines are passed on
 unchanged; the parser of records reports the error.
 """
 
@@ -101,7 +101,7 @@ def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _raw_and_normalized(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:
-    """Yield (raw lines, four normalized lines) per record; stop after an invalid record, which has no normalized lines."""
+    """Yield (raw lines, four normalized lines) per record; stop after an invalid record, which has only raw lines."""
     for header in lines:
         if not header.strip(LINE_BREAKS):
             continue

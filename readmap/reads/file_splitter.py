@@ -26,7 +26,7 @@ from readmap.reads.split_table import SplitFile, identify_file
 #: a gzip member takes 10 KB of the table.
 POINT_SPACING = 16 << 20
 
-#: Records between marks, each of which takes 16 bytes of the table.
+#: Records between marks; a mark takes 16 bytes of the table.
 RECORDS_PER_MARK = 1 << 10
 
 #: Threads that inflate or read one file; more threads scan another file meanwhile.

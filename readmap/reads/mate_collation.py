@@ -1,4 +1,4 @@
-"""Records of BAM -> chunks of reads with mates side by side, whatever their distance in the file within the window.
+"""Records of BAM -> chunks of reads with mates side by side; in the file they may be a window apart.
 
 A pair is placed where the later mate was. A single read is placed where it was. A read whose mate is missing is placed
 where the window ended, before the record there.
@@ -127,7 +127,7 @@ class MateCollator:
                 yield chunk
 
     def _match(self, candidates: MateCandidates, known: int) -> Integers:
-        """Return the index of each candidate's mate, or NO_MATE. known: how many of them were waiting before."""
+        """Return the index of each candidate's mate, or NO_MATE. known: how many were waiting before."""
         mates, unsure = match_by_hash(candidates, self._window)
         unsure |= self._have_false_mates(candidates, mates, known)
         if unsure.any():
@@ -177,7 +177,7 @@ class MateCollator:
         return _Fragments(firsts[order], lasts[order])
 
     def _chunk(self, fragments: _Fragments, pool: BufferPool, last_buffer: Buffer | None) -> AlignmentChunk | None:
-        """Return the reads of the fragments, in `last_buffer`, that of the last batch, if all of them are in it."""
+        """Return the reads of the fragments, in `last_buffer`, the buffer of the last batch, if it has all of them."""
         count, has_mate = len(fragments.firsts), fragments.lasts != NO_MATE
         if not count:
             return None

@@ -132,7 +132,7 @@ def parse_reads(
 
 
 def check_comments(reads: Reads, backend: Backend) -> Reads:
-    """Return the reads before the first one whose comment is neither SAM tags nor Illumina's.
+    """Return the reads before the first read whose comment is neither SAM tags nor Illumina's.
 
     A read is marked READ_FAILED if Illumina's comment says that it failed the sequencer's checks.
     """

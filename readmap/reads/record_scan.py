@@ -119,7 +119,7 @@ def _scan(
 
 
 def _join(arguments: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, int]:
-    """Return the ends of all records, the end of the last one, the bytes of text and the ScanEnd."""
+    """Return the ends of all records, the end of the last record, the bytes of text and the ScanEnd."""
     result = np.empty(4, np.int64)
     backend.launch(_JOIN, 1, **arguments, result=result)
     count, stop, filled, status = result.tolist()

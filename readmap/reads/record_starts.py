@@ -1,4 +1,4 @@
-"""Text of FASTQ or FASTA -> the offsets at which its records start, whatever number of lines they have."""
+"""Text of FASTQ or FASTA -> the offsets at which its records start, for records of any number of lines."""
 
 from __future__ import annotations
 

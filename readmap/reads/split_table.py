@@ -48,7 +48,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class FileIdentity:
-    """Identifies the contents of a file, whatever its name: size in bytes, and a checksum of its start and end."""
+    """Identifies the contents of a file, not its name: size in bytes, and a checksum of its start and end."""
 
     size: int
     checksum: str
@@ -95,7 +95,7 @@ class SplitTable:
     files: tuple[SplitFile, ...]
 
     def find(self, path: str) -> SplitFile:
-        """Return the entry of a file by its contents. Raises DataError if there is none, and OSError."""
+        """Return the entry of a file by its contents. Raises DataError if the table has no such file, and OSError."""
         identity = identify_file(path)
         for file in self.files:
             if file.identity == identity:

@@ -1,4 +1,4 @@
-"""--smart-pairing: what stands beside a read of its name is its mate, as if a file of alignments said so."""
+"""Test --smart-pairing: adjacent reads of one name are mates, with the same records as from BAM whose flags say so."""
 
 import random
 from itertools import groupby
@@ -18,7 +18,7 @@ GENOME = small_genome(DRAW)
 
 
 def drawn(pairs: int) -> list[Read]:
-    """Pairs, single reads, and rows of one name."""
+    """Return pairs, single reads, and runs of one name."""
     found = []
     for number, (first, second) in enumerate(draw_pairs(DRAW, GENOME, pairs)):
         name = f"r{number if DRAW.random() < 0.9 else max(number - 1, 0)}"
@@ -34,7 +34,7 @@ def name_of(read: Read) -> str:
 
 
 def write_unaligned(reads: list[Read], path: Path) -> None:
-    """The same reads, of which flags tell what is single, and numbers what has one name and is no mate."""
+    """Write the reads as unaligned BAM whose flags tell mates from single reads."""
     with pysam.AlignmentFile(str(path), "wb", header={"HD": {"VN": "1.6"}}) as file:
         for name, row in groupby(reads, name_of):
             of_name = list(row)
@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("options", [[], ["--batch-reads", "1"], ["--batch-reads", "7"], ["--sort"]], ids=" ".join)
-def test_as_flags_would_tell(folder: Path, tmp_path: Path, options: list[str], backends: str) -> None:
+def test_same_records_as_from_flags(folder: Path, tmp_path: Path, options: list[str], backends: str) -> None:
     outputs = []
     for reads, pairing in (("reads.fq", ["--smart-pairing"]), ("reads.bam", [])):
         out = tmp_path / f"{reads}.out.bam"
@@ -73,8 +73,8 @@ def test_as_flags_would_tell(folder: Path, tmp_path: Path, options: list[str], b
 
 
 @pytest.mark.parametrize("names", ["A", "AA", "AB", "AAB", "ABB", "AAA", "AAABBC", "ABBBBBC"])
-def test_cuts_divide_no_mates(names: str) -> None:
-    """Wherever the names that are known end."""
+def test_cuts_do_not_separate_mates(names: str) -> None:
+    """However many of the names are known."""
     mates = set()
     for _, group in groupby(range(len(names)), names.__getitem__):
         row = list(group)
@@ -86,13 +86,13 @@ def test_cuts_divide_no_mates(names: str) -> None:
             assert (cut - 1, cut) not in mates
 
 
-def test_what_mates_have_in_common() -> None:
-    """As kernels/reads/read_names.cuh has it."""
+def test_name_shared_by_mates() -> None:
+    """Same rule as kernels/reads/read_names.cuh."""
     names = {b"@a/1 x": b"a", b"@a/2\tx": b"a", b"@/1": b"/1", b"@/1/1": b"/1", b"@a/3": b"a/3", b"@": b""}
     assert {header: read_name(header) for header in names} == names
 
 
-def test_one_file_alone(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_smart_pairing_takes_one_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     reads = str(folder / "reads.fq")
     assert main(["search", reads, reads, "-x", str(folder / "ref.fa"), "--smart-pairing"]) == 2
     assert "--smart-pairing takes one" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""BAM and CRAM as reads: the same records as from FASTQ, the tags and header lines that are kept, and broken files."""
+"""Test reads from BAM and CRAM: same records as from FASTQ, kept tags and header lines, corrupt files."""
 
 import gzip
 import hashlib
@@ -33,7 +33,7 @@ HEADER = "@HD\tVN:1.6\n@RG\tID:a\tSM:s\n@PG\tID:first\n@PG\tID:readmap\tPP:first
 
 
 def unaligned(folder: Path, name: str, header: str = HEADER, flag: int = 4) -> str:
-    """A file of the reads, with tags, as its name's ending says."""
+    """Write the reads with tags, as BAM or CRAM by the suffix of `name`."""
     tags = "\t".join(TAGS)
     lines = [f"{r.name}\t{flag}\t*\t0\t0\t*\t*\t0\t0\t{r.bases or '*'}\t{r.quality or '*'}\t{tags}\n" for r in READS]
     (folder / "made.sam").write_text(header + "".join(lines))
@@ -44,7 +44,7 @@ def unaligned(folder: Path, name: str, header: str = HEADER, flag: int = 4) -> s
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, and the reads in all forms."""
+    """A folder with an index and the reads in all formats."""
     folder = tmp_path_factory.mktemp("alignments")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     (folder / "reads.fq").write_bytes(fastq(READS))
@@ -70,7 +70,7 @@ def header(folder: Path, name: str) -> list[str]:
 
 
 def read_all(source: ByteSource) -> bytes:
-    """In pieces of an odd size."""
+    """Read in pieces of an odd size."""
     data = bytearray()
     piece = bytearray(7919)
     with source:
@@ -92,7 +92,7 @@ def test_reads_header_and_tags(folder: Path, name: str) -> None:
         assert source.reads == len(READS)
 
 
-def test_other_files_are_read_as_they_are(folder: Path, tmp_path: Path) -> None:
+def test_other_files_are_read_unchanged(folder: Path, tmp_path: Path) -> None:
     for data in (fastq(READS), b"", b"@", b"@HD\tVN:1.6\nACGT\n+\nIIII\n", b"BAM", b"@CRAM\nACGT\n+\nIIII\n"):
         for name, content in (("plain", data), ("packed", gzip.compress(data))):
             (tmp_path / name).write_bytes(content)
@@ -102,7 +102,7 @@ def test_other_files_are_read_as_they_are(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3])
-def test_bam_may_begin_with_a_small_block(folder: Path, tmp_path: Path, cut: int) -> None:
+def test_bam_may_start_with_a_small_block(folder: Path, tmp_path: Path, cut: int) -> None:
     data = gzip.decompress((folder / "reads.bam").read_bytes())
     (tmp_path / "cut.bam").write_bytes(gzip.compress(data[:cut]) + gzip.compress(data[cut:]))
     read = [text for chunk in chunks(start(tmp_path / "cut.bam", ())) for text in texts(chunk)]
@@ -110,7 +110,7 @@ def test_bam_may_begin_with_a_small_block(folder: Path, tmp_path: Path, cut: int
 
 
 def test_aligned_reads_are_restored(folder: Path) -> None:
-    """Of an alignment's records the primary one is read, in the letters and the direction that it was sequenced in."""
+    """Only primary records are read, with the bases and the direction of sequencing."""
     assert search(folder, "reads.fq", "exact.bam", "--exact") == 0
     with pysam.AlignmentFile(str(folder / "exact.bam")) as file:
         found: list[Any] = list(file)
@@ -127,8 +127,8 @@ def test_aligned_reads_are_restored(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--sort"], ["--keep-tags", "all"], ["--exact"]])
-def test_records_name_the_program_of_their_header(folder: Path, options: list[str]) -> None:
-    """Its ID is another one each time that reads go through readmap, and that of the time before is dropped."""
+def test_pg_tag_matches_the_header(folder: Path, options: list[str]) -> None:
+    """The program's ID changes with each run, and the PG tag of the run before is dropped."""
     reads = "bare.bam"
     for output, name in (("once.bam", "readmap"), ("twice.bam", "readmap.1"), ("thrice.bam", "readmap.2")):
         assert search(folder, reads, output, *options) == 0
@@ -140,7 +140,7 @@ def test_records_name_the_program_of_their_header(folder: Path, options: list[st
 
 
 @pytest.mark.parametrize("name", ["reads.bam", "reads.cram", "bare.bam"])
-def test_records_are_those_of_fastq(folder: Path, name: str) -> None:
+def test_same_records_as_from_fastq(folder: Path, name: str) -> None:
     for reads, output in (("reads.fq", "expected.sam"), (name, "out.sam")):
         assert search(folder, reads, output) == 0
     assert [line.split("\t")[:11] for line in records(folder, "out.sam")] == [
@@ -165,7 +165,7 @@ def test_read_groups(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert search(folder, "bare.bam", "out.sam", *group) == 0
     assert search(folder, "reads.bam", "none.sam", "--replace-rg") == 2
     assert "--replace-rg: only with -R" in capfd.readouterr().err
-    # Without tags of the reads, their groups mean nothing.
+    # Read groups of the header are dropped if the reads have no RG tag.
     assert search(folder, "reads.bam", "out.sam", "--exact") == 0
     assert not [line for line in header(folder, "out.sam") if line.startswith("@RG")]
     assert not (folder / "none.sam").exists()
@@ -192,7 +192,7 @@ def test_misuse(folder: Path, capfd: pytest.CaptureFixture[str], reads: str, opt
 
 
 def broken(folder: Path, to: Path) -> list[Path]:
-    """Files that end too early or were altered."""
+    """Yield truncated and altered files."""
     made = []
     for name in ("reads.bam", "reads.cram"):
         data = (folder / name).read_bytes()
@@ -206,8 +206,8 @@ def broken(folder: Path, to: Path) -> list[Path]:
     return made
 
 
-def test_broken_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """One line that names the file, and no output that looks whole."""
+def test_corrupt_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The error is one line that names the file, and no complete output is left."""
     for path in broken(folder, tmp_path):
         assert search(folder, str(path), "none.sam") == 1, path
         message = capfd.readouterr().err
@@ -218,7 +218,7 @@ def test_broken_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture
         assert not (folder / "none.sam").exists()
 
 
-def test_all_before_the_fault_is_read(folder: Path, tmp_path: Path) -> None:
+def test_records_before_the_error_are_read(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.bam").write_bytes((folder / "reads.bam").read_bytes()[:-28])
     given = start(tmp_path / "cut.bam").chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
     assert len(next(given).places) == len(READS)
@@ -254,10 +254,10 @@ def test_standard_input(folder: Path, name: str) -> None:
         assert [line for line in done.stdout.decode().splitlines() if not line.startswith("@")] == expected
 
 
-def test_no_server_is_asked_for_a_reference(
+def test_no_reference_is_downloaded(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """samtools looks for it where REF_PATH says, and without that only where it has kept it."""
+    """samtools uses REF_PATH, and without REF_PATH only its cache."""
     monkeypatch.delenv("REF_PATH", raising=False)
     monkeypatch.delenv("REF_CACHE", raising=False)
     assert search(folder, "reads.fq", str(tmp_path / "aligned.cram")) == 0
@@ -271,7 +271,7 @@ def test_no_server_is_asked_for_a_reference(
 
 
 def test_cram_that_needs_a_reference(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Told as what it is; REF_PATH or REF_CACHE helps."""
+    """The error names REF_PATH and REF_CACHE."""
     assert search(folder, "reads.fq", str(tmp_path / "aligned.cram")) == 0
     assert search(folder, str(tmp_path / "aligned.cram"), "none.sam") == 1
     assert "Unable to fetch reference" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""BAM's bytes as reads: every tag as htslib prints it, reads turned back, and no bytes that crash what parses them."""
+"""Test parsing of BAM: tags as htslib prints them, reads as sequenced, and no crash on any bytes."""
 
 import random
 import re
@@ -30,7 +30,7 @@ def record(
     contig: int = -1,
     **wrong: int,
 ) -> bytes:
-    """A record of BAM; wrong: of what it says of itself, what is not so."""
+    """Return a BAM record; wrong: fields to set to inconsistent values."""
     codes = [LETTERS.index(base) for base in bases] + [0] * (len(bases) % 2)
     nibbles = bytes(high << 4 | low for high, low in zip(codes[::2], codes[1::2], strict=True))
     qualities = b"\xff" * len(bases) if phreds is None else phreds
@@ -41,7 +41,7 @@ def record(
 
 
 def write(path: Path, *records: bytes, header: bytes = b"") -> Path:
-    """A file of BAM."""
+    """Write a BAM file."""
     output = BgzfOutput(open_output(str(path)), 1)
     output.write(b"BAM\1" + struct.pack("<i", len(header)) + header + CONTIGS + b"".join(records))
     output.commit()
@@ -56,7 +56,7 @@ def start(path: Path, tags: tuple[str, ...] = (), *, paired: bool = False, windo
 
 
 def chunks(source: AlignmentReads, chunk_bytes: int = 1 << 20, most: int | None = None) -> list[AlignmentChunk]:
-    """All of them, each with the text of its own."""
+    """Return all chunks with copies of their text."""
     found = []
     for chunk in source.chunks(lambda size: np.empty(size, np.uint8), chunk_bytes, most):
         found.append(AlignmentChunk(chunk.text.copy(), chunk.spans.copy(), chunk.paired, chunk.buffer))
@@ -65,7 +65,7 @@ def chunks(source: AlignmentReads, chunk_bytes: int = 1 << 20, most: int | None 
 
 
 def texts(chunk: AlignmentChunk) -> list[tuple[str, str, str | None]]:
-    """The header, the bases and the qualities of each read."""
+    """Return header, bases and qualities of each read."""
     found = []
     for span in chunk.spans:
         text, begin = chunk.text.tobytes().decode(), int(span["start"])
@@ -82,7 +82,7 @@ def read_all(path: Path, *tags: str) -> list[tuple[str, str, str | None]]:
 
 
 def test_reads_are_as_they_were_sequenced(tmp_path: Path) -> None:
-    """Reverse records are turned back, missing qualities stay missing, and lesser records are left out."""
+    """Reverse records are complemented, missing qualities stay missing, non-primary records are skipped."""
     made = (
         record(b"all", 4, LETTERS[1:], bytes(range(15))),
         record(b"back", 16, "ACMGRSVTWYHKDBN", bytes(range(15))),
@@ -109,8 +109,8 @@ def test_reads_are_as_they_were_sequenced(tmp_path: Path) -> None:
     assert [span["marks"] & ~HAS_QUALITY for span in chunk.spans] == [0, 0, 0, 0, 8, 0]
 
 
-def test_all_tags_are_those_of_samtools(tmp_path: Path) -> None:
-    """Floats of every size and sign, integers of every type, arrays of all, and text."""
+def test_same_tags_as_samtools(tmp_path: Path) -> None:
+    """Floats of all magnitudes, integers of all types, arrays and text."""
     draw = random.Random(412)
     floats = [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x7F7FFFFF, 0x00800000, 0x3C23D70A, 0x3C23D709]
     floats += [struct.unpack("<I", struct.pack("<f", x))[0] for x in (999999.5, 999999, 1e6, 1e-4, 9.99995e-5, 0.1)]
@@ -177,8 +177,8 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_broken_records_are_named(tmp_path: Path, what: str) -> None:
-    """Those before them are read; the message has the file, the record, what was expected and what was found."""
+def test_invalid_records_are_described(tmp_path: Path, what: str) -> None:
+    """Records before the error are read; the message has file, record, expected and found."""
     broken, message = BROKEN[what]
     tail = record(b"behind") if what != "long" else record(b"behind", bases="")
     path = write(tmp_path / "made.bam", record(b"good"), record(b"next", 256), broken, tail)
@@ -192,8 +192,8 @@ def test_broken_records_are_named(tmp_path: Path, what: str) -> None:
     assert str(error.value).startswith(f"{path}, record 3")
 
 
-def test_names_are_those_of_sam(tmp_path: Path) -> None:
-    """As FASTQ's are: any other byte would break the line of the record."""
+def test_names_follow_sam(tmp_path: Path) -> None:
+    """Same rule as for FASTQ: other bytes would corrupt the SAM line."""
     for byte in range(256):
         path = write(tmp_path / "made.bam", record(bytes([byte])), record(bytes([byte]) * 254), record(b"r", 256))
         if re.fullmatch(rb"[!-?A-~]", bytes([byte])):
@@ -205,7 +205,7 @@ def test_names_are_those_of_sam(tmp_path: Path) -> None:
         read_all(write(tmp_path / "made.bam", record(), record(b"a b", 256)))
 
 
-def test_broken_files(tmp_path: Path) -> None:
+def test_corrupt_files(tmp_path: Path) -> None:
     path = write(tmp_path / "made.bam", record(b"a"), record(b"b"))
     data = path.read_bytes()
     path.write_bytes(data.removesuffix(END_OF_FILE))
@@ -230,8 +230,8 @@ def test_broken_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [b"", END_OF_FILE])
-def test_a_record_that_is_cut(tmp_path: Path, end: bytes) -> None:
-    """Between two blocks it is the file that is cut short; what has its end-of-file block was written so."""
+def test_truncated_record(tmp_path: Path, end: bytes) -> None:
+    """Without the end-of-file block the file is truncated; with it, the record is."""
     cut = record(b"b")[:-7]
     path = write(tmp_path / "made.bam", record(b"a"), cut)
     path.write_bytes(path.read_bytes().removesuffix(END_OF_FILE) + end)
@@ -244,7 +244,7 @@ def test_a_record_that_is_cut(tmp_path: Path, end: bytes) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_altered_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
-    """Whatever the bytes are, there are reads or one line that says why not."""
+    """Any bytes give reads or an error of one line."""
     draw = random.Random(seed)
     tags = b"XAAxXCC\1XSS\1\0XII\1\0\0\0XFf\0\0\1\0XZZtext\0XHH1A\0XBBs\2\0\0\0abcd"
     refused = []

@@ -1,4 +1,4 @@
-"""Reads in chunks: whatever the sizes, all records once, in order, and errors behind all that is whole."""
+"""Test chunks of reads: for any sizes all records once and in order, and errors after all complete records."""
 
 import gzip
 import pathlib
@@ -86,7 +86,7 @@ def test_truncated_fastq(path: pathlib.Path, tail: bytes, place: str, found: int
     assert result.error == f"{path.name}, {place}: record is truncated: expected 4 lines, found {found}"
 
 
-def test_one_chunk_where_it_fits(path: pathlib.Path) -> None:
+def test_one_chunk_if_it_fits(path: pathlib.Path) -> None:
     assert read_bytes(path, RECORD * 10).records == [10]
     assert read_bytes(path, RECORD * 10, 1 << 20, 4).records == [4, 4, 2]
     assert read_bytes(path, RECORD * 10, len(RECORD) * 4 + 1).records == [4, 4, 2]
@@ -142,14 +142,14 @@ def test_several_files_of_several_kinds(tmp_path: pathlib.Path, threads: int) ->
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("size", SIZES)
-def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, threads: int) -> None:
+def test_gzip_error_comes_after_its_records(path: pathlib.Path, size: int, threads: int) -> None:
     path.write_bytes(gzip.compress(RECORD * 20) + b"garbage")
     result = read([path], size, threads=threads)
     assert result.parts[0] == RECORD * 20
     assert "carries 7 bytes that are not gzip" in result.error
     path.write_bytes(gzip.compress(b">a\nACGT\n" * 20)[:-3])
     result = read([path], size, threads=threads)
-    # The last record may go on where the file breaks off.
+    # The last record may continue after the truncation.
     assert result.parts[0] == b">a\nACGT\n" * 19
     assert "unexpected end" in result.error
 
@@ -157,8 +157,8 @@ def test_broken_gzip_comes_behind_its_records(path: pathlib.Path, size: int, thr
 @pytest.mark.parametrize("size", [33, 1 << 20])
 @pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.INTERLEAVED])
 @pytest.mark.parametrize("record", [RECORD, EMPTY_READ, b"@r1\nAC\nGT\n+\nII\nII\n", b">r\nACGT\n"])
-def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout: PairLayout, size: int) -> None:
-    """Behind a record it is a warning, as some programs write it so; within one, or in front of a mate, an error."""
+def test_bgzf_without_end_of_file_block(path: pathlib.Path, record: bytes, layout: PairLayout, size: int) -> None:
+    """After a record it is a warning, as some programs omit the block; within a record or before a mate, an error."""
     missing = "BGZF's end-of-file block is missing"
     for records in (2, 3):
         for cut in range(len(record)):
@@ -166,7 +166,7 @@ def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout:
             path.write_bytes(blocked(data, 7).removesuffix(EOF_BLOCK))
             found = read([path], size, layout=layout)
             said = f"{path}: unexpected end of the compressed data after {len(data)} inflated bytes: {missing}"
-            # A last line may lack its line break, and nobody knows of FASTA whether its record is whole.
+            # The last line may lack its line break, and a FASTA record may always be complete.
             is_fasta = record.startswith(b">")
             is_whole = cut in (0, len(record) - 1) if record != EMPTY_READ else cut == 0
             whole = records + (cut > 0 and (is_whole or is_fasta))
@@ -182,7 +182,7 @@ def test_blocked_gzip_without_its_end(path: pathlib.Path, record: bytes, layout:
 
 
 def slow_fastq(data: bytes) -> list[bytes]:
-    """The records of well-formed FASTQ, blank lines at its end dropped."""
+    """Return the records of valid FASTQ, without trailing blank lines."""
     text_lines = (data if data.endswith(b"\n") else data + b"\n").split(b"\n")[:-1]
     records = [b"\n".join(text_lines[i : i + 4]) + b"\n" for i in range(0, len(text_lines), 4)]
     while records and not records[-1].strip(b"\r\n"):
@@ -216,7 +216,7 @@ def test_fastq_round_trip(
 
 
 def slow_fasta(data: bytes) -> bytes:
-    """FASTA with two lines a record."""
+    """Return FASTA with two lines per record."""
     out: list[list[bytes]] = []
     for text_line in data.replace(b"\r\n", b"\n").split(b"\n"):
         if text_line.startswith(b">"):
@@ -235,7 +235,7 @@ def test_fasta_round_trip(text: bytes, size: int, piece: int, has_end: bool) -> 
         patch.setattr(newlines, "BLOCK_BYTES", 7)
         result = read_bytes(pathlib.Path(folder) / "reads", data, size)
     assert result.error == ""
-    # A CR that ends the file gets its newline first.
+    # A CR at the end of the file is followed by the missing newline.
     assert result.parts[0] == slow_fasta(data if data.endswith(b"\n") else data + b"\n")
 
 
@@ -288,7 +288,7 @@ def test_chunks_of_a_buffer_share_it(path: pathlib.Path) -> None:
         chunks[0].release()
 
 
-def test_missing_file_comes_behind_the_files_before(path: pathlib.Path) -> None:
+def test_missing_file_error_comes_after_earlier_files(path: pathlib.Path) -> None:
     path.write_bytes(RECORD)
     chunks: Iterator[Chunk] = read_chunks([str(path), str(path) + ".missing"], allocate, 100)
     next(chunks).release()

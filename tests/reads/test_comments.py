@@ -1,4 +1,4 @@
-"""FASTQ comments as tags: which are tags, and the bytes of BAM that htslib makes of them."""
+"""Test FASTQ comments as SAM tags: which are valid, and the same BAM bytes as htslib writes."""
 
 import gzip
 import itertools
@@ -25,14 +25,14 @@ from readmap.reads.parsing import Reads, check_comments
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: As the kernels of records call it.
+#: Calls put_comment_tags as the record kernels do.
 MODULE = """
 #include "mapping/comment_tags.cuh"
 
 KERNEL void measure(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
                     i64* lengths OF(items), i32 form, bool has_read_group) {
     FOR_EACH(read, items) {
-        Characters comment = comment_of(bytes + name_starts[read]);
+        TextSpan comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
         put_comment_tags(sink, form, comment, has_read_group, false);
         lengths[read] = sink.count;
@@ -42,7 +42,7 @@ KERNEL void measure(Items items, const u8* bytes OF(any), const i64* name_starts
 KERNEL void write(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
                   const i64* ends OF(items), u8* out OF(any), i32 form, bool has_read_group) {
     FOR_EACH(read, items) {
-        Characters comment = comment_of(bytes + name_starts[read]);
+        TextSpan comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
         put_comment_tags(sink, form, comment, has_read_group, false);
     }
@@ -128,7 +128,7 @@ def fastq(comments: list[str], blank: str = " ", end: str = "\n") -> bytes:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CR LF"])
-def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
+def test_valid_and_invalid_comments(backends: str, end: str) -> None:
     backend = open_backend(backends)
     draw = random.Random(3)
     mixed = ["\t".join(draw.sample(GOOD, 1 + number % 5)) for number in range(50)]
@@ -141,7 +141,7 @@ def test_tags_are_told_from_other_comments(backends: str, end: str) -> None:
         assert len(bad.name_starts) == 1
 
 
-def test_the_error_says_what_was_found(backends: str) -> None:
+def test_error_message(backends: str) -> None:
     backend = open_backend(backends)
     data = fastq(["RX:Z:AC", "1:X:0:ACGT"])
     reads = check_comments(reads_of(data, backend), backend)
@@ -152,7 +152,7 @@ def test_the_error_says_what_was_found(backends: str) -> None:
     assert error == f"reads.fq, record 7 (read): {expected}, found '1:X:0:ACGT'"
 
 
-def test_an_earlier_error_stays(backends: str) -> None:
+def test_first_error_is_kept(backends: str) -> None:
     backend = open_backend(backends)
     data = fastq(["RX:Z:AC"]) + b"@read\nA\n+\nII\n" + fastq(["no tags"])
     reads = check_comments(reads_of(data, backend), backend)
@@ -163,7 +163,7 @@ def test_an_earlier_error_stays(backends: str) -> None:
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The headers of the kernels, with a module that puts comments."""
+    """A copy of the kernels with a module that writes comments."""
     folder = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", folder)
     (folder / "mapping/comments_alone.cu").write_text(MODULE)
@@ -172,7 +172,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(reads: Reads, form: SamEncoding, has_read_group: bool, backend: Backend) -> list[bytes]:
-    """What `put_comment_tags` writes for each read."""
+    """Return what `put_comment_tags` writes for each read."""
     measure, write = Kernel("mapping/comments_alone", "measure"), Kernel("mapping/comments_alone", "write")
     comments = {
         "bytes": reads.bytes,
@@ -190,7 +190,7 @@ def put(reads: Reads, form: SamEncoding, has_read_group: bool, backend: Backend)
 
 
 def by_htslib(comments: list[str], folder: Path) -> list[bytes]:
-    """The tags of BAM records that samtools makes of lines of SAM."""
+    """Return the tags of BAM records that samtools converts from SAM."""
     lines = "".join(f"r\t4\t*\t0\t0\t*\t*\t0\t0\tA\tI\t{comment}\n" for comment in comments)
     (folder / "tags.sam").write_text("@HD\tVN:1.6\n" + lines)
     pysam.samtools.view("-b", "--no-PG", "-o", str(folder / "tags.bam"), str(folder / "tags.sam"), catch_stdout=False)
@@ -204,7 +204,7 @@ def by_htslib(comments: list[str], folder: Path) -> list[bytes]:
     return tags
 
 
-def test_bytes_are_those_of_htslib(backends: str, module: None, tmp_path: Path) -> None:
+def test_same_bytes_as_htslib(backends: str, module: None, tmp_path: Path) -> None:
     backend = open_backend(backends)
     draw = random.Random(4)
     own = re.compile("(NM|MD|AS|XS|SA|XA|MC|MQ|ms|PG):")
@@ -230,8 +230,8 @@ def test_own_tags_are_dropped(backends: str, module: None) -> None:
     assert put(reads, SamEncoding.BINARY, True, backend) == [b"RXZb\0", b"", b"", b""]
 
 
-def test_comments_of_illumina(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As samtools import -i has them: the sample's index as BC, and what failed the sequencer's checks."""
+def test_illumina_comments(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in samtools import -i: the sample's index as BC, and the flag of failed checks."""
     monkeypatch.chdir(tmp_path)
     expected = {
         "1:N:0:ACGT+TTGA": ("ACGT+TTGA", False),

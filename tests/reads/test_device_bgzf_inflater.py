@@ -1,4 +1,4 @@
-"""Contents of blocks that a device inflates, and what it makes of those that are corrupt."""
+"""Test the kernel that inflates BGZF blocks on a device, valid and corrupt ones."""
 
 import gzip
 import itertools
@@ -30,7 +30,7 @@ def block(data: bytes, level: int = 6, strategy: int = zlib.Z_DEFAULT_STRATEGY, 
 
 
 def drawn(size: int, letters: int) -> bytes:
-    """With what is copied from near and from far."""
+    """Return data with copies over short and long distances."""
     data = DRAW.integers(65, 65 + letters, size).astype(np.uint8)
     for _ in range(size // 500):
         begin, length = int(DRAW.integers(0, size)), int(DRAW.integers(3, 300))
@@ -62,7 +62,7 @@ def test_contents(backends: str, level: int, strategy: int) -> None:
 
 
 @pytest.mark.parametrize("letters", LETTERS)
-def test_what_is_corrupt_is_noticed(backends: str, letters: int) -> None:
+def test_corrupt_blocks_are_detected(backends: str, letters: int) -> None:
     rng = random.Random(letters)
     part = drawn(3000, letters)
     right, before, behind = block(part), block(b"before"), block(b"behind")
@@ -75,14 +75,14 @@ def test_what_is_corrupt_is_noticed(backends: str, letters: int) -> None:
         assert found is None or found == b"before" + part + b"behind"  # some bits say nothing
 
 
-def test_noise_does_no_harm(backends: str) -> None:
+def test_noise_is_rejected(backends: str) -> None:
     for size in (1, 7, 25, 26, 27, 100, 5000):
         noise = END_OF_FILE[:18] + DRAW.integers(0, 256, size, np.uint8).tobytes()
         assert inflated(backends, [block(b"before"), noise, block(b"behind")]) is None
 
 
 @pytest.mark.gpu
-def test_groups_of_a_device() -> None:
+def test_inflater_of_a_gpu() -> None:
     if reason := cuda_available():
         pytest.skip(reason)
     backend = open_backend("cuda")

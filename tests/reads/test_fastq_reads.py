@@ -26,7 +26,7 @@ Record = tuple[str, str, str]
 
 
 def read(path: Path, chunk_bytes: int = 1 << 20) -> list[bytes]:
-    """The lines of all chunks."""
+    """Return the lines of all chunks."""
     lines = []
     for chunk in read_chunks([str(path)], lambda size: np.empty(size, np.uint8), chunk_bytes):
         lines += chunk.parts[0].tobytes().split(b"\n")[:-1]
@@ -55,7 +55,7 @@ def test_any_lines(
     chunk_bytes: int,
     seed: random.Random,
 ) -> None:
-    """Sequences and qualities in lines of any width, and blank lines between records."""
+    """Sequences and qualities with lines of any width, and blank lines between records."""
     lines, expected = [""] * blanks[-1], []
     for (name, length, width), blank in zip(shapes, blanks, strict=False):
         bases, quality = random_bases(seed, length), random_quality(seed, length)
@@ -69,7 +69,7 @@ def test_any_lines(
 
 
 def of_any_lines(record: bytes, number: int) -> bytes:
-    """A record of four lines in some others: 6, 8, 5 or 4 and blank ones; in pairs of both kinds 4 times as many."""
+    """Return a record of four lines rewritten with 6, 8 or 5 lines, or with blank lines before it."""
     header, bases, separator, quality = record.splitlines()
     first, rest = slice(None, 1), slice(1, None)
     lines = (
@@ -86,8 +86,8 @@ FILE = b"".join(RECORDS)
 
 
 @pytest.mark.parametrize("first", range(len(RECORDS)))
-def test_irregular_from_a_record_on(tmp_path: Path, first: int) -> None:
-    """Wherever the chunks end: that record alone, it and those behind, and every second one of them."""
+def test_irregular_records(tmp_path: Path, first: int) -> None:
+    """For any chunk size: one irregular record, every second record from it on, or all records from it on."""
     path = tmp_path / "x.fq"
     for step in (1, 2, len(RECORDS)):
         for shift in range(4):
@@ -101,7 +101,7 @@ def test_irregular_from_a_record_on(tmp_path: Path, first: int) -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("first", range(0, len(RECORDS), 3))
-def test_only_one_of_two_files_is_irregular(tmp_path: Path, side: int, first: int) -> None:
+def test_irregular_records_in_one_of_two_files(tmp_path: Path, side: int, first: int) -> None:
     for step in (1, 3, len(RECORDS)):
         pair = [FILE, FILE]
         others = {i: of_any_lines(RECORDS[i], i) for i in range(first, len(RECORDS), step)}
@@ -131,10 +131,10 @@ def test_only_one_of_two_files_is_irregular(tmp_path: Path, side: int, first: in
         (b"@bad\nAC\n!T\n+\nIIII\n", "(bad): expected a nucleotide at base 3, found '!'"),
     ],
 )
-def test_faults_have_the_number_of_their_record(
+def test_errors_have_the_index_of_their_record(
     tmp_path: Path, first: int, size: int, broken: bytes, complaint: str
 ) -> None:
-    """With records of other lines before it and without."""
+    """With and without irregular records before it."""
     path, backend = tmp_path / "x.fq", CpuBackend(1)
     for before in (b"".join(RECORDS[:19]), b"".join(map(of_any_lines, RECORDS[:19], range(first, first + 19)))):
         path.write_bytes(b"".join(RECORDS[:first]) + before + broken + FILE)
@@ -151,7 +151,7 @@ def test_faults_have_the_number_of_their_record(
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
-    """There is no way back in it, and it gives as much as it has."""
+    """A pipe cannot seek and returns short reads."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     data = FILE * 500 + b"".join(map(of_any_lines, RECORDS, range(20))) * 500 + FILE * 500
@@ -182,8 +182,8 @@ def test_pieces_and_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (b"r2\nAC\n+\nII\n", None),
     ],
 )
-def test_what_is_no_record_is_given_as_it_is(tmp_path: Path, broken: bytes, raised: str | None) -> None:
-    """The faults of records are found where they are parsed."""
+def test_invalid_records_are_passed_on(tmp_path: Path, broken: bytes, raised: str | None) -> None:
+    """Invalid records are reported by the parser."""
     path = tmp_path / "x.fq"
     path.write_bytes(b"@r1\nA\nC\n+\nII\n" + broken)
     lines: list[bytes] = []
@@ -200,7 +200,7 @@ def test_what_is_no_record_is_given_as_it_is(tmp_path: Path, broken: bytes, rais
 
 
 class Faulty(ByteSource):
-    """A file that cannot be read once, and then can be read on: what was to come between is lost."""
+    """A file whose read fails once and then continues, so that bytes are lost."""
 
     name = "x.fq"
 
@@ -219,15 +219,15 @@ class Faulty(ByteSource):
 
 
 @pytest.mark.parametrize("record", [b"@r\nAC\n+\nII\n", b"@r\nA\nC\n+\nII\n"])
-def test_a_fault_is_not_forgotten(record: bytes) -> None:
+def test_read_error_is_reported(record: bytes) -> None:
     chunks = read_chunks([Faulty(record, None, record)], lambda size: np.empty(size, np.uint8), 1 << 20)
     assert next(chunks).parts[0].tobytes() == b"@r\nAC\n+\nII\n"
     with pytest.raises(OSError, match="Input/output error"):
         next(chunks)
 
 
-def test_what_never_ends_is_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not held as a whole: FASTA, say, behind the FASTQ of a file."""
+def test_endless_record_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not kept in memory as a whole, for example FASTA after FASTQ."""
     monkeypatch.setattr(fastq_reads, "MOST_BYTES", 1000)
     lines = itertools.chain([b"@r\n"], itertools.repeat(b"ACGT\n"))
     pieces = four_line_records(b"", GeneratorSource("x.fq", (line for line in lines)))

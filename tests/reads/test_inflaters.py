@@ -1,4 +1,4 @@
-"""Blocks that libdeflate's own functions inflate: their contents, or none where one of them is corrupt."""
+"""Test the BGZF inflater of the host: contents, or None if a block is corrupt."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_empty_blocks() -> None:
 
 
 @pytest.mark.parametrize("at", range(len(block(b"ACGT" * 50))))
-def test_any_bit_may_be_wrong(at: int) -> None:
-    """Some of them say nothing of the contents."""
+def test_any_flipped_bit(at: int) -> None:
+    """Some header bits do not affect the contents."""
     right = block(b"ACGT" * 50)
     for bit in range(8):
         wrong = bytearray(right)
@@ -55,7 +55,7 @@ def test_any_bit_may_be_wrong(at: int) -> None:
         assert found is None or found == b"before" + b"ACGT" * 50 + b"behind"
 
 
-def test_what_is_no_block() -> None:
+def test_invalid_blocks() -> None:
     right = block(b"ACGT" * 50)
     assert inflated(right[:-1]) is None
     assert inflated(right + b"\0") is None
@@ -64,8 +64,8 @@ def test_what_is_no_block() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
-    """However much more blocks hold than they take, and however many are empty."""
+def test_memory_of_inflated_pieces_is_bounded(threads: int) -> None:
+    """For blocks that expand greatly and for many empty blocks."""
     data = b"".join([block(b"A" * BLOCK_BYTES)] * 300 + [END_OF_FILE] * 20_000 + [block(b"end"), END_OF_FILE])
     file = io.BytesIO(data)
     pieces = [bytes(piece) for piece in inflate(file, "zeros", file.read(18), threads, HOST_INFLATERS)]
@@ -73,7 +73,7 @@ def test_what_is_inflated_ahead_is_bounded(threads: int) -> None:
     assert max(map(len, pieces)) <= 4 << 20
 
 
-def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_inflater_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(inflaters, "host_backend", lambda module, threads: None)
         assert bgzf_inflater() is None

@@ -1,4 +1,4 @@
-"""The order of reads by length, and where their words lie."""
+"""Test the order of reads by length and the offsets of their words."""
 
 import numpy as np
 import pytest

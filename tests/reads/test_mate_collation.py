@@ -1,4 +1,4 @@
-"""Mates of BAM records: found within a window, as one record after the other would find them, however they come."""
+"""Test mates of BAM records: for any chunks and distances, the same as a record-by-record search."""
 
 import random
 from collections import defaultdict
@@ -12,14 +12,14 @@ from readmap.errors import DataError
 from readmap.reads import bam_records, mate_collation
 from readmap.reads.mate_matching import NO_MATE, MateCandidates, match_by_hash, match_by_key
 
-#: A record of the file: its name, its read group or "", its side, 0 for none, and whether it is primary.
+#: A record: name, read group or "", segment (0 for a single read), and whether it is primary.
 Drawn = tuple[str, str, int, bool]
 
 FLAGS = {0: 4, 1: 77, 2: 141}
 
 
 def units(drawn: list[Drawn], window: int) -> tuple[list[tuple[int, ...]], int]:
-    """The numbers of the records of each read or pair in order, and how many have lost their mates, the plain way."""
+    """Return the record indices of each read or pair in order, and the number of lost reads, by a slow search."""
     waiting: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
     found: list[tuple[int, ...]] = []
     lost = 0
@@ -49,7 +49,7 @@ def units(drawn: list[Drawn], window: int) -> tuple[list[tuple[int, ...]], int]:
 
 
 def draw(generator: random.Random, count: int) -> list[Drawn]:
-    """Mostly pairs of neighbours, and some of everything else; names may be many records apart, or shared."""
+    """Draw mostly adjacent pairs, and some distant mates, shared names, single and secondary records."""
     made: list[Drawn] = []
     far = generator.choice((0, 0, 3, 30))
     while len(made) < count:
@@ -79,7 +79,7 @@ def written(path: Path, drawn: list[Drawn], header: bytes = b"") -> Path:
 
 
 def found_units(path: Path, window: int, chunk_bytes: int, most: int | None) -> tuple[list[tuple[int, ...]], int]:
-    """The same of what is read."""
+    """Return the same for reads from the file."""
     source = start(path, ("XN",), paired=True, window=window)
     found: list[tuple[int, ...]] = []
     for chunk in chunks(source, chunk_bytes, most):
@@ -92,7 +92,7 @@ def found_units(path: Path, window: int, chunk_bytes: int, most: int | None) -> 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mates_are_those_of_one_record_after_the_other(tmp_path: Path, seed: int) -> None:
+def test_mates_match_a_slow_search(tmp_path: Path, seed: int) -> None:
     generator = random.Random(seed)
     for count in (1, 20, 60, 150):
         drawn = draw(generator, count)
@@ -106,8 +106,8 @@ def test_mates_are_those_of_one_record_after_the_other(tmp_path: Path, seed: int
 
 
 @pytest.mark.parametrize("bits", [0, 1, 4])
-def test_names_with_one_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
-    """Hashes only propose mates; what decides is the name."""
+def test_hash_collisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
+    """With equal hashes the names decide."""
 
     def check(*arguments: object) -> bam_records.BamRecords:
         records = bam_records.check_records(*arguments)  # type: ignore[arg-type]
@@ -123,8 +123,8 @@ def test_names_with_one_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bi
             assert found_units(path, window, 512, None) == units(drawn, window)
 
 
-def test_a_sorted_file_is_to_be_collated(tmp_path: Path) -> None:
-    """Where mates are too far apart for the window; a mate that is nowhere is no reason."""
+def test_sorted_file_must_be_collated(tmp_path: Path) -> None:
+    """If mates are further apart than the window, but not if a mate is missing."""
     header = b"@HD\tVN:1.6\tSO:coordinate\n"
     apart: list[Drawn] = [("a", "", 1, True), ("b", "", 0, True), ("c", "", 0, True), ("a", "", 2, True)]
     path = written(tmp_path / "made.bam", apart, header)
@@ -137,8 +137,8 @@ def test_a_sorted_file_is_to_be_collated(tmp_path: Path) -> None:
         found_units(written(tmp_path / "made.bam", apart, header), 2, 1 << 20, None)
 
 
-def test_many_names_are_matched_at_once() -> None:
-    """As one after the other, where it is not left to that."""
+def test_match_by_hash_agrees_with_match_by_key() -> None:
+    """Same result as match_by_key, except where match_by_hash is unsure."""
     generator = np.random.default_rng(7)
     for names in (1, 10, 5_000):
         hashes = generator.integers(0, names, 5_000).astype(np.uint64)
@@ -150,8 +150,8 @@ def test_many_names_are_matched_at_once() -> None:
         assert names == 1 or (mates == NO_MATE).any()
 
 
-def test_no_python_object_a_read(tmp_path: Path) -> None:
-    """Mates that the window parts are told by arrays too."""
+def test_common_cases_need_no_matching_by_key(tmp_path: Path) -> None:
+    """match_by_key is not called for names that the window separates."""
     count, calls = 20_000, []
     drawn: list[Drawn] = [(str(n), "a", side, True) for side in (1, 2) for n in range(count)]
     path = written(tmp_path / "made.bam", drawn)

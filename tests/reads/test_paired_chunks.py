@@ -1,4 +1,4 @@
-"""Pairs in chunks: mates together whatever the sizes, and errors behind all pairs that are whole."""
+"""Test chunks of pairs: mates together for any sizes, and errors after all complete pairs."""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ SIZES = [1, 66, 100, 333, 1 << 20]
 
 @dataclass(frozen=True)
 class Files:
-    """Two files of pairs in a folder, r1 and r2."""
+    """Two files of pairs, r1 and r2, in a folder."""
 
     folder: pathlib.Path
 
@@ -32,7 +32,7 @@ class Files:
         return [self.folder / "r1", self.folder / "r2"]
 
     def write(self, one: bytes, two: bytes) -> list[str]:
-        """Their names."""
+        """Write the files and return their paths."""
         for path, data in zip(self.paths, (one, two), strict=True):
             path.write_bytes(data)
         return [str(path) for path in self.paths]
@@ -42,7 +42,7 @@ class Files:
         return read(self.paths, size, batch_reads, PairLayout.TWO_FILES)
 
     def read_one(self, data: bytes, size: int = 1 << 20, batch_reads: int | None = None) -> Found:
-        """The same of one file where mates alternate."""
+        """Read one file of alternating mates."""
         (self.folder / "r").write_bytes(data)
         return read([self.folder / "r"], size, batch_reads, PairLayout.INTERLEAVED)
 
@@ -53,7 +53,7 @@ def files(tmp_path: pathlib.Path) -> Files:
 
 
 def fastq(count: int, length: int, comment: str = "") -> list[bytes]:
-    """Records with qualities that look like headers."""
+    """Return records with qualities that look like headers."""
     return [f"@r{i}{comment}\n{'ACGT' * length:.{length}}\n+\n{'@' * length}\n".encode() for i in range(count)]
 
 
@@ -70,7 +70,7 @@ def alternating(one: list[bytes], two: list[bytes]) -> bytes:
 
 @pytest.mark.parametrize("batch_reads", [None, 2, 5])
 def test_every_size(files: Files, batch_reads: int | None) -> None:
-    """So that both files are cut everywhere."""
+    """Both files are cut at every position."""
     for one, two in ((ONE, TWO), (TWO, ONE)):
         files.write(one, two)
         for size in [*range(1, 700, 3 if batch_reads else 7), *range(700, len(TWO) * 2 + 100, 97)]:
@@ -123,7 +123,7 @@ def test_two_formats(files: Files) -> None:
     assert files.read(b">a\nACGT\n", ONE).error.startswith("r1 is FASTA and r2 is FASTQ")
 
 
-def test_batches_are_of_pairs(files: Files) -> None:
+def test_batches_contain_whole_pairs(files: Files) -> None:
     assert files.read(ONE, TWO).records == [9]
     assert files.read(ONE, TWO, batch_reads=7).records == [3, 3, 3]
     assert files.read(ONE, TWO, batch_reads=8).records == [4, 4, 1]
@@ -148,22 +148,22 @@ def test_files_of_different_length(files: Files, one: int, two: int, pairs: int,
         assert result.error == message
 
 
-def test_many_records_are_told_in_groups_of_digits(files: Files) -> None:
+def test_counts_have_thousands_separators(files: Files) -> None:
     records = fastq(1204, 4)
     result = files.read(b"".join(records[:1203]), b"".join(records), 1000)
     assert result.error == "r1 has 1,203 records, r2 has more: record 1204 (r1203) has no mate"
 
 
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
-def test_a_file_that_breaks_off_anywhere(files: Files, size: int) -> None:
-    """All whole pairs come first; then the error is that of a file of single reads, or of a missing mate."""
+def test_truncated_file(files: Files, size: int) -> None:
+    """All complete pairs come first; the error is that of a truncated file of single reads, or a missing mate."""
     for first in (False, True):
         records = SHORT[:3] if first else LONG[:3]
         data = b"".join(records)
         for cut in range(len(data)):
             one, two = (data[:cut], b"".join(LONG[:3])) if first else (b"".join(SHORT[:3]), data[:cut])
             result = files.read(one, two, size)
-            # A last line may lack its newline, even an empty one.
+            # The last line may lack its newline, even if it is empty.
             text = data[:cut] if data[:cut].endswith(b"\n") or not cut else data[:cut] + b"\n"
             whole, rest = divmod(text.count(b"\n"), 4)
             own = b"".join(text.splitlines(keepends=True)[: 4 * whole])
@@ -184,8 +184,8 @@ def test_a_file_that_breaks_off_anywhere(files: Files, size: int) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("first", [False, True])
-def test_broken_gzip_comes_behind_its_pairs(files: Files, first: bool, size: int) -> None:
-    """Also where the other file has the longer records, so that many of the broken one wait for their mates."""
+def test_gzip_error_comes_after_its_pairs(files: Files, first: bool, size: int) -> None:
+    """Also if the other file has longer records, so that many records of the corrupt file wait for mates."""
     one, two = (SHORT * 20, LONG * 20) if first else (LONG * 20, SHORT * 20)
     broken = gzip.compress(b"".join(two[:150])) + b"garbage"
     result = files.read(b"".join(one), broken, size)
@@ -193,7 +193,7 @@ def test_broken_gzip_comes_behind_its_pairs(files: Files, first: bool, size: int
     assert "r2: the file carries 7 bytes that are not gzip" in result.error
     result = files.read(broken, b"".join(one[:149]), size)
     assert result.parts == [b"".join(two[:149]), b"".join(one[:149])]
-    assert "r2 has 149 records, and r1 more" in result.error
+    assert "r2 has 149 records, r1 has more" in result.error
 
 
 @pytest.mark.parametrize("data", [b"ACGT\n", b"\n\nACGT\n"])
@@ -212,7 +212,7 @@ def test_missing_file(files: Files) -> None:
 
 
 def sizes_of_buffers(files: Files, one: bytes, two: bytes, chunk_bytes: int) -> tuple[list[int], list[int]]:
-    """The buffers that are allocated, and the bytes of the chunks."""
+    """Return the sizes of the allocated buffers, and the bytes of the chunks."""
     paths = files.write(one, two)
     allocated: list[int] = []
     taken = []
@@ -229,11 +229,11 @@ def sizes_of_buffers(files: Files, one: bytes, two: bytes, chunk_bytes: int) -> 
 
 
 @pytest.mark.parametrize(("one", "two"), [(28, 91), (91, 28), (100, 100), (1, 400), (400, 1)])
-def test_buffers_do_not_grow_where_lengths_differ(files: Files, one: int, two: int) -> None:
+def test_buffers_do_not_grow_if_lengths_differ(files: Files, one: int, two: int) -> None:
     allocated, taken = sizes_of_buffers(files, b"".join(fastq(5_000, one)), b"".join(fastq(5_000, two)), 20_000)
     assert set(allocated) == {10_000}
     assert len(allocated) <= 6
-    # A chunk has half of a buffer of one of the files at least, but for the last one.
+    # Every chunk except the last fills at least half a buffer of one file.
     assert min(taken[:-1]) >= 4_000
     assert max(taken) <= 20_000
 
@@ -246,12 +246,12 @@ def test_buffers_grow_for_a_long_record_only(files: Files) -> None:
     assert sum(size > 1_000 for size in allocated) <= 5
 
 
-def test_a_small_pair_of_files_takes_a_buffer_each(files: Files) -> None:
+def test_small_files_take_one_buffer_each(files: Files) -> None:
     assert sizes_of_buffers(files, ONE, TWO, 20_000) == ([10_000] * 2, [len(ONE) + len(TWO)])
 
 
-def test_the_memory_of_a_chunk_stays_its_own(files: Files) -> None:
-    """Nothing is read into a buffer of which a chunk is held."""
+def test_held_chunks_are_not_overwritten(files: Files) -> None:
+    """No buffer is overwritten while a chunk uses it."""
     one, two = b"".join(fastq(200, 28)), b"".join(fastq(200, 91))
     paths = files.write(one, two)
     held: list[tuple[Chunk, list[bytes]]] = []
@@ -266,8 +266,8 @@ def test_the_memory_of_a_chunk_stays_its_own(files: Files) -> None:
     assert b"".join([*found, held[0][1][1]]) == two
 
 
-def test_two_pipes_that_are_written_in_turns(tmp_path: pathlib.Path) -> None:
-    """Whoever writes them fills one while the other is not read, and would wait for ever."""
+def test_pipes_written_alternately(tmp_path: pathlib.Path) -> None:
+    """Unless both are read at once, the writer fills one pipe and blocks for ever."""
     count = 20_000  # several times what a pipe holds
     paths = [str(tmp_path / name) for name in ("r1", "r2")]
     for path in paths:
@@ -294,7 +294,7 @@ def test_two_pipes_that_are_written_in_turns(tmp_path: pathlib.Path) -> None:
     assert records == count
 
 
-# One file where mates alternate.
+# One file with alternating mates.
 
 
 @pytest.mark.parametrize("batch_reads", [None, 2, 5])
@@ -328,24 +328,24 @@ def test_batches_of_one_file(files: Files) -> None:
         (4, b"@r4\nAC\n", "r, record 9 (r4): record is truncated: expected 4 lines, found 2"),
     ],
 )
-def test_end_of_one_file(files: Files, count: int, tail: bytes, message: str, size: int) -> None:
+def test_odd_or_truncated_end_of_one_file(files: Files, count: int, tail: bytes, message: str, size: int) -> None:
     pairs = alternating(SHORT[:count], LONG[:count])
     result = files.read_one(pairs + tail, size)
     assert (result.parts, result.error) == ([pairs], message)
 
 
-def test_broken_gzip_of_one_file(files: Files) -> None:
+def test_gzip_error_in_one_file(files: Files) -> None:
     pairs = alternating(SHORT, LONG)
     result = files.read_one(gzip.compress(pairs + SHORT[0]) + b"garbage", 100)
     assert result.parts == [pairs]
     assert "not gzip" in result.error
 
 
-# Anything.
+# Random inputs.
 
 
 def slow_records(data: bytes) -> Iterator[bytes]:
-    """The whole records of FASTQ, blank lines at its end dropped."""
+    """Yield the complete records of FASTQ, without trailing blank lines."""
     text = data.rstrip(b"\r\n").split(b"\n") if data.strip(b"\r\n") else []
     padding = (data if data.endswith(b"\n") else data + b"\n")[len(data.rstrip(b"\r\n")) :].split(b"\n")[:-1]
     text_lines = [*text[:-1], text[-1] + padding[0], *padding[1:]] if text else []
@@ -381,7 +381,7 @@ def test_any_two_files(
     block: int,
     is_gzip: bool,
 ) -> None:
-    """The pairs are those of both files' whole records, and it is an error if anything else is left."""
+    """The pairs are the complete records of both files; any rest is an error."""
     first, second = written(one), written(two)
     second = second[: len(second) - cut]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -397,7 +397,7 @@ def test_any_two_files(
 
 
 def test_halves(files: Files) -> None:
-    """Each holds the buffers, and knows where it is."""
+    """Each half has its own reference to the buffers, and its own first record."""
     files.write(ONE, TWO)
     (files.folder / "r").write_bytes(alternating(SHORT, LONG))
     cases = [

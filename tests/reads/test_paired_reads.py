@@ -1,4 +1,4 @@
-"""Pairs from files to the work: mates side by side, the same for all layouts, and the first bad pair reported."""
+"""Test pairs from files to batches: mates side by side, equal for all layouts, and the first invalid pair reported."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -25,10 +25,10 @@ Pair = tuple[Read, Read]
 
 
 class Listing:
-    """Writes the name, the bases and the quality of each read, as the arrays have them."""
+    """A batch processor that writes name, bases and quality of each read."""
 
     def __init__(self, backend: Backend, most: int = 1 << 30) -> None:
-        """most: reads a batch that fit in the memory, so to speak."""
+        """most: simulated memory limit, in reads per batch."""
         self.summary = RunSummary()
         self.batches: list[int] = []
         self._backend = backend
@@ -65,7 +65,7 @@ def listing(reads: Reads, backend: Backend) -> bytes:
 
 
 def expected_listing(pairs: Sequence[Pair]) -> bytes:
-    """The same by the reads themselves."""
+    """Return the listing of the original reads."""
     return "".join(
         f"{read.name.split()[0].removesuffix(f'/{mate}')} {read.bases} {read.quality or '*'}\n"
         for pair in pairs
@@ -93,7 +93,7 @@ PAIRS = draw_pairs(random.Random(71), 60)
 def search(
     paths: Sequence[Path], layout: PairLayout, backend: Backend, batch_reads: int | None = None, most: int = 1 << 30
 ) -> tuple[bytes, str]:
-    """The bytes that are written, and the message of the error that ends them."""
+    """Return the bytes written and the error message."""
     out, error = paths[0].parent / "out", ""
     try:
         run_files(paths, Listing(backend, most), backend, out, layout=layout, batch_reads=batch_reads)
@@ -129,7 +129,7 @@ def test_any_chunks_and_batches(
 
 
 def test_many_pairs(backends: str, tmp_path: Path) -> None:
-    """More than the threads of a block, and the lines of many blocks of bytes."""
+    """More pairs than threads per block, and more lines than slices."""
     backend = open_backend(backends, 3)
     pairs = draw_pairs(random.Random(72), 3_000, (91, 28))
     for layout in (PairLayout.TWO_FILES, PairLayout.INTERLEAVED):
@@ -159,7 +159,7 @@ def test_batches_that_do_not_fit_are_halved(backends: str, tmp_path: Path, layou
 
 
 @LAYOUTS
-def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: PairLayout) -> None:
+def test_invalid_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: PairLayout) -> None:
     backend = open_backend(backends)
     backend.memory_error = MemoryError
     for number in (0, 1, 14, 15, 59):
@@ -170,11 +170,11 @@ def test_a_bad_record_in_a_halved_batch(backends: str, tmp_path: Path, layout: P
         assert error.startswith(f"{place} (other): its mate")
 
 
-# Bad records.
+# Invalid records.
 
 
 def slow_order(first: bytes, second: bytes, layout: PairLayout) -> bytes:
-    """Reads as they lie on the device."""
+    """Return the records in the order of the device."""
     if layout is PairLayout.TWO_FILES:
         return first + second
     lines = [data.splitlines(keepends=True) for data in (first, second)]
@@ -182,8 +182,8 @@ def slow_order(first: bytes, second: bytes, layout: PairLayout) -> bytes:
 
 
 @LAYOUTS
-def test_the_first_bad_pair_is_reported(backends: str, layout: PairLayout) -> None:
-    """Whichever thread sees it, and though the bytes of the other file's records come first."""
+def test_first_invalid_pair_is_reported(backends: str, layout: PairLayout) -> None:
+    """Whichever thread finds it, although all records of the other file come first in memory."""
     backend = open_backend(backends, 4)
     good, bad = b"@r\nACGT\n+\nIIII\n", b"@r\nACGT\n+\nIII\n"
     other = b"@s\nACGT\n+\nIIII\n"
@@ -221,14 +221,14 @@ def test_names_of_mates(backends: str, one: str, two: str, same: bool) -> None:
     data = np.frombuffer(f"@x\nA\n+\nI\n@{one}\nA\n+\nI\n@x/2\nA\n+\nI\n@{two}\nA\n+\nI\n".encode(), np.uint8)
     reads = parse_reads(backend.to_device(data), 4, 4, backend, PairLayout.TWO_FILES)
     assert (reads.count, reads.bad) == ((4, None) if same else (2, (3, bad_records.MATE_NAMES)))
-    # Single reads have any names.
+    # Single reads may have any names.
     assert parse_reads(backend.to_device(data), 4, 4, backend).bad is None
 
 
 @LAYOUTS
 @pytest.mark.parametrize("batch_reads", [None, 4])
 @pytest.mark.parametrize("number", [0, 30, 59])
-def test_names_that_differ(
+def test_different_names_of_mates(
     backends: str, tmp_path: Path, layout: PairLayout, number: int, batch_reads: int | None
 ) -> None:
     first, second = PAIRS[number]
@@ -240,7 +240,7 @@ def test_names_that_differ(
         expected = f"r2, record {number + 1} ({name}): its mate in r1 is named SRR1.9/1; mates must have the same name"
     else:
         expected = (
-            f"r, record {2 * number + 2} ({name}): its mate, record {2 * number + 1}, is SRR1.9/1: "
+            f"r, record {2 * number + 2} ({name}): its mate in record {2 * number + 1} is named SRR1.9/1; "
             "mates must have the same name"
         )
     assert error == expected
@@ -248,10 +248,10 @@ def test_names_that_differ(
 
 @LAYOUTS
 @pytest.mark.parametrize("mate", [0, 1])
-def test_a_bad_record_at_every_place(
+def test_invalid_record_at_every_position(
     backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, mate: int
 ) -> None:
-    """All pairs before it are written; of its own, nothing is."""
+    """All pairs before it are written, its own pair is not."""
     backend = small_chunks(backends, 700, monkeypatch)
     for number in range(0, 20):
         pairs = [list(pair) for pair in PAIRS[:20]]
@@ -264,11 +264,11 @@ def test_a_bad_record_at_every_place(
         assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
 
 
-# Anything.
+# Random inputs.
 
 
 def slow_complaint(lines: list[str]) -> str:
-    """The complaint about four lines."""
+    """Return what is wrong with four lines."""
     header, bases, separator, quality = lines
     if not header.startswith("@"):
         return "header"
@@ -280,7 +280,7 @@ def slow_complaint(lines: list[str]) -> str:
 
 
 def slow_search(files: list[list[list[str]]]) -> tuple[int, str]:
-    """Pairs in front of the first that is not good, and a part of what is said of it; files of records of lines."""
+    """Return the number of pairs before the first invalid pair, and parts of the error. files: records as lines."""
     one, two = files
     for number in range(max(len(one), len(two))):
         if number == min(len(one), len(two)):
@@ -294,7 +294,7 @@ def slow_search(files: list[list[list[str]]]) -> tuple[int, str]:
 
 
 def record(number: int, mate: int, kind: int) -> list[str]:
-    """One that is good, but for a few kinds."""
+    """Return a record, invalid for a few kinds."""
     header = f"@{number}/{mate}"
     bases = "ACGTN"[: number % 6] * (3 * mate)
     lines = [header, bases, "+", "I" * len(bases)]
@@ -320,7 +320,7 @@ def test_any_two_files(
     batch_reads: int | None,
     returns: bool,
 ) -> None:
-    """As a slow search finds it."""
+    """Same result as slow_search."""
     if of_one_length:
         two = [*two, *[9] * len(one)][: len(one)]
     files = [
@@ -333,7 +333,7 @@ def test_any_two_files(
         data = "".join(f"{line}\n" for lines in records for line in lines).encode()
         path.write_bytes(data.replace(b"\n", b"\r\n") if returns else data)
     if any(file and not file[0][0].startswith("@") for file in files):
-        pairs, expected = 0, "expected reads"
+        pairs, expected = 0, "expected FASTQ or FASTA"
     with pytest.MonkeyPatch.context() as patch:
         written, error = search(paths, PairLayout.TWO_FILES, small_chunks(backends, chunk_bytes, patch), batch_reads)
     good = [lines for pair in zip(*files, strict=False) for lines in pair][: 2 * pairs]

@@ -1,4 +1,4 @@
-"""Gzip of one member, and of several, that threads inflate in parts: the same contents, and the same faults."""
+"""Test parallel inflation of gzip of one and several members: same contents and errors as with one thread."""
 
 import gzip
 import io
@@ -32,7 +32,7 @@ def fastq_like(records: int, letters: int = 4) -> bytes:
 
 
 def by_zlib(data: bytes, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY, flush: int = 0) -> bytes:
-    """flush: bytes between flushes, behind which no block goes on."""
+    """flush: bytes between full flushes."""
     made = zlib.compressobj(level, zlib.DEFLATED, 31, 8, strategy)
     parts = [data[at : at + flush] for at in range(0, len(data), flush)] if flush else [data]
     return (
@@ -73,7 +73,7 @@ def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def inflated(path: Path, inflaters: Inflaters = HOST_INFLATERS) -> tuple[bytes, str]:
-    """What comes out of a file, and the error behind it."""
+    """Return the contents of a file and the error after them."""
     found = io.BytesIO()
     with open(path, "rb", buffering=0) as file:
         try:
@@ -93,7 +93,7 @@ def test_contents(tmp_path: Path, writer: str, contents: str) -> None:
 
 
 def by_parts(path: Path, threads: int = 4) -> bytes:
-    """By threads alone."""
+    """Return the contents by the parallel inflater, without fallback."""
     inflater = parallel_gzip_inflater()
     assert inflater is not None
     with open(path, "rb", buffering=0) as file:
@@ -102,7 +102,9 @@ def by_parts(path: Path, threads: int = 4) -> bytes:
 
 @pytest.mark.parametrize("threads", [1, 3, 8])
 @pytest.mark.parametrize("writer", ["zlib 1", "zlib 6", "isal 1", "fixed codes", "flushes"])
-def test_nothing_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, threads: int) -> None:
+def test_parallel_inflation_needs_no_fallback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str, threads: int
+) -> None:
     path = tmp_path / "file.gz"
     if writer == "isal 1":  # whose blocks are longer
         monkeypatch.setattr(parallel_gzip, "PART_BYTES", 300_000)
@@ -110,14 +112,14 @@ def test_nothing_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert by_parts(path, threads) == TEXT
 
 
-def test_members_behind_each_other(tmp_path: Path) -> None:
+def test_several_members(tmp_path: Path) -> None:
     path, parts = tmp_path / "file.gz", [TEXT[:1000], b"", TEXT[:500_000], b"A", TEXT[500_000:], TEXT[:50_000]]
     path.write_bytes(b"".join(by_zlib(part, 6) for part in parts) + bytes(70_000))
     assert by_parts(path) == b"".join(parts)
 
 
 def test_headers(tmp_path: Path) -> None:
-    """With a name, a comment, an extra field, and a checksum of the header."""
+    """With a name, a comment, an extra field and a header checksum."""
     path, body = tmp_path / "file.gz", by_zlib(TEXT, 6)[10:]
     for flags in range(32):
         header = struct.pack("<2s B B I B B", b"\x1f\x8b", 8, flags, 7, 0, 3)
@@ -134,7 +136,7 @@ def test_headers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", ["zlib 1", "zlib 6", "isal 1"])
-def test_what_is_wrong_is_told_as_one_thread_tells_it(tmp_path: Path, writer: str) -> None:
+def test_same_errors_as_with_one_thread(tmp_path: Path, writer: str) -> None:
     path, data, rng = tmp_path / "file.gz", WRITERS[writer](TEXT), random.Random(writer)
     wrong = [data[: -cut or None] for cut in (1, 4, 8, 9, 20, 5000, len(data) // 2, len(data) - 11, len(data) - 30)]
     wrong += [
@@ -156,7 +158,7 @@ def test_what_is_wrong_is_told_as_one_thread_tells_it(tmp_path: Path, writer: st
         assert found[0] == expected[0] or (expected[1] and found[0].startswith(expected[0][: len(found[0])]))
 
 
-def test_noise_inflates_to_nothing_worse(tmp_path: Path) -> None:
+def test_noise_is_rejected(tmp_path: Path) -> None:
     path, rng = tmp_path / "file.gz", random.Random(5)
     for _ in range(100):
         size = rng.randrange(1, 60_000)
@@ -176,12 +178,12 @@ def test_threads_end_with_the_generator(tmp_path: Path) -> None:
     assert not any(thread.name.startswith("readmap-parts") for thread in threading.enumerate())
 
 
-def test_what_has_no_file_is_inflated_by_one_thread() -> None:
+def test_memory_is_inflated_by_one_thread() -> None:
     file = io.BytesIO(gzip.compress(TEXT))
     assert b"".join(map(bytes, inflate(file, "memory", file.read(18), MIN_THREADS, HOST_INFLATERS))) == TEXT
 
 
-def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_to_one_thread_if_memory_is_exhausted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(by_zlib(TEXT, 6))
     monkeypatch.setattr(parallel_gzip, "MAX_EXPANSION", 1 << 35)
@@ -190,6 +192,6 @@ def test_without_memory_for_parts_one_thread_inflates(tmp_path: Path, monkeypatc
     assert inflated(path) == (TEXT, "")
 
 
-def test_nothing_to_inflate_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_inflater_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_gzip, "host_backend", lambda module, threads: None)
     assert parallel_gzip_inflater() is None

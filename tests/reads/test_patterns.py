@@ -1,4 +1,4 @@
-"""Packed patterns: words, lengths and slots of reads of all lengths and letters, wherever they lie in their bytes."""
+"""Test packed patterns: words, lengths and slots of reads of all lengths, letters and addresses."""
 
 import ctypes
 import mmap
@@ -20,7 +20,7 @@ NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 
 
 def with_lanes(name: str, lanes: int | None) -> Backend:
-    """A backend; with another number of interleaved patterns where one is given."""
+    """Return a backend, optionally with another number of interleaved patterns."""
     backend = open_backend(name)
     backend.warp_width = lanes or backend.warp_width
     return backend
@@ -78,8 +78,8 @@ def test_one_length(backends: str, length: int, count: int, lanes: int) -> None:
 
 
 @pytest.mark.parametrize("lanes", [None, 32])
-def test_every_letter_in_every_place(backends: str, lanes: int | None) -> None:
-    """Eight letters are packed at a time: each of them, and of those that a read does not fill up."""
+def test_every_letter_at_every_position(backends: str, lanes: int | None) -> None:
+    """Eight letters are packed at a time: every position, in full and partial groups."""
     backend = with_lanes(backends, lanes)
     sequences = []
     for letter in NUCLEOTIDES + NUCLEOTIDES.lower():
@@ -90,7 +90,7 @@ def test_every_letter_in_every_place(backends: str, lanes: int | None) -> None:
 
 @pytest.mark.parametrize("lanes", [None, 32])
 def test_mixed_letters(backends: str, lanes: int | None) -> None:
-    """A few of all letters, many of those that are bases, and reads of nothing else."""
+    """Reads of all letters, of mostly bases, and of bases only."""
     generator = random.Random(93)
     backend = with_lanes(backends, lanes)
     letters = ("ACGTUacgtu" * 30 + NUCLEOTIDES.lower(), "ACGTUacgtu", NUCLEOTIDES, "Nn", "RYKMSWBDHV")
@@ -106,15 +106,15 @@ def test_any_patterns(backends: str, sequences: list[str], lanes: int) -> None:
 
 
 def placed(data: Array, places: Sequence[tuple[int, int]], backend: Backend) -> Patterns:
-    """The patterns at (start, length) of some bytes."""
+    """Pack the patterns at (start, length) of some bytes."""
     starts = backend.to_device(np.array([start for start, _ in places], np.int64))
     lengths = backend.to_device(np.array([length for _, length in places], np.int32))
     return pack_patterns(data, starts, lengths, backend)
 
 
 @pytest.mark.parametrize("around", ["", "N", "\n", "A", "t", "\xff"])
-def test_what_lies_around_a_read_does_not_matter(backends: str, around: str) -> None:
-    """Reads at every address, with nothing or with anything in front and behind, over one another."""
+def test_bytes_around_a_read_are_ignored(backends: str, around: str) -> None:
+    """Reads at every address, overlapping, with any bytes before and after them."""
     backend = open_backend(backends)
     bases = random_bases(random.Random(94), 150, "ACGTacgtu")
     data = backend.to_device(np.frombuffer(f"{around * 9}{bases}{around * 9}".encode("latin-1"), np.uint8))
@@ -125,8 +125,8 @@ def test_what_lies_around_a_read_does_not_matter(backends: str, around: str) -> 
     check([bases[start : start + length] for start, length in places], patterns, backend)
 
 
-def test_no_byte_behind_the_last_read_is_read() -> None:
-    """The page behind it may not be touched: a kernel of the CPU that did would end the process."""
+def test_no_byte_after_the_last_read_is_read() -> None:
+    """The next page is protected: reading it would crash the process."""
     page = mmap.PAGESIZE
     memory = mmap.mmap(-1, 2 * page)
     data = np.frombuffer(memory, np.uint8)
@@ -142,8 +142,8 @@ def test_no_byte_behind_the_last_read_is_read() -> None:
     assert library.mprotect(forbidden, ctypes.c_size_t(page), mmap.PROT_READ | mmap.PROT_WRITE) == 0
 
 
-def test_threads_count_together(backends: str) -> None:
-    """The replaced letters of thousands of reads, whichever thread sees them."""
+def test_replaced_letters_of_several_threads(backends: str) -> None:
+    """Count the replaced letters of thousands of reads with several threads."""
     backend = open_backend(backends, 4)
     sequences = ["ACGR" * (number % 7) + "N" + "k" * (number % 3) for number in range(3_000)]
     patterns = patterns_of(sequences, backend)

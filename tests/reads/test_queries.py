@@ -1,4 +1,4 @@
-"""From a chunk's bytes to packed reads: where each record's parts lie, the first bad record, both orientations."""
+"""Test parsing and packing: the positions of each record's parts, the first invalid record, both orientations."""
 
 import random
 import re
@@ -24,7 +24,7 @@ FLIPPED, AMBIGUOUS = 1, 2
 
 
 def parts(reads: Reads, backend: Backend) -> list[tuple[bytes, bytes, bytes | None]]:
-    """Name, sequence and quality of each record."""
+    """Return name, sequence and quality of each record."""
     data = backend.to_host(reads.bytes).tobytes()
     fields = (reads.name_starts, reads.name_lengths, reads.sequence_starts, reads.lengths, reads.quality_starts)
     dtypes = (np.int64, np.int32, np.int64, np.int32, np.int64)
@@ -45,7 +45,7 @@ def parse(data: bytes, backend: Backend, lines: int = 4) -> list[tuple[bytes, by
     return parts(reads, backend)
 
 
-# Where a record's parts lie.
+# Positions of a record's parts.
 
 
 def test_fastq(backends: str) -> None:
@@ -87,7 +87,7 @@ def test_names(backends: str, header: str, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", " r", "\tr", "@r", "r@", "\0", "r\0", "r\x7f", "r\u00e9", "n" * 255, f"{'n' * 255}/1"]
 )
-def test_names_that_sam_does_not_hold(backends: str, name: str) -> None:
+def test_names_that_sam_does_not_allow(backends: str, name: str) -> None:
     data = f"@good\nA\n+\nI\n@{name}\nA\n+\nI\n".encode()
     reads = parse_reads(open_backend(backends).to_device(np.frombuffer(data, np.uint8)), 2, 4, open_backend(backends))
     assert reads.bad == (1, bad_records.NOT_A_NAME)
@@ -100,7 +100,7 @@ def test_names_that_sam_does_not_hold(backends: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("again", "is_good"), [("", True), ("r", True), ("r x", True), ("s", False), ("rr", False)])
-def test_the_name_behind_plus_is_the_read_s(backends: str, again: str, is_good: bool) -> None:
+def test_name_after_plus(backends: str, again: str, is_good: bool) -> None:
     data = np.frombuffer(f"@r x\nA\n+{again}\nI\n".encode(), np.uint8)
     reads = parse_reads(open_backend(backends).to_device(data), 1, 4, open_backend(backends))
     assert reads.bad == (None if is_good else (0, bad_records.OTHER_NAME))
@@ -115,7 +115,7 @@ def test_empty_reads(backends: str, ending: bytes) -> None:
     assert parse(data, open_backend(backends)) == [(b"a", b"", b""), (b"b", b"A", b"I"), (b"c", b"", b"")]
 
 
-def test_separator_and_quality_may_look_like_anything(backends: str) -> None:
+def test_qualities_that_look_like_headers(backends: str) -> None:
     data = b"@a\nACGT\n+a\n@@@@\n@b\nACG\n+\n+++\n@+\nA\n++\n>\n"
     expected = [(b"a", b"ACGT", b"@@@@"), (b"b", b"ACG", b"+++"), (b"+", b"A", b">")]
     assert parse(data, open_backend(backends)) == expected
@@ -132,7 +132,7 @@ def test_separator_and_quality_may_look_like_anything(backends: str) -> None:
     with_quality=st.booleans(),
 )
 def test_any_records(backends: str, records: list[tuple[str, str]], returns: bool, with_quality: bool) -> None:
-    """Also such as make several of the blocks in which newlines are counted."""
+    """Also records that span several slices."""
     reads = [Read(name, bases, "I" * len(bases)) for name, bases in records]
     data = fastq(reads) if with_quality else fasta_reads(reads)
     found = parse(data.replace(b"\n", b"\r\n") if returns else data, open_backend(backends), 4 if with_quality else 2)
@@ -144,8 +144,8 @@ def test_any_records(backends: str, records: list[tuple[str, str]], returns: boo
 
 
 @pytest.mark.parametrize("shift", [0, 1, 2, 3, 5])
-def test_records_over_the_bounds_of_blocks(backends: str, shift: int) -> None:
-    """Newlines on both sides of a block's end, and long lines without any in a whole block."""
+def test_records_across_slices(backends: str, shift: int) -> None:
+    """Newlines on both sides of a slice's end, and whole slices without a newline."""
     generator = random.Random(shift)
     block = constant("reads/parsing.cu", "SLICE_BYTES")
     lengths = [
@@ -164,14 +164,14 @@ def test_records_over_the_bounds_of_blocks(backends: str, shift: int) -> None:
     assert found == [(r.name.encode(), r.bases.encode(), (r.quality or "").encode()) for r in reads]
 
 
-def test_a_chunk_with_other_lines_is_refused(backends: str) -> None:
+def test_wrong_number_of_lines(backends: str) -> None:
     backend = open_backend(backends)
     data = backend.to_device(np.frombuffer(b"@a\nA\n+\nI\n", np.uint8))
     with pytest.raises(AssertionError, match="a chunk of 2 records has 4 lines"):
         parse_reads(data, 2, 4, backend)
 
 
-# Bad records.
+# Invalid records.
 
 BAD_RECORDS = [
     (b"a\nACGT\n+\nIIII\n", bad_records.NO_HEADER, ": expected a header starting with '@', found 'a'"),
@@ -201,7 +201,7 @@ BAD_RECORDS = [
         bad_records.TOO_LONG,
         " (a): the read has 10001 bases; at most 10000 are supported",
     ),
-    # Several faults in one record: the first in the order of the codes is reported.
+    # Several errors in one record: the smallest code is reported.
     (b"@a\nAC!T\n\nIII\n", bad_records.NO_SEPARATOR, " (a): expected a line starting with '+', found an empty line"),
     (b"@a\nAC!T\n+\nIII\n", bad_records.QUALITY_LENGTH, " (a): quality has 3 characters, sequence has 4"),
 ]
@@ -210,8 +210,8 @@ BAD_RECORDS = [
 @pytest.mark.parametrize("returns", [False, True], ids=["LF", "CRLF"])
 @pytest.mark.parametrize("before", [0, 1, 300])
 @pytest.mark.parametrize(("record", "code", "message"), BAD_RECORDS, ids=range(len(BAD_RECORDS)))
-def test_bad_record(backends: str, record: bytes, code: int, message: str, before: int, returns: bool) -> None:
-    """The reads in front of it are left; what follows, another bad record too, is not looked at."""
+def test_invalid_record(backends: str, record: bytes, code: int, message: str, before: int, returns: bool) -> None:
+    """The reads before it are kept; later records, even invalid ones, are ignored."""
     backend = open_backend(backends)
     good = fastq([Read(f"r{i}", "ACGT", "IIII") for i in range(before)])
     data = good + record + b"@b\nACGT\n+\nIIII\nno header\nX\n-\n\n"
@@ -236,7 +236,7 @@ def test_bad_record(backends: str, record: bytes, code: int, message: str, befor
         ),
     ],
 )
-def test_bad_fasta_record(backends: str, record: bytes, message: str) -> None:
+def test_invalid_fasta_record(backends: str, record: bytes, message: str) -> None:
     data = b">r\nACGT\n" + record + b">b\nACGT\n"
     reads = reads_of(data, open_backend(backends), 2)
     assert reads.count == 1
@@ -245,8 +245,8 @@ def test_bad_fasta_record(backends: str, record: bytes, message: str) -> None:
     assert str(error) == message
 
 
-def test_the_first_of_many_bad_records_is_reported(backends: str) -> None:
-    """Whichever thread sees it: the ones behind it have codes that are smaller."""
+def test_first_of_many_invalid_records_is_reported(backends: str) -> None:
+    """Whichever thread finds it, although later records have smaller codes."""
     backend = open_backend(backends, 4)
     records = [b"@r\nACGT\n+\nIIII\n"] * 2_000
     records[1_203] = b"@r\nACGT\n+\nIII\x01\n"
@@ -256,13 +256,13 @@ def test_the_first_of_many_bad_records_is_reported(backends: str) -> None:
     assert (reads.count, reads.bad) == (1_203, (1_203, bad_records.QUALITY_RANGE))
 
 
-def test_longest_read_is_no_error(backends: str) -> None:
+def test_read_of_maximum_length(backends: str) -> None:
     bases = "ACGT" * (MAX_READ_LENGTH // 4)
     assert parse(fastq([Read("a", bases, "I" * MAX_READ_LENGTH)]), open_backend(backends))[0][1] == bases.encode()
 
 
 def test_every_byte_as_a_base(backends: str) -> None:
-    """The kernel and the message agree on what is no nucleotide."""
+    """Kernel and message agree on which bytes are not nucleotides."""
     backend = open_backend(backends)
     for byte in range(256):
         if byte in b"\n\r":
@@ -293,7 +293,7 @@ def test_every_byte_as_a_quality(backends: str) -> None:
         assert "at base 2, found" in message
 
 
-def test_carriage_return_inside_a_line_is_no_base(backends: str) -> None:
+def test_carriage_return_inside_a_line(backends: str) -> None:
     reads = reads_of(b"@a\nAC\rGT\n+\nIIIII\n", open_backend(backends))
     assert reads.bad == (0, bad_records.NOT_A_BASE)
 
@@ -302,7 +302,7 @@ def test_carriage_return_inside_a_line_is_no_base(backends: str) -> None:
 
 
 def plane(queries: Queries, slot: int, number: int, backend: Backend) -> list[int]:
-    """The words of a slot in one of the four planes of its block."""
+    """Return the words of a slot in one of the four planes of its tile."""
     words, offsets = backend.to_host(queries.words), backend.to_host(queries.tile_offsets)
     block, lane = divmod(slot, backend.warp_width)
     planes = words[offsets[block] : offsets[block + 1]].reshape(4, -1, backend.warp_width)
@@ -340,7 +340,7 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
 
 
 def interleaved(name: str, lanes: int | None) -> Backend:
-    """A backend; with another number of interleaved reads where one is given."""
+    """Return a backend, optionally with another number of interleaved reads."""
     backend = open_backend(name)
     backend.warp_width = lanes or backend.warp_width
     return backend
@@ -376,7 +376,7 @@ def test_palindromes_are_not_flipped(backends: str, bases: str) -> None:
 
 
 def test_reverse_complements_are_the_same_query(backends: str) -> None:
-    """But for the flag: the same words, masks and hash, on which every tie depends."""
+    """Words, masks and hash, which break ties, are equal; only the flag differs."""
     backend = open_backend(backends)
     generator = random.Random(7)
     sequences = [random_bases(generator, 1 + length, "ACGTACGTN") for length in range(150)]
@@ -394,7 +394,7 @@ def test_reverse_complements_are_the_same_query(backends: str) -> None:
     assert np.array_equal(host(here.words)[:size], host(there.words)[:size])
 
 
-def test_hashes_tell_reads_apart(backends: str) -> None:
+def test_hashes_distinguish_reads(backends: str) -> None:
     generator = random.Random(8)
     sequences = [random_bases(generator, 40) for _ in range(500)] + ["A" * length for length in range(100)]
     hashes = open_backend(backends).to_host(queries_of(sequences, open_backend(backends)).hashes)
@@ -403,7 +403,7 @@ def test_hashes_tell_reads_apart(backends: str) -> None:
 
 
 def test_hashes_do_not_depend_on_the_batch(backends: str) -> None:
-    """Nor on how many reads are interleaved, whose longest one decides how many words are packed."""
+    """Nor on the tile, whose longest read determines the number of words."""
     generator = random.Random(9)
     sequences = [random_bases(generator, below) for below in range(0, 300, 7)]
     together = interleaved(backends, 32)
@@ -414,8 +414,8 @@ def test_hashes_do_not_depend_on_the_batch(backends: str) -> None:
         assert alone.to_host(queries_of([bases], alone).hashes).tolist() == [expected]
 
 
-def test_reads_in_front_of_a_bad_one_are_packed(backends: str) -> None:
+def test_reads_before_an_invalid_one_are_packed(backends: str) -> None:
     backend = open_backend(backends)
     reads = reads_of(b"@a\nACGTACG\n+\nIIIIIII\n@b\nAC\n+\nII\nc\nAA\n+\nII\n", backend)
     assert reads.count == 2
-    assert pack_queries(reads, backend).steps.lengths.tolist() == [2, 7]
+    assert pack_queries(reads, backend).length_runs.lengths.tolist() == [2, 7]

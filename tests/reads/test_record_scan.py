@@ -1,4 +1,4 @@
-"""Where records end: the same by the kernel and without a compiler, and what a plain reader finds."""
+"""Test where records end: by the kernel, without a compiler, and by a slow reader."""
 
 import itertools
 import random
@@ -33,7 +33,7 @@ def cut(data: np.ndarray[Any, Any], lines: int, checks: bool, threads: int = 1) 
 
 
 def expected(data: bytes, lines: int, checks: bool) -> tuple[list[int], bool]:
-    """One record after the other."""
+    """Scan record by record."""
     ends: list[int] = []
     start = 0
     while True:
@@ -85,8 +85,8 @@ def test_any_text(way: None, lines: int, checks: bool) -> None:
 
 @pytest.mark.parametrize("lines", [2, 4])
 @pytest.mark.parametrize("longest", [3, 700, 3 * SEGMENT_BYTES])
-def test_text_of_several_blocks(lines: int, longest: int) -> None:
-    """Records within blocks, over their borders and over whole blocks, and a wrong one among them."""
+def test_text_of_several_segments(lines: int, longest: int) -> None:
+    """Records inside segments, across borders and longer than segments, with one invalid record."""
     draw = random.Random(f"{lines}{longest}")
     for _ in range(3):
         text = bytearray()
@@ -100,7 +100,7 @@ def test_text_of_several_blocks(lines: int, longest: int) -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_a_record_that_ends_at_a_border(shift: int) -> None:
+def test_record_that_ends_at_a_border(shift: int) -> None:
     bases = (SEGMENT_BYTES - len("@r\n\n+\n\n") + shift) // 2
     first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (SEGMENT_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
     for data in (first, first + b"@s\nC\n+\nI\n", first + b"@s\nC\n+\n"):
@@ -108,7 +108,7 @@ def test_a_record_that_ends_at_a_border(shift: int) -> None:
         assert (ends.tolist(), found) == expected(data, 4, True)
 
 
-def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise BackendError("no C++ compiler was found")
 
@@ -120,8 +120,8 @@ def test_a_machine_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("lines", [2, 4])
 @pytest.mark.parametrize("seed", range(4))
-def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int, seed: int) -> None:
-    """Any letters, in blocks so short that hardly one begins with a record."""
+def test_misleading_lines(monkeypatch: pytest.MonkeyPatch, lines: int, seed: int) -> None:
+    """Any letters, in segments so short that few contain the start of a record."""
     draw = random.Random(f"{lines}{seed}")
     for _ in range(400):
         monkeypatch.setattr(record_scan, "SEGMENT_BYTES", draw.randrange(8, 99))
@@ -139,8 +139,8 @@ def test_lines_that_look_like_others(monkeypatch: pytest.MonkeyPatch, lines: int
 
 @pytest.mark.parametrize("lines", [2, 4])
 @pytest.mark.parametrize("quality", ["I", "@", "+"])
-def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatch, lines: int, quality: str) -> None:
-    """But for a record or two at each border."""
+def test_most_records_are_found_by_scanning_segments(monkeypatch: pytest.MonkeyPatch, lines: int, quality: str) -> None:
+    """Except one or two records at each border."""
     seen, joined = list[int](), record_scan._join
 
     def see(what: dict[str, Any], backend: Backend) -> Any:
@@ -159,8 +159,8 @@ def test_usual_text_is_cut_by_all_threads_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """As far as its file goes, which may be anywhere in a block; some of it is there."""
+def test_read_and_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """The file may end anywhere in a segment, and the start of the text may be in memory already."""
     draw = random.Random(seed)
     for _ in range(100):
         monkeypatch.setattr(record_scan, "SEGMENT_BYTES", draw.randrange(20, 300))
@@ -189,7 +189,7 @@ def test_text_that_is_read_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert (found.ends.tolist(), found.is_irregular) == expected(text[:room], 4, True)
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "text").write_bytes(b"")
     monkeypatch.setattr(PlainSource, "position", lambda _: FilePosition(-1, 0))
     data = np.frombuffer(bytearray(b"@r\nA\n+\nI\n@s\n" + bytes(99)), np.uint8)

@@ -1,4 +1,4 @@
-"""Sequences of FASTA and FASTQ: all their spellings, an error for each thing that can be wrong, and what they give."""
+"""Test sequences from FASTA and FASTQ: all spellings, an error for each defect, and the methods of Sequences."""
 
 import gzip
 import random
@@ -16,7 +16,7 @@ from readmap.reads.sequences import Sequences, joined, read_sequences, read_sequ
 
 
 def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:
-    """Reads a file that messages call x."""
+    """Read a file named x."""
     (folder / "x").write_bytes(data)
     return read_sequences(str(folder / "x"), alphabet=alphabet)
 
@@ -52,7 +52,7 @@ def test_spellings(tmp_path: Path, data: bytes, compressed: bool, expected: list
         (b"@a\nA\n+\nI\n@b\nAC\n+\nI\n", "record 2 (b): quality has 1 characters, sequence has 2"),
         (b"@a\nA\n+\nI\n@b\nA-\n+\nII\n", "record 2 (b): expected a nucleotide at base 2, found '-'"),
         (b"@a\nA\n+\nI\nb\nA\n+\nI\n", "record 2: expected a header starting with '@', found 'b'"),
-        (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name behind '@', found none"),
+        (b"@a\nA\n+\nI\n@ b\nA\n+\nI\n", "record 2: expected a name after '@', found none"),
         (b"@a\nA\n+\nI\n@b\nA\n", "record 2 (b): record is truncated: expected 4 lines, found 2"),
         (b"@a\nA\nI\nI\n", "record 1 (a): expected a line starting with '+', found 'I'"),
         (b"@a\nA\n+a b\nI\n@b\nAC\n+ x\nI\x7f\n", "record 2 (b): expected a quality of '!' to '~' at base 2, found"),
@@ -125,7 +125,7 @@ def test_titles(tmp_path: Path, data: bytes, titles: list[bytes]) -> None:
     assert joined([found.part(0, 1), found.part(1, len(titles))]).titles == titles
 
 
-def test_names_are_the_titles_of_sequences_without_any() -> None:
+def test_titles_default_to_names() -> None:
     assert Sequences([b"a"], np.frombuffer(b"A", np.uint8), np.array([0, 1])).titles == [b"a"]
 
 
@@ -143,12 +143,12 @@ def test_names_are_the_titles_of_sequences_without_any() -> None:
     ],
     ids=["plain", "nine tenths", "less", "protein", "only letters count", "FASTQ", "empty", "no letters"],
 )
-def test_what_a_file_holds(start: bytes, alphabet: Alphabet) -> None:
+def test_guess_alphabet(start: bytes, alphabet: Alphabet) -> None:
     assert guess_alphabet(start) is alphabet
 
 
-def test_a_guess_reads_what_told_it_again(tmp_path: Path) -> None:
-    """From a pipe as well, and whatever comes behind the first megabyte."""
+def test_guessing_does_not_lose_text(tmp_path: Path) -> None:
+    """Also from a pipe, and independent of the text after the first megabyte."""
     protein = b">a one\n" + b"MKVLAW\n" * 300_000 + b">b\n" + b"ACGT\n" * 300_000
     for name, data, alphabet in (
         ("plain", protein, Alphabet.PROTEINS),
@@ -176,7 +176,7 @@ def test_many_records_of_fastq(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         read(tmp_path, bad.replace("@r400 c\nG", "@r400 c\n!").replace("@r400 c\nT", "@r400 c\n!").encode())
 
 
-def test_a_long_sequence_is_an_array_and_no_text(tmp_path: Path) -> None:
+def test_memory_of_a_long_sequence(tmp_path: Path) -> None:
     bases = 20_000_000
     (tmp_path / "x").write_bytes(b">a\n" + b"ACGT" * (bases // 4) + b"\n")
     tracemalloc.start()
@@ -198,7 +198,7 @@ def test_reverse_complements(count: int) -> None:
     assert as_pairs(found.reverse_complements()) == [("x", text) for text in texts]
 
 
-def test_parts_put_together_again() -> None:
+def test_joined_parts() -> None:
     whole = Sequences([b"a", b"b", b"c"], np.frombuffer(b"ACGTT", np.uint8), np.array([0, 2, 2, 5]))
     again = joined([whole.part(0, 1), whole.part(1, 1), whole.part(1, 3)])
     assert as_pairs(again) == [("a", "AC"), ("b", ""), ("c", "GTT")]

@@ -1,4 +1,4 @@
-"""Shards: whatever the file, their texts one behind the other are its text, and each has whole records of its own."""
+"""Test split tables and shards: for any file the texts of all shards are its text, cut between records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DRAW = random.Random(5)
 
 
 def fastq(count: int, longest: int = 120, break_: str = "\n", name: str = "read{0}") -> bytes:
-    """Records of any length, empty ones among them; qualities may begin with '@'."""
+    """Return records of any length, also empty ones; qualities may start with '@'."""
     records = []
     for number in range(count):
         bases = random_bases(DRAW, DRAW.randrange(longest))
@@ -43,7 +43,7 @@ def fastq(count: int, longest: int = 120, break_: str = "\n", name: str = "read{
 
 
 def in_lines(text: bytes) -> bytes:
-    """The same reads of FASTQ with three lines a sequence, and blank lines in front of some."""
+    """Rewrite FASTQ with three lines per sequence, and blank lines before some records."""
     lines = text.decode().splitlines()
     records = []
     for header, bases, plus, qualities in zip(*(lines[k::4] for k in range(4)), strict=True):
@@ -111,7 +111,7 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def split(*paths: Path, threads: int = 2) -> tuple[SplitFile, ...]:
-    """What the table has of them, written and read again."""
+    """Return the entries of a table that was written and read again."""
     files = file_splitter.split_files([*map(str, paths)], threads, lambda records, read, size: None, lambda line: None)
     table = paths[0].with_name("table")
     table.write_bytes(SplitTable("table", files).to_bytes())
@@ -155,7 +155,7 @@ def names(text: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     "layouts", [[PairLayout.SINGLE, PairLayout.SINGLE], [PairLayout.TWO_FILES], [PairLayout.INTERLEAVED] * 2]
 )
-def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[PairLayout]) -> None:
+def test_shards_that_start_at_marks(tmp_path: Path, layouts: list[PairLayout]) -> None:
     paths = [tmp_path / "1", tmp_path / "2"]
     for path in paths:
         path.write_bytes(fastq(1234))
@@ -173,7 +173,7 @@ def test_shards_that_begin_at_marks(tmp_path: Path, layouts: list[PairLayout]) -
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("name", TEXTS)
-def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None:
+def test_all_shards_together_are_the_file(tmp_path: Path, writer: str, name: str) -> None:
     path = tmp_path / "file"
     path.write_bytes(WRITERS[writer](TEXTS[name]))
     (file,) = split(path)
@@ -193,8 +193,8 @@ def test_all_shards_are_the_file(tmp_path: Path, writer: str, name: str) -> None
 
 @pytest.mark.parametrize("inflaters", [HOST_INFLATERS, NO_INFLATERS])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> None:
-    """Whether the host has kernels or not; a table made with them is read without them."""
+def test_ranges_between_any_cuts(tmp_path: Path, writer: str, inflaters: Inflaters) -> None:
+    """With and without host kernels; a table made with kernels is used without them."""
     path, draw = tmp_path / "file", random.Random(writer)
     path.write_bytes(WRITERS[writer](TEXT))
     (file,) = split(path)
@@ -209,8 +209,8 @@ def test_cuts_anywhere(tmp_path: Path, writer: str, inflaters: Inflaters) -> Non
         assert names(read_all(source)) == whole[first:last]
 
 
-def test_points_of_one_member(tmp_path: Path) -> None:
-    """It is not inflated from its begin on, and its end is held against its checksum."""
+def test_access_points_inside_a_member(tmp_path: Path) -> None:
+    """It is not inflated from its start, and its checksum is verified at the end."""
     path, data = tmp_path / "file", gzip.compress(TEXT)
     path.write_bytes(data)
     (file,) = split(path)
@@ -227,7 +227,7 @@ def test_points_of_one_member(tmp_path: Path) -> None:
 
 
 def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one member it has its begin alone, which suffices."""
+    """The only access point of a member is its start."""
     path = tmp_path / "file"
     path.write_bytes(gzip.compress(TEXT))
     monkeypatch.setattr(file_splitter, "HOST_INFLATERS", NO_INFLATERS)
@@ -238,7 +238,7 @@ def test_a_table_without_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert b"".join(texts) == TEXT
 
 
-def test_threads_do_not_matter(tmp_path: Path) -> None:
+def test_table_does_not_depend_on_threads(tmp_path: Path) -> None:
     first, second, third = tmp_path / "1.gz", tmp_path / "2.bgz", tmp_path / "3"
     first.write_bytes(gzip.compress(TEXT))
     second.write_bytes(blocked(TEXT))
@@ -248,7 +248,7 @@ def test_threads_do_not_matter(tmp_path: Path) -> None:
 
 
 def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[PairLayout]) -> list[tuple[int, int, list[bytes]]]:
-    """Of each chunk of a shard: its lane, the number of its first record, and the names of its reads by files."""
+    """Return lane, index of the first record and read names of each chunk of a shard."""
     sources = [opened(part) for part in parts(shard, paths, split(*paths), layouts)]
     found = []
     for chunk in read_chunks(sources, allocate, 50_000, 100, 2, layout=layouts):
@@ -258,7 +258,7 @@ def chunks(shard: Shard, paths: Sequence[Path], layouts: Sequence[PairLayout]) -
 
 
 def test_pairs_stay_pairs(tmp_path: Path) -> None:
-    """Of files with reads of other lengths, compressed by others."""
+    """In files with different read lengths and compressions."""
     paths = [tmp_path / "1.fq", tmp_path / "2.fq.gz"]
     paths[0].write_bytes(fastq(1001, 200))
     paths[1].write_bytes(gzip.compress(fastq(1001, 30)))
@@ -285,8 +285,8 @@ def test_interleaved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["FASTQ", "FASTA", "lines"])
-def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
-    """In a row of a name the first and the second are mates: no cut divides them, wherever the row begins."""
+def test_adjacent_mates(tmp_path: Path, text: str) -> None:
+    """In a run of one name the first and second are mates: no cut separates them, wherever the run starts."""
     path, draw = tmp_path / "mixed", random.Random(8)
     rows = [
         (number, length)
@@ -314,7 +314,7 @@ def test_mates_that_are_adjacent(tmp_path: Path, text: str) -> None:
 
 
 def test_lanes(tmp_path: Path) -> None:
-    """Shards go on from lane to lane; all lanes are there, and may be empty."""
+    """Shards continue from lane to lane; every lane is present and may be empty."""
     layouts = [PairLayout.TWO_FILES, PairLayout.SINGLE, PairLayout.SINGLE]
     paths = [tmp_path / name for name in ("1.fq", "2.fq", "empty.fq", "3.fa.gz")]
     for path in paths[:2]:
@@ -336,7 +336,7 @@ def test_more_shards_than_records(tmp_path: Path) -> None:
     assert sum(map(bool, texts)) == 3
 
 
-def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
+def test_messages_use_record_numbers_of_the_file(tmp_path: Path) -> None:
     path, layout = tmp_path / "cut.fa.gz", [PairLayout.INTERLEAVED]
     path.write_bytes(gzip.compress(fasta(2001)))
     (file,) = split(path)
@@ -361,7 +361,7 @@ def test_messages_have_the_numbers_of_the_file(tmp_path: Path) -> None:
         (blocked(b"BAM\1" + bytes(100)), "is BAM or CRAM: expected FASTQ or FASTA"),
     ],
 )
-def test_files_that_are_not_split(tmp_path: Path, data: bytes, message: str) -> None:
+def test_files_that_cannot_be_split(tmp_path: Path, data: bytes, message: str) -> None:
     good, path = tmp_path / "good", tmp_path / "file"
     good.write_bytes(TEXT)
     path.write_bytes(data)
@@ -372,7 +372,7 @@ def test_files_that_are_not_split(tmp_path: Path, data: bytes, message: str) -> 
         assert str(path) in str(raised.value)
 
 
-def test_blocks_without_their_end(tmp_path: Path) -> None:
+def test_bgzf_without_end_of_file_block(tmp_path: Path) -> None:
     path, warnings = tmp_path / "file", list[str]()
     path.write_bytes(blocked(TEXT)[: -len(EOF_BLOCK)])
     (file,) = file_splitter.split_files([str(path)], 2, lambda records, read, size: None, warnings.append)
@@ -384,15 +384,15 @@ def test_blocks_without_their_end(tmp_path: Path) -> None:
         assert bool(told) == is_last
 
 
-def test_mates_are_as_many(tmp_path: Path) -> None:
+def test_unequal_numbers_of_mates(tmp_path: Path) -> None:
     paths = [tmp_path / "1.fq", tmp_path / "2.fq"]
     paths[0].write_bytes(fastq(20))
     paths[1].write_bytes(fastq(19))
-    with pytest.raises(DataError, match=r"2.fq has 19 records, and .*1.fq 1 more"):
+    with pytest.raises(DataError, match=r"2.fq has 19 records, .*1.fq has 20"):
         parts(Shard(1, 2), paths, split(*paths), [PairLayout.TWO_FILES])
 
 
-def test_a_file_that_has_changed_since(tmp_path: Path) -> None:
+def test_table_of_a_changed_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(gzip.compress(TEXT))
     table = SplitTable("table", split(path))
@@ -404,8 +404,8 @@ def test_a_file_that_has_changed_since(tmp_path: Path) -> None:
             table.find(str(path))
 
 
-def test_text_that_is_not_as_it_was(tmp_path: Path) -> None:
-    """Its first and last bytes are those of before."""
+def test_text_that_has_changed(tmp_path: Path) -> None:
+    """If only the middle of the file changed, reading reports it."""
     path = tmp_path / "file"
     path.write_bytes(TEXT)
     (file,) = split(path)
@@ -418,10 +418,8 @@ def test_text_that_is_not_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [3_000, 1 << 20])
-def test_records_of_plain_parts_are_found_while_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """As in a whole file, to the end of the part, or to where the file ends too early."""
+def test_plain_ranges_are_scanned_while_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Up to the end of the range, or up to the premature end of the file."""
     reads, read_and_scan_records = list[int](), record_file.read_and_scan_records
 
     def reading(source: Any, data: Any, filled: int, *more: Any) -> Any:
@@ -454,8 +452,8 @@ def test_records_of_plain_parts_are_found_while_they_are_read(
 
 
 @pytest.mark.parametrize("good", [0, 22_000, 22_005, 22_021])
-def test_a_file_that_cannot_be_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
-    """It is no end of the file, wherever that is; and where reading goes on, all is found."""
+def test_read_error_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, good: int) -> None:
+    """A failed read is not the end of the file; if reading continues, all records are found."""
     path, record = tmp_path / "file", b"@read 00000\nACG\n+\n!!!\n"
     path.write_bytes(record * 4096)
     place, bad = ByteRange.position, os.open("/", os.O_RDONLY)  # no file
@@ -471,7 +469,7 @@ def test_a_file_that_cannot_be_read_on(tmp_path: Path, monkeypatch: pytest.Monke
     os.close(bad)
 
 
-def test_tables_that_are_none(tmp_path: Path) -> None:
+def test_invalid_tables(tmp_path: Path) -> None:
     path, table = tmp_path / "file", tmp_path / "table"
     path.write_bytes(gzip.compress(TEXT))
     split(path)
@@ -499,12 +497,12 @@ def test_a_table_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_bytes(TEXT)
     split(path)
     monkeypatch.setattr(split_table, "VERSION", 3)
-    with pytest.raises(DataError, match="has format version 1, expected 3: readmap split makes it anew"):
+    with pytest.raises(DataError, match="has format version 1, expected 3: run readmap split again"):
         read_table(str(tmp_path / "table"))
 
 
-def test_no_altered_byte_is_fatal(tmp_path: Path) -> None:
-    """What is not seen is in no content: times, and sizes that stand twice."""
+def test_altered_tables(tmp_path: Path) -> None:
+    """Undetected changes do not affect the contents: times, and sizes that are stored twice."""
     path, table = tmp_path / "file", tmp_path / "table"
     path.write_bytes(gzip.compress(TEXT))
     files, data, draw = split(path), table.read_bytes(), random.Random(3)
