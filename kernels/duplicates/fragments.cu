@@ -111,17 +111,18 @@ HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpa
 // An item is a fragment of `reads_per_fragment` reads; offsets: the first entry of each read. An entry without a record
 // has length 0. numbers: the index of the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
-                               const i64* ends OF(entries), const i64* offsets OF(items* together + 1),
+                               const i64* ends OF(entries), const i64* offsets OF(items* reads_per_fragment + 1),
                                const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items),
                                u64* barcodes OF(items), u64* counters OF(any), i64* numbers OF(entries), i64 entries,
-                               i64 together) {
+                               i64 reads_per_fragment) {
     FOR_EACH(fragment, items) {
         End found[2];
         Fragment row = {UNMAPPED_KEY, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
         i64 mapped = 0, library = read_groups.unknown_library;
         bool has_mate = false;
         u64 barcode = 0;
-        for (i64 entry = offsets[fragment * together]; entry < offsets[(fragment + 1) * together]; ++entry) {
+        for (i64 entry = offsets[fragment * reads_per_fragment]; entry < offsets[(fragment + 1) * reads_per_fragment];
+             ++entry) {
             numbers[entry] = fragment;
             i64 length = lengths[entry];
             if (!length) continue;

@@ -60,7 +60,8 @@ HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuf
         if (mine != its) break;
     }
     if (mine < its) return -1;
-    // A barrier before the difference makes the suffix smaller. At the difference, it already did, being packed as A.
+    // A barrier before the difference makes the suffix smaller. A barrier at the difference is packed as A, the smallest
+    // base, so that the comparison above has already decided.
     i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
     return reference.reach(position, equal) < equal ? -1 : mine != its;
 }

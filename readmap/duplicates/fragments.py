@@ -106,13 +106,15 @@ class FragmentTable:
         """Whether fragments with different barcodes are different molecules."""
         return self.barcode_tag is not None
 
-    def describe(self, records: Array, lengths: Array, ends: Array, offsets: Array, together: int = 1) -> FragmentBatch:
+    def describe(
+        self, records: Array, lengths: Array, ends: Array, offsets: Array, reads_per_fragment: int = 1
+    ) -> FragmentBatch:
         """Compute the fragments of a batch.
 
         records: uint8, entries with these lengths, int64, 0 for an entry without a record; ends: their inclusive sum.
             offsets: int64 [fragments * reads_per_fragment + 1], the first entry of each read of a fragment.
         """
-        backend, entries, count = self.backend, len(lengths), (len(offsets) - 1) // together
+        backend, entries, count = self.backend, len(lengths), (len(offsets) - 1) // reads_per_fragment
         rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
         counters = backend.full(self.counters.size, 0, np.uint64)
         numbers = backend.empty(entries, np.int64)
@@ -130,7 +132,7 @@ class FragmentTable:
             counters=counters,
             numbers=numbers,
             entries=entries,
-            together=together,
+            reads_per_fragment=reads_per_fragment,
         )
         backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
         return FragmentBatch(rows, barcodes, counters, numbers)

@@ -123,7 +123,7 @@ def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barco
     first, parts = _without_programs(headers[0]), list[Shard]()
     for path, header in zip(shards, headers, strict=True):
         if _without_programs(header) != first:
-            raise UsageError(f"{path} has another header than {shards[0]}: expected shards of one run")
+            raise UsageError(f"{path} has a different header than {shards[0]}: expected shards of one run")
         with _open_fragments(path) as stored:
             found = str(stored["barcode_tag"]) or None
             parts.append(Shard(*map(int, stored["shard"])))
@@ -138,7 +138,7 @@ def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barco
         if part != expected:
             what = f"shard {expected.number} of {expected.count}" if expected else "no more shards"
             of_path = f"{path}, shard {part.number} of {part.count}" if part and part.count else path or "none"
-            raise UsageError(f"expected all shards of one run in their order, here {what}, found {of_path}")
+            raise UsageError(f"expected all shards of one run in order: expected {what}, found {of_path}")
 
 
 def merge_shard(

@@ -148,7 +148,7 @@ def test_wrong_arguments(capfd: pytest.CaptureFixture[str], arguments: list[str]
 def test_shards_of_other_runs(capfd: pytest.CaptureFixture[str]) -> None:
     search("0", "--for-merge")
     search("1", "--for-merge", "-R", r"@RG\tID:a\tSM:s")
-    message = "1.bam has another header than 0.bam: expected shards of one run"
+    message = "1.bam has a different header than 0.bam: expected shards of one run"
     assert failure(capfd, "merge", "0.bam", "1.bam", "-o", "out.bam", "--device", "cpu", code=2) == message
     shutil.copy("0.bam.fragments", "all.bam.fragments")
     search("all")
@@ -183,7 +183,7 @@ def parts() -> None:
 )
 def test_shards_that_are_not_all(capfd: pytest.CaptureFixture[str], shards: list[str], wanted: str, found: str) -> None:
     paths = [f"{name}.bam" for name in shards]
-    message = f"expected all shards of one run in their order, here {wanted}, found {found}"
+    message = f"expected all shards of one run in order: expected {wanted}, found {found}"
     assert failure(capfd, "merge", *paths, "-o", "out.bam", "--device", "cpu", code=2) == message
     assert not Path("out.bam").exists()
 
