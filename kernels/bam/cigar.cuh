@@ -1,9 +1,9 @@
-// The operations of a record's CIGAR: SAM specification, sections 1.4.6 and 4.2.
+// CIGAR operations (SAM specification, sections 1.4.6 and 4.2).
 #pragma once
 #include "common/bam_fields.cuh"
 
 enum CigarOperation { MATCH, INSERTION, DELETION, SKIP, SOFT_CLIP, HARD_CLIP, PADDING, EQUAL, DIFFERENT };
 
-// Whether it lays bases of the read beside bases of the reference.
+// Return true if the operation aligns read bases to reference bases.
 HOST_DEVICE bool is_aligned(i64 kind) { return kind == MATCH || kind == EQUAL || kind == DIFFERENT; }
 HOST_DEVICE bool covers_reference(i64 kind) { return is_aligned(kind) || kind == DELETION || kind == SKIP; }

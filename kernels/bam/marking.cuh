@@ -1,16 +1,15 @@
-// Records that are stored_length with the number of their fragment behind them, until it is known which fragments are duplicates. The
-// number is a tag, so that it may stay where that is known only when other files are there too.
+// Marking duplicates. Until all fragments are known, each stored record is followed by the ID of its fragment,
+// formatted as a tag, so that a shard can keep the IDs in its output until the other shards are known.
 #pragma once
 #include "common/bam_fields.cuh"
 #include "common/sam_flags.cuh"
 
-// Of a fragment.
+// Marks of a fragment.
 enum Mark { DUPLICATE = 1, OPTICAL = 2 };
 
-const i64 TYPE_TAG_BYTES = 6;    // DT:Z:LB or SQ
-const i64 FRAGMENT_TAG_BYTES = 7;  // ZF:i, without a sign
+const i64 TYPE_TAG_BYTES = 6;      // DT:Z:LB or DT:Z:SQ
+const i64 FRAGMENT_TAG_BYTES = 7;  // ZF:I (uint32)
 
-// Whether what stands there is the number of a fragment.
 HOST_DEVICE bool is_fragment_tag(const u8* tag) { return tag[0] == 'Z' && tag[1] == 'F' && tag[2] == 'I'; }
 
 HOST_DEVICE u32 fragment_id(const u8* tag) { return u32_at(tag + 3); }
@@ -19,15 +18,16 @@ HOST_DEVICE void store_u32(u8* bytes, u32 value) {
     for (i64 i = 0; i < 4; ++i) bytes[i] = (u8)(value >> 8 * i);
 }
 
-HOST_DEVICE void write_fragment_tag(u8* tag, u32 number) {
+HOST_DEVICE void write_fragment_tag(u8* tag, u32 fragment) {
     tag[0] = 'Z';
     tag[1] = 'F';
     tag[2] = 'I';
-    store_u32(tag + 3, number);
+    store_u32(tag + 3, fragment);
 }
 
-// tag_bytes: bytes of that number, or none where nothing is marked. marks: of fragments, enum Mark. is_removed: duplicates are left
-// out. has_type: they are told what they are duplicates of. is_kept: nothing is marked, and the number stays.
+// How duplicates are marked. marks: of all fragments, enum Mark. tag_bytes: size of the fragment tag after each record;
+// 0 if nothing is marked. is_removed: duplicates are dropped. has_type: duplicates get a DT tag. is_kept: no record is
+// marked, and fragment tags become part of the records.
 struct Marking {
     const u8* marks OF(any);
     i64 tag_bytes;
@@ -35,22 +35,22 @@ struct Marking {
     bool has_type;
     bool is_kept;
 
-    // Of a record of so many bytes with the number.
+    // Return the mark of a record; stored_length: bytes including the fragment tag.
     HOST_DEVICE u8 mark_of(const u8* record, i64 stored_length) const {
         return tag_bytes && !is_kept ? marks[fragment_id(record + stored_length - tag_bytes)] : 0;
     }
-    // Bytes of the record without the number, as it is written; 0 where it is left out.
+    // Return the bytes of the record in the output, or 0 if it is dropped.
     HOST_DEVICE i64 output_length(i64 stored_length, u8 mark) const {
         if (is_kept) return stored_length;
         bool is_duplicate = mark & DUPLICATE;
         if (is_duplicate && is_removed) return 0;
         return stored_length - tag_bytes + (is_duplicate && has_type ? TYPE_TAG_BYTES : 0);
     }
-    // Bytes of those that are written which the record has itself.
+    // Return how many of its output bytes are copied from the stored record.
     HOST_DEVICE i64 copied_length(i64 length, u8 mark) const {
         return length - (mark & DUPLICATE && has_type ? TYPE_TAG_BYTES : 0);
     }
-    // Mark a copy, of so many bytes as it is written; what was marked before is no more, unless it is a duplicate.
+    // Mark a copy of output length `length`: replace its duplicate flag, and add the DT tag.
     HOST_DEVICE void apply(u8* copy, i64 length, u8 mark) const {
         if (is_kept) return store_u32(copy, (u32)(length - 4));
         if (tag_bytes) copy[19] &= (u8) ~(DUPLICATE_RECORD >> 8);

@@ -1,13 +1,13 @@
-// Records of BAM by their names, as samtools sort -n compares them: numbers in names by what they say; then a template's
-// first segment before its last one, and secondary and supplementary ones behind the others. Each gets a key of bytes that
-// compare in that order, one after the other: of a number the digit 0, how many digits follow, and these, without zeros in
-// front; all else of the name as it is; a zero; and the flags. Zeros fill the key up. Eight bytes are a word, the first in the high bits.
+// Sort keys of BAM records by name, in the order of samtools sort -n: digits compare as numbers; within a template the
+// first segment precedes the last, then secondary and supplementary records. Keys compare as bytes: a number is '0',
+// its digit count and its digits without leading zeros; other characters are unchanged; then a zero, the flags, and
+// padding zeros. A word has eight bytes, the first in the high bits.
 #include "common/bam_fields.cuh"
 #include "common/sam_flags.cuh"
 
 HOST_DEVICE bool is_digit(u8 letter) { return letter >= '0' && letter <= '9'; }
 
-// What becomes of a key's bytes: counted, or put into words that lie `stride` behind each other.
+// Writes the bytes of a key to words with distance `stride`, or only counts them if `words` is null.
 struct KeyWriter {
     u64* words;
     i64 stride, count;
@@ -32,27 +32,28 @@ struct KeyWriter {
     }
 };
 
-// First or last segment, secondary, supplementary, from the high bits to the lowest.
+// Return the flags that order records of one name: last segment, first segment, secondary, supplementary, from high to
+// low.
 HOST_DEVICE u8 segment_key(i64 flag) {
     return (u8)((flag & (FIRST_MATE | SECOND_MATE)) | (flag & SECONDARY ? 8 : 0) | (flag & SUPPLEMENTARY ? 1 : 0));
 }
 
-// An item is an entry; most: bytes of the longest key. ends: the inclusive
-// prefix sum of the lengths, which are 0 where an entry has no record.
+// Compute the bytes of the longest key, `max_bytes`. ends: inclusive scan of the lengths, which are 0 without a record.
 KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
-                          i32* most OF(1)) {
+                         i32* max_bytes OF(1)) {
     FOR_EACH(entry, items) {
         if (!lengths[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
         KeyWriter key = {0, 0, 0};
         key.put_name(record.bytes + FIXED_BYTES, record.name_length() - 1);
-        if ((i32)key.count + 2 > *most) atomic_max(most, (i32)key.count + 2);
+        if ((i32)key.count + 2 > *max_bytes) atomic_max(max_bytes, (i32)key.count + 2);
     }
 }
 
-// An item is an entry; words: of its key, `entries` behind each other. What has no record gets a key behind all others.
-KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
-                      u64* words OF(count* items), u8* is_record OF(items), i64 entries, i64 count) {
+// Compute the key of each entry: `count` words with distance `entries`, all ones for an entry without a record.
+KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items),
+                              const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items),
+                              i64 entries, i64 count) {
     FOR_EACH(entry, items) {
         is_record[entry] = lengths[entry] > 0;
         for (i64 word = 0; word < count; ++word) words[word * entries + entry] = is_record[entry] ? 0 : ~0ull;
@@ -65,7 +66,7 @@ KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* l
     }
 }
 
-// An item is a record of an order: all bytes of its key.
+// Write the keys of ordered records as bytes.
 KERNEL void write_keys(Items items, const u64* words OF(count* entries), const u32* order OF(items),
                        u8* keys OF(8 * count * items), i64 entries, i64 count) {
     FOR_EACH(item, items)

@@ -1,49 +1,49 @@
-// Records of BAM by their places: a key for each, and the records again in the order of the keys.
+// Sort BAM records by coordinate: keys, copies in sorted order, and pieces of several sorted runs.
 #include "bam/marking.cuh"
 #include "common/portable.cuh"
 #include "common/binary_search.cuh"
 
-// Beside the marks of a record's fragment: it is not left out.
+// Set, in addition to the marks of the fragment, for a record that is not dropped.
 const u8 WRITTEN = 128;
 
-// Contig, position and strand, as samtools sort compares them; what has no contig is behind all that have one.
+// Return the key of samtools sort: contig, position, strand. Records without a contig come last.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
     u64 contig = record.contig() < 0 ? contigs : record.contig();
     return contig << 32 | (u64)(u32)(record.position() + 1) << 1 | ((record.flag() & REVERSED) != 0);
 }
 
-// An item is an entry; is_record: whether it has a record. ends: the inclusive prefix sum of the lengths. What has none gets
-// a key behind those of all records.
+// Compute the key, index and is_record of each entry. ends: inclusive scan of the lengths. An entry without a record
+// gets a key after all others.
 KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
-                        i64 contigs, u64* keys OF(items), u32* numbers OF(items), u8* is_record OF(items)) {
+                         i64 contigs, u64* keys OF(items), u32* indices OF(items), u8* is_record OF(items)) {
     FOR_EACH(entry, items) {
         i64 length = lengths[entry];
         keys[entry] = length ? coordinate_key({bytes + ends[entry] - length}, contigs) : (u64)(contigs + 1) << 32;
-        numbers[entry] = (u32)entry;
+        indices[entry] = (u32)entry;
         is_record[entry] = length > 0;
     }
 }
 
-// An item is a record of the new order: its length, and that of what stands behind it.
+// Compute the lengths in the new order, with the fragment tag.
 KERNEL void permute_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
-                          i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
+                            i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tag_bytes;
 }
 
-// An item is a record of the new order, which a group copies. ends: where the records end; new_ends: where the copies end,
-// with what stands behind them: the numbers of their fragments, if they have a tag_bytes.
+// Copy the records in the new order, one warp a record, and append fragment tags if tag_bytes > 0. ends, new_ends: ends
+// of the records and of the copies, with their tags.
 KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* ends OF(records),
                            const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
-                           const i64* numbers OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
+                           const i64* fragments OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
-        u8* behind = sorted + new_ends[item] - tag_bytes;
-        warp_copy(bytes + ends[record] - length, length, behind - length);
-        if (tag_bytes && warp_lane() == 0) write_fragment_tag(behind, (u32)numbers[record]);
+        u8* copy_end = sorted + new_ends[item] - tag_bytes;
+        warp_copy(bytes + ends[record] - length, length, copy_end - length);
+        if (tag_bytes && warp_lane() == 0) write_fragment_tag(copy_end, (u32)fragments[record]);
     }
 }
 
-// An item is a record: the number behind it counts from the first fragment of all batches on.
+// Add `first` to the fragment ID after each record.
 KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 first, i64 tag_bytes) {
     FOR_EACH(record, items) {
         u8* tag = bytes + ends[record] - tag_bytes;
@@ -51,26 +51,27 @@ KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends 
     }
 }
 
-// An item is a record of a sorted file in which fragments kept their numbers: from now on that stands behind it. fragments: of
-// the file. is_invalid: it has no such number, or does not belong behind the record in front of it.
+// Separate the fragment tags from records of a sorted file: compute keys and exclude the tag from the record length.
+// is_invalid: the record has no valid fragment tag (fragments: number of fragments in the file), or is out of order.
 KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
-                         i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
+                                 i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
     FOR_EACH(item, items) {
-        i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0, stored_length = ends[item] - start;
+        i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0,
+            stored_length = ends[item] - start;
         const u8* tag = bytes + ends[item] - tag_bytes;
         keys[item] = coordinate_key({bytes + start}, contigs);
-        is_invalid[item] = stored_length < FIXED_BYTES + tag_bytes || !is_fragment_tag(tag) || fragment_id(tag) >= (u64)fragments ||
-                         (item && keys[item] < coordinate_key({bytes + before}, contigs));
+        is_invalid[item] = stored_length < FIXED_BYTES + tag_bytes || !is_fragment_tag(tag) ||
+                           fragment_id(tag) >= (u64)fragments ||
+                           (item && keys[item] < coordinate_key({bytes + before}, contigs));
         store_u32(bytes + start, (u32)(stored_length - tag_bytes - 4));
     }
 }
 
-// Runs of sorted records that are merged where they lie. An item is a record of one of them; ends: where each ends from the
-// run's first byte on. Addresses and lengths are put where the run begins among all runs, whose records are numbered from
-// `first` on; what is left out gets a key behind all others.
+// Describe the records of one sorted run among all runs, without moving them: key, address, output length, marks and
+// index, which starts at `first`. ends: within the run. A dropped record gets a key after all others.
 KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
-                    Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
-                    u8* marks OF(items), u32* numbers OF(items), i64 first, i64 contigs) {
+                       Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
+                       u8* marks OF(items), u32* indices OF(items), i64 first, i64 contigs) {
     FOR_EACH(record, items) {
         i64 start = record ? ends[record - 1] : 0, stored_length = ends[record] - start;
         u8 mark = marking.mark_of(bytes + start, stored_length);
@@ -79,11 +80,11 @@ KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(
         addresses[record] = (u64)(bytes + start);
         lengths[record] = length;
         marks[record] = (u8)(mark | (length ? WRITTEN : 0));
-        numbers[record] = (u32)(first + record);
+        indices[record] = (u32)(first + record);
     }
 }
 
-// An item is a piece of all records in order: the records and the bytes in front of it. Pieces have about piece_bytes.
+// Cut the sorted records into pieces of about piece_bytes: the first record of each piece and its offset in bytes.
 KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
                        i64 records, i64 piece_bytes) {
     FOR_EACH(piece, items) {
@@ -92,8 +93,8 @@ KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(
     }
 }
 
-// An item is a record of a piece, which a group copies and marks. addresses, lengths and marks: of all records; order: the
-// numbers of the piece's; ends: where they end, which all count from `origin` on.
+// Copy and mark the records of a piece, one warp a record. addresses, lengths, marks: of all records; order: indices of
+// the records of the piece; ends: where they end, relative to the start of the piece plus `origin`.
 KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
                          const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items),
                          Marking marking, u8* piece OF(any), i64 records, i64 origin) {

@@ -1,8 +1,8 @@
-// The tags of a BAM record: SAM specification, section 4.2.4.
+// Tags of a BAM record (SAM specification, section 4.2.4).
 #pragma once
 #include "common/bam_fields.cuh"
 
-// Bytes of a tag's value from its type on; 0 where the type is none, or the value is not all there.
+// Return the size of a tag value from its type on, or 0 if the type is invalid or the value truncated.
 HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     if (room < 2) return 0;
     i64 bytes = 0;
@@ -38,7 +38,7 @@ HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     return bytes <= room ? bytes : 0;
 }
 
-// The value of a tag, from its type on; null where the record has none. tag: its two letters, the first one lowest.
+// Return the value of a tag, from its type on, or null. tag: its two characters, little-endian.
 HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
     while (end - tags > 3) {
         i64 bytes = tag_bytes(tags + 2, end - tags - 2);
@@ -49,16 +49,16 @@ HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
     return nullptr;
 }
 
-// A number for the text of a tag, never 0; 0 where the record has no such tag with a text.
+// Return a nonzero hash (FNV-1a) of a Z tag, or 0 if the record does not have it.
 HOST_DEVICE u64 hash_tag_text(const u8* tags, const u8* end, i64 tag) {
     const u8* text = find_tag(tags, end, tag);
     if (!text || *text != 'Z') return 0;
-    u64 number = 0xCBF29CE484222325ull;  // FNV-1a
-    while (*++text) number = (number ^ *text) * 0x100000001B3ull;
-    return maximum(number, (u64)1);
+    u64 hash = 0xCBF29CE484222325ull;
+    while (*++text) hash = (hash ^ *text) * 0x100000001B3ull;
+    return maximum(hash, (u64)1);
 }
 
-// The integer of a tag, from its type on; 0 where it is none.
+// Return the value of an integer tag, given from its type on, or 0 for another type.
 HOST_DEVICE i64 tag_integer(const u8* value) {
     switch (value[0]) {
         case 'c':
@@ -77,7 +77,7 @@ HOST_DEVICE i64 tag_integer(const u8* value) {
     return 0;
 }
 
-// Where a number stands among others, as that of a read group's name among the header's; `count` where it does not.
+// Return the index of the first equal number, or `count`.
 HOST_DEVICE i64 find_index(const u64* numbers, i64 count, u64 number) {
     i64 at = 0;
     while (at < count && numbers[at] != number) ++at;

@@ -78,7 +78,7 @@ def block_compressor() -> Compress:
         count = -(-len(data) // BLOCK_BYTES)
         blocks = np.empty(count * MAX_BLOCK_BYTES + SLACK_BYTES, np.uint8)
         sizes = np.empty(count, np.int64)
-        shape = {"size": len(data), "header_bytes": len(header), "room": len(blocks), "count": count}
+        shape = {"size": len(data), "header_bytes": len(header), "capacity": len(blocks), "count": count}
         arrays = {"data": data, "header": header, "blocks": blocks, "sizes": sizes, "library": library}
         backend.launch(_COMPRESS, 1, **arrays, **shape, block_bytes=BLOCK_BYTES, level=level)
         if (sizes < 0).any():

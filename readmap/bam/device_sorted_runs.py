@@ -1,8 +1,8 @@
-"""Sorted runs of records in the memory of a device: all of them in order, in pieces that lie there too.
+"""Sorted runs in the memory of a device -> all records in order, in pieces on the device.
 
-runs      | run 0 | run 1 | run 2 |           as they come from the mappers
-order     keys of all, sorted: which record of which run is next
-pieces    | a piece |  one behind the other, gathered from the runs
+runs      | run 0 | run 1 | run 2 |           as the mappers produce them
+order     keys of all records, sorted, with the index of each record
+pieces    | piece | piece |  copied from the runs in this order
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _APPEND, _CUT, _GATHER = (
 
 _WRITTEN = constant("bam/order.cu", "WRITTEN")
 
-#: Bytes of a piece.
+#: Approximate bytes of a piece.
 PIECE_BYTES = 64 << 20
 
-#: Threads that gather a piece each, and buffers of the host for pieces that leave the device.
+#: Threads, each of which gathers a piece, and host buffers for pieces that are copied to the host.
 GATHERERS, BUFFERS = 8, 12
 
-#: Memory of the device that a record takes beside its bytes: key and end, and while all are ordered keys, numbers and
+#: Device memory per record in addition to its bytes: key and end, and while records are sorted keys, indices and
 #: lengths twice, address, end and mark.
 RECORD_OVERHEAD_BYTES = 73
 
 
 @dataclass(frozen=True)
 class DevicePiece(Generic[Measured]):
-    """Records in order.
+    """A piece of the sorted records.
 
     Attributes:
-        bytes: uint8, of the records, one behind the other: on the device, or in a buffer of the host.
-        release: to be called when they have been read. seen: what was asked for of them.
+        bytes: uint8, the concatenated records, on the device or in a host buffer.
+        release: to be called when they have been read. measured: result of the `measure` callback.
     """
 
     bytes: Array
@@ -61,12 +61,12 @@ class DevicePiece(Generic[Measured]):
 
 @dataclass(frozen=True)
 class OrderedRecords:
-    """The records of some runs, which stay where they are.
+    """The order of the records of some runs, which stay in place.
 
     Attributes:
-        keys: uint64 [records], ascending. ends: int64 [records], where each ends, one behind the other.
-        order: uint32 [records], the number of each among the runs' records, of which addresses, uint64, lengths,
-            int64, and marks, uint8, are those [records]. runs: in whose memory they lie. marking: what is marked.
+        keys: uint64 [records], ascending. ends: int64 [records], where each record ends in the sorted output.
+        order: uint32 [records], the index of each sorted record in addresses, uint64, lengths, int64, and marks, uint8,
+            [all records]. runs: keep the memory of the records alive. marking: how duplicates are marked.
     """
 
     keys: Array
@@ -80,106 +80,114 @@ class OrderedRecords:
 
 
 class DeviceRuns:
-    """Runs that are held on a device, and the threads that bring their records in order."""
+    """Sorted runs on a device, and the threads that gather their records in order."""
 
-    def __init__(self, backend: Backend, contigs: int, most: int | None, reserved: int) -> None:
-        """contigs: of the header. most: bytes of the runs that are held; None for what the device has. reserved: bytes
-        of its memory that others need."""
+    def __init__(self, backend: Backend, contigs: int, max_bytes: int | None, reserved: int) -> None:
+        """contigs: number in the header. max_bytes: of the runs; None for no limit but the device memory. reserved:
+        bytes
+        of device memory for other uses."""
         self.backend = backend
-        self._contigs, self._most, self._reserved = contigs, most, reserved
-        self._room: int | None = None
+        self._contigs, self._max_bytes, self._reserved = contigs, max_bytes, reserved
+        self._capacity: int | None = None
         self._threads = ThreadPoolExecutor(GATHERERS, "readmap-gather", backend.use_thread_stream)
         self._buffers = BufferPool(backend.host_buffer, 0, BUFFERS)
         self._runs: list[SortedRecords] = []
-        self._held = 0
+        self._used = 0
 
     def add(self, run: SortedRecords) -> bool:
-        """Hold a run; False where there is no room, and others are held that would make some."""
-        if self._room is None:
-            self._room = self._free_room()
+        """Add a run; return False, without adding it, if there is no space and other runs could be taken."""
+        if self._capacity is None:
+            self._capacity = self._measure_capacity()
         size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
-        if self._runs and self._held + size > self._room:
+        if self._runs and self._used + size > self._capacity:
             return False
         self._runs.append(run)
-        self._held += size
+        self._used += size
         return True
 
     def take(self) -> list[SortedRecords]:
-        """The runs, which are not held here any more."""
-        runs, self._runs, self._held = self._runs, [], 0
+        """Remove and return the runs."""
+        runs, self._runs, self._used = self._runs, [], 0
         return runs
 
     def sort(self, runs: list[SortedRecords], marking: Marking) -> OrderedRecords:
-        """The records of some runs in order, those of equal keys as they came, but for what is left out."""
+        """Sort the records of some runs, stably, without dropped duplicates."""
         backend, total = self.backend, sum(len(run.ends) for run in runs)
         keys, addresses = backend.empty(total, np.uint64), backend.empty(total, np.uint64)
-        lengths, numbers = backend.empty(total, np.int64), backend.empty(total, np.uint32)
+        lengths, indices = backend.empty(total, np.int64), backend.empty(total, np.uint32)
         marks = backend.empty(total, np.uint8)
         end = 0
         for run in runs:
             first, end = end, end + len(run.ends)
             own = {"all_keys": keys[first:end], "addresses": addresses[first:end], "lengths": lengths[first:end]}
-            own |= {"numbers": numbers[first:end], "marks": marks[first:end]}
-            given = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "marking": marking}
-            backend.launch(_APPEND, len(run.ends), **given, **own, first=first, contigs=self._contigs)
+            own |= {"indices": indices[first:end], "marks": marks[first:end]}
+            inputs = {"bytes": run.bytes, "keys": run.keys, "ends": run.ends, "marking": marking}
+            backend.launch(_APPEND, len(run.ends), **inputs, **own, first=first, contigs=self._contigs)
         scratch = backend.empty(total, np.uint64), backend.empty(total, np.uint32)
         bits = POSITION_BITS + (self._contigs + 1).bit_length()
-        keys, order = sort_pairs(keys, numbers, *scratch, bits, backend)
+        keys, order = sort_pairs(keys, indices, *scratch, bits, backend)
         if marking.is_removed:
             written = count_flagged(marks, _WRITTEN, backend)
             keys, order = keys[:written], order[:written]
         ends = backend.inclusive_sum(permute_lengths(lengths, order, backend))
         return OrderedRecords(keys, ends, order, addresses, lengths, marks, runs, marking)
 
-    def pieces(self, ordered: OrderedRecords, measure: Callable[..., Measured], fetched: bool) -> Iterator[DevicePiece[Measured]]:
-        """All records in pieces, of which each is to be released; the next ones are gathered meanwhile.
+    def pieces(
+        self, ordered: OrderedRecords, measure: Callable[..., Measured], fetched: bool
+    ) -> Iterator[DevicePiece[Measured]]:
+        """Yield all records in pieces, while threads gather the next ones; each piece has to be released.
 
-        measure: is asked of each piece: its bytes, where its records end, what is in front of them there, and the backend,
-        on whose device all is. fetched: into the host's memory.
+        measure: called with (bytes, ends, bytes before the piece, backend) of each piece, on the device. fetched: copy
+        the pieces to host memory.
         """
         backend, records = self.backend, len(ordered.ends)
         size = int(backend.to_host(ordered.ends[-1:])[0]) if records else 0
         cuts = backend.empty((2, -(-size // PIECE_BYTES)), np.int64)
         shape = {"firsts": cuts[0], "origins": cuts[1], "records": records, "piece_bytes": PIECE_BYTES}
         backend.launch(_CUT, cuts.shape[1], ends=ordered.ends, **shape)
-        coming: deque[Future[DevicePiece[Measured]]] = deque()
-        for cut, following in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
-            if following > cut:
-                coming.append(self._threads.submit(self._piece, ordered, cut, following, measure, fetched))
-            if len(coming) > GATHERERS:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
+        pending: deque[Future[DevicePiece[Measured]]] = deque()
+        for cut, next_cut in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
+            if next_cut > cut:
+                pending.append(self._threads.submit(self._piece, ordered, cut, next_cut, measure, fetched))
+            if len(pending) > GATHERERS:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
     def close(self) -> None:
-        """End the threads, and let go of the memory."""
+        """End the threads and release the memory."""
         self._buffers.close()
         self._threads.shutdown(cancel_futures=True)
         self._runs = []
 
     def _piece(
-        self, ordered: OrderedRecords, cut: list[int], following: list[int], measure: Callable[..., Measured], fetched: bool
+        self,
+        ordered: OrderedRecords,
+        cut: list[int],
+        next_cut: list[int],
+        measure: Callable[..., Measured],
+        fetched: bool,
     ) -> DevicePiece[Measured]:
-        """The records from one cut of the order to the next, each the records and the bytes in front of it."""
-        backend, (begin, origin), (end, behind) = self.backend, cut, following
-        ends, piece = ordered.ends[begin:end], backend.empty(behind - origin, np.uint8)
-        given = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[begin:end]}
-        given |= {"marks": ordered.marks, "marking": ordered.marking}
+        """Gather the records between two cuts; a cut is the number of records and of bytes before it."""
+        backend, (start, origin), (end, end_offset) = self.backend, cut, next_cut
+        ends, piece = ordered.ends[start:end], backend.empty(end_offset - origin, np.uint8)
+        inputs = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[start:end]}
+        inputs |= {"marks": ordered.marks, "marking": ordered.marking}
         shape = {"ends": ends, "records": len(ordered.lengths), "origin": origin}
-        backend.launch(_GATHER, end - begin, **given, **shape, piece=piece)
-        seen = measure(piece, ends, origin, backend)
+        backend.launch(_GATHER, end - start, **inputs, **shape, piece=piece)
+        measured = measure(piece, ends, origin, backend)
         if fetched:
             buffer, arrived = backend.download(piece, self._buffers)
             arrived()
-            return DevicePiece(buffer.data[: len(piece)], buffer.release, seen)
-        backend.synchronize()  # whoever reads it does not wait for this thread's stream
-        return DevicePiece(piece, _nothing, seen)
+            return DevicePiece(buffer.data[: len(piece)], buffer.release, measured)
+        backend.synchronize()  # the reader does not wait for this thread's stream
+        return DevicePiece(piece, _nothing, measured)
 
-    def _free_room(self) -> int:
-        """What is held at most; the rest is for runs that come while these are brought to the host."""
+    def _measure_capacity(self) -> int:
+        """Return the maximum bytes of the runs; a quarter of free memory is left for runs added during a move."""
         memory = self.backend.memory()
         free = sys.maxsize if memory is None else max(memory[0] - self._reserved, 0) // 4 * 3
-        return free if self._most is None else min(self._most, free)
+        return free if self._max_bytes is None else min(self._max_bytes, free)
 
 
 def _nothing() -> None:

@@ -1,7 +1,8 @@
-"""Sorted records -> the index of their file, BAI or CSI: SAM specification, sections 5.2 and CSIv1.
+"""Sorted records -> the index of their file, BAI or CSI (SAM specification, sections 5.2 and CSIv1).
 
-A bin is a part of a contig: one of all of it, eight below that, and so on. The index says where in the file the records
-of a bin are, in chunks from one record to another, and where the first record is that reaches each smallest bin.
+A bin is an interval of a contig: the root is the contig, and each bin has eight bins of the next level. The index has
+the file positions of the records of each bin, as chunks, and of the first record that overlaps each window, a smallest
+bin.
 """
 
 from __future__ import annotations
@@ -21,71 +22,72 @@ from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.cpu import CpuBackend
 from readmap.formats.bgzf import BLOCK_BYTES
 
-_FIND, _MARK, _TAKE = (Kernel("bam/file_index", f"{what}_places") for what in ("find", "mark", "take"))
+_BINS, _FLAG, _GATHER = (Kernel("bam/file_index", name) for name in ("compute_bins", "flag_entries", "gather_entries"))
 _COLUMNS = ("contigs", "bins", "first_windows", "last_windows")
-_PLACE = row_dtype("bam/file_index.cu", "IndexEntry")
-_CONTIG_BEGINS, _BIN_BEGINS, _WINDOW_BEGINS, _REACHES_ON = (
+_ENTRY = row_dtype("bam/file_index.cu", "IndexEntry")
+_CONTIG_START, _BIN_START, _WINDOW_START, _REACHES_FURTHER = (
     constant("bam/file_index.cu", name) for name in ("CONTIG_START", "BIN_START", "WINDOW_START", "REACHES_FURTHER")
 )
 
-Places = NDArray[np.int64]
+Offsets = NDArray[np.int64]
 
-#: Windows of 2^14 bases, and BAI's levels of bins below that of all. CSI has as many as it needs, by htslib's rule: for
-#: some bases more than its longest contig has.
+#: Windows have 2^14 bases, and BAI five levels of bins below the root. CSI has enough levels for 256 bases more than
+#: the longest contig, as in htslib.
 MIN_SHIFT, BAI_LEVELS = 14, 5
-BASES_MORE = 256
+EXTRA_BASES = 256
 MAX_BAI_LENGTH = (1 << MIN_SHIFT + 3 * BAI_LEVELS) - 1
 
-#: Chunks of a bin whose compressed bytes all lie so near go to the bin above, as with htslib: they are read together.
-NEAR = 1 << 16
+#: If the chunks of a bin span fewer compressed bytes, they are moved to its parent, as in htslib: they are read
+#: together.
+MAX_MERGED_SPAN = 1 << 16
 
-#: What a window holds that no record has reached.
-NOWHERE = np.iinfo(np.int64).max
+#: Value of a window without records.
+NO_OFFSET = np.iinfo(np.int64).max
 
 
 class IndexFormat(StrEnum):
-    """What the index of a file is called, and its ending."""
+    """The format of an index, and its file name ending."""
 
     BAI = "bai"
     CSI = "csi"
 
 
 def format_for(longest: int) -> IndexFormat:
-    """The format that holds contigs up to a length."""
+    """Return BAI, or CSI if the longest contig, of `longest` bases, is too long for it."""
     return IndexFormat.BAI if longest <= MAX_BAI_LENGTH else IndexFormat.CSI
 
 
 def _levels(longest: int) -> int:
     levels = 0
-    while longest + BASES_MORE > 1 << MIN_SHIFT + 3 * levels:
+    while longest + EXTRA_BASES > 1 << MIN_SHIFT + 3 * levels:
         levels += 1
     return levels
 
 
 @dataclass
 class _Chunks:
-    """Records that follow each other and have one bin: contigs, bins, and where they begin and end."""
+    """Intervals of the file whose records are in one bin: contigs, bins, starts and ends."""
 
     contigs: NDArray[np.int32]
     bins: NDArray[np.int32]
-    begins: Places
-    ends: Places
+    starts: Offsets
+    ends: Offsets
 
 
-def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], begins: Places, ends: Places) -> _Chunks:
-    """Those of records, or of chunks, in order: what follow each other and have one bin."""
+def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], starts: Offsets, ends: Offsets) -> _Chunks:
+    """Join successive records, or chunks, of one bin."""
     firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
     lasts = np.append(firsts, len(bins))[1:] - 1
-    return _Chunks(contigs[firsts], bins[firsts], begins[firsts], ends[lasts])
+    return _Chunks(contigs[firsts], bins[firsts], starts[firsts], ends[lasts])
 
 
 class IndexEntries(NamedTuple):
-    """What the index is to hear of some records.
+    """The records of a piece that the index needs, in order.
 
     Attributes:
-        rows: _PLACE [marked], the records where something begins that an index tells of, and the last one, in order;
-            places and numbers count from the first record on.
-        records, size: how many there are, and their bytes.
+        rows: _ENTRY [entries]; the last record is always included. Offsets and indices are relative to the first
+        record.
+        records, size: number of records of the piece, and their bytes.
     """
 
     rows: NDArray[Any]
@@ -94,132 +96,134 @@ class IndexEntries(NamedTuple):
 
 
 class FileIndex:
-    """The index of a file that is being written; it hears of all records in order.
+    """Builds the index of a file while it is written.
 
-    What is to be heard of them threads see at once.
+    `measure` may be called by several threads; `accumulate` is called for all records in order.
     """
 
     def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int) -> None:
-        """lengths: of the contigs. header_bytes: in front of the records, before compression."""
+        """lengths: of the contigs. header_bytes: uncompressed size of the header."""
         self._form = form
         self._lengths = lengths
         self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
         self._backend = CpuBackend(1)
         self._window_starts = np.cumsum([0, *(-(-length >> MIN_SHIFT) for length in lengths)])
-        self._heard = list[IndexEntries]()
+        self._pieces = list[IndexEntries]()
 
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> IndexEntries:
-        """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
+        """Compute the index entries of records, uint8.
 
-        backend: on which they lie; None for the host.
+        ends: int64, where each record ends, relative to the first record plus `origin`. backend: on whose device the
+        arrays are; None for the host.
         """
-        return IndexEntries(self._marked(records, ends, origin, backend or self._backend), len(ends), len(records))
+        return IndexEntries(self._entries(records, ends, origin, backend or self._backend), len(ends), len(records))
 
-    def _marked(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
-        """The rows of what is seen."""
+    def _entries(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
         count = len(ends)
         columns = dict(zip(_COLUMNS, backend.empty((len(_COLUMNS), count), np.int32), strict=True))
-        are_mapped, marks, where = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
+        are_mapped, marks, shift = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
         shape = {"min_shift": MIN_SHIFT, "levels": self._levels}
-        backend.launch(_FIND, count, bytes=records, ends=ends, **columns, are_mapped=are_mapped, **shape, **where)
-        backend.launch(_MARK, count, **columns, marks=marks, records=count)
-        numbers, mapped_ends = select_flagged(marks, ANY_FLAG, backend), backend.inclusive_sum(are_mapped)
-        places = backend.empty((len(numbers), _PLACE.itemsize // 8), np.int64)
-        given = {"numbers": numbers, "ends": ends, "marks": marks, "mapped_ends": mapped_ends, "places": places}
-        backend.launch(_TAKE, len(numbers), **columns, **given, **where)
-        return backend.to_host(places).view(_PLACE)[:, 0]
+        backend.launch(_BINS, count, bytes=records, ends=ends, **columns, are_mapped=are_mapped, **shape, **shift)
+        backend.launch(_FLAG, count, **columns, marks=marks, records=count)
+        indices, mapped_ends = select_flagged(marks, ANY_FLAG, backend), backend.inclusive_sum(are_mapped)
+        entries = backend.empty((len(indices), _ENTRY.itemsize // 8), np.int64)
+        arrays = {"indices": indices, "ends": ends, "marks": marks, "mapped_ends": mapped_ends, "entries": entries}
+        backend.launch(_GATHER, len(indices), **columns, **arrays, **shift)
+        return backend.to_host(entries).view(_ENTRY)[:, 0]
 
-    def accumulate(self, seen: IndexEntries) -> None:
-        """Hear of the next records."""
-        self._heard.append(seen)
-        self._end += seen.size
+    def accumulate(self, entries: IndexEntries) -> None:
+        """Add the entries of the next piece."""
+        self._pieces.append(entries)
+        self._end += entries.size
 
-    def write(self, block_sizes: Sequence[int], block_starts: Places | None = None) -> bytes:
-        """The file of the index.
+    def write(self, block_sizes: Sequence[int], block_starts: Offsets | None = None) -> bytes:
+        """Return the index as the bytes of its file.
 
-        block_sizes: compressed bytes of each block of the file but the one that ends it. block_starts: int64, where the
-        text of each begins; None where all but the last one are whole.
+        block_sizes: compressed size of each block except the end-of-file block. block_starts: int64, uncompressed
+        offset of each block; None if all blocks but the last are full.
         """
         blocks = np.concatenate([[0], np.cumsum(block_sizes, dtype=np.int64)])
         are_whole = block_starts is None
         starts = BLOCK_BYTES * np.arange(len(block_sizes)) if block_starts is None else block_starts
         starts = np.append(starts, self._end)
 
-        def virtual(places: Places) -> Places:
-            """Where bytes lie in the compressed file; what is behind all data is at the block that ends it."""
-            if are_whole:  # a search would take most of the time of all
-                found = np.where(places == self._end, len(block_sizes), places // BLOCK_BYTES)
+        def virtual(offsets: Offsets) -> Offsets:
+            """Convert offsets to virtual file offsets; the end of the data is at the end-of-file block."""
+            if are_whole:  # a binary search would dominate the total time
+                found = np.where(offsets == self._end, len(block_sizes), offsets // BLOCK_BYTES)
             else:
-                found = np.searchsorted(starts, places, "right") - 1
-            return blocks[found] << 16 | places - starts[found]
+                found = np.searchsorted(starts, offsets, "right") - 1
+            return blocks[found] << 16 | offsets - starts[found]
 
         rows, records = self._rows()
 
-        def begun(mark: int) -> Any:
+        def marked(mark: int) -> Any:
             return rows[(rows["mark"] & mark) > 0]
 
-        bins, contigs = begun(_BIN_BEGINS), begun(_CONTIG_BEGINS)
+        bins, contigs = marked(_BIN_START), marked(_CONTIG_START)
         chunks = _chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
         if len(chunks.bins):
-            chunks.begins, chunks.ends = virtual(chunks.begins), virtual(chunks.ends)
-            _raise_near(chunks, self._levels)
+            chunks.starts, chunks.ends = virtual(chunks.starts), virtual(chunks.ends)
+            _merge_into_parents(chunks, self._levels)
         meta, used = self._meta(contigs)
         meta[used, :2] = virtual(meta[used, :2])
-        windows = self._windows(begun(_WINDOW_BEGINS)[:-1], begun(_REACHES_ON)[:-1], used)
-        reached = windows != NOWHERE
+        windows = self._windows(marked(_WINDOW_START)[:-1], marked(_REACHES_FURTHER)[:-1], used)
+        reached = windows != NO_OFFSET
         windows[reached] = virtual(windows[reached])
-        parts = [self._head(len(self._lengths))]
+        parts = [self._header(len(self._lengths))]
         bounds = np.searchsorted(chunks.contigs, np.arange(len(self._lengths) + 1))
         for contig in range(len(self._lengths)):
             if not used[contig]:
                 parts.append(struct.pack("<i", 0) + (struct.pack("<i", 0) if self._form is IndexFormat.BAI else b""))
                 continue
             part = slice(bounds[contig], bounds[contig + 1])
-            begin, end = self._window_starts[contig : contig + 2]
-            own = windows[begin:end]
-            own = own[: int(np.count_nonzero(own != NOWHERE))]
-            parts.append(self._contig(chunks.bins[part], chunks.begins[part], chunks.ends[part], own, meta[contig]))
-        return b"".join([*parts, struct.pack("<Q", records - int(rows["number"][-1]))])
+            start, end = self._window_starts[contig : contig + 2]
+            used_windows = windows[start:end]
+            used_windows = used_windows[: int(np.count_nonzero(used_windows != NO_OFFSET))]
+            own_chunks = chunks.bins[part], chunks.starts[part], chunks.ends[part]
+            parts.append(self._contig(*own_chunks, used_windows, meta[contig]))
+        return b"".join([*parts, struct.pack("<Q", records - int(rows["index"][-1]))])
 
     def _rows(self) -> tuple[NDArray[Any], int]:
-        """The rows of all records that have a contig, and one of what is behind them, where all ends that began; how
-        many records there are in all."""
-        rows = np.empty(sum(len(seen.rows) for seen in self._heard) + 1, _PLACE)
-        begin, records, mapped = 0, 0, 0
-        start = self._end - sum(seen.size for seen in self._heard)
-        for seen in self._heard:
-            own = rows[begin : begin + len(seen.rows)]
-            own[...] = seen.rows
+        """Return the entries of records with a contig and an entry for the end, and the number of records."""
+        rows = np.empty(sum(len(piece.rows) for piece in self._pieces) + 1, _ENTRY)
+        first, records, mapped = 0, 0, 0
+        start = self._end - sum(piece.size for piece in self._pieces)
+        for piece in self._pieces:
+            own = rows[first : first + len(piece.rows)]
+            own[...] = piece.rows
             own["start"] += start
-            own["number"] += records
+            own["index"] += records
             own["mapped"] += mapped
-            if seen.records:
+            if piece.records:
                 mapped = int(own["mapped"][-1] + own["is_mapped"][-1])
-            begin, start, records = begin + len(own), start + seen.size, records + seen.records
-        placed = int(np.count_nonzero(rows["contig"][:-1] >= 0))  # those without a contig are the last ones
-        behind = rows[placed]
-        if placed == begin:
-            behind["start"], behind["number"], behind["mapped"] = start, records, mapped
-        behind["mark"], behind["contig"] = ANY_FLAG, -1
+            first, start, records = first + len(own), start + piece.size, records + piece.records
+        placed = int(np.count_nonzero(rows["contig"][:-1] >= 0))  # records without a contig come last
+        last = rows[placed]
+        if placed == first:
+            last["start"], last["index"], last["mapped"] = start, records, mapped
+        last["mark"], last["contig"] = ANY_FLAG, -1
         return rows[: placed + 1], records
 
-    def _meta(self, begun: NDArray[Any]) -> tuple[Places, NDArray[np.bool_]]:
-        """Of each contig, int64 [contigs, 4]: where its records begin and end, and how many are mapped and are not; and
-        whether it has some. begun: rows where a contig begins, also once more in what was seen next."""
-        begun = begun[np.diff(begun["contig"], prepend=-1) != 0]
-        contigs, mapped, records = begun["contig"][:-1], np.diff(begun["mapped"]), np.diff(begun["number"])
+    def _meta(self, rows: NDArray[Any]) -> tuple[Offsets, NDArray[np.bool_]]:
+        """Return for each contig, int64 [contigs, 4], start and end of its records and the numbers of mapped and
+        unmapped records; and whether it has records, bool [contigs]. rows: the first records of contigs in each piece.
+        """
+        rows = rows[np.diff(rows["contig"], prepend=-1) != 0]
+        contigs, mapped, records = rows["contig"][:-1], np.diff(rows["mapped"]), np.diff(rows["index"])
         meta, used = np.zeros((len(self._lengths), 4), np.int64), np.zeros(len(self._lengths), np.bool_)
-        meta[contigs] = np.stack([begun["start"][:-1], begun["start"][1:], mapped, records - mapped], axis=1)
+        meta[contigs] = np.stack([rows["start"][:-1], rows["start"][1:], mapped, records - mapped], axis=1)
         used[contigs] = True
         return meta, used
 
-    def _windows(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Places:
-        """The first record of each window; one that none reaches has what the next one has, if any is behind it.
+    def _windows(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Offsets:
+        """Return the offset of the first record of each window; an empty window has the offset of the next one of its
+        contig.
 
-        first: rows of records in windows; longer: of those that reach further ones; used: the contigs that have some.
+        first: first records of windows; longer: records that overlap further windows; used: contigs with records.
         """
-        windows, starts = np.full(self._window_starts[-1], NOWHERE, np.int64), self._window_starts
+        windows, starts = np.full(self._window_starts[-1], NO_OFFSET, np.int64), self._window_starts
         np.minimum.at(windows, first["first_window"] + starts[first["contig"]], first["start"])
         step = 1
         while len(longer):
@@ -232,41 +236,42 @@ class FileIndex:
             own[:] = np.minimum.accumulate(own[::-1])[::-1]
         return windows
 
-    def _head(self, contigs: int) -> bytes:
+    def _header(self, contigs: int) -> bytes:
         if self._form is IndexFormat.BAI:
             return struct.pack("<4si", b"BAI\1", contigs)
         return struct.pack("<4siiii", b"CSI\1", MIN_SHIFT, self._levels, 0, contigs)
 
     def _contig(
-        self, bins: NDArray[np.int32], begins: Places, ends: Places, windows: Places, meta: NDArray[np.int64]
+        self, bins: NDArray[np.int32], starts: Offsets, ends: Offsets, windows: Offsets, meta: NDArray[np.int64]
     ) -> bytes:
-        """The bins of a contig, and behind them the windows."""
+        """Encode the bins and, for BAI, the windows of a contig."""
         firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         counts = np.diff(np.append(firsts, len(bins)))
         is_bai = self._form is IndexFormat.BAI
-        head_words = 2 if is_bai else 4
-        # 32-bit words: of each bin its number, CSI's place of the first record that reaches it, its chunks, and these.
-        words = np.empty(head_words * len(firsts) + 4 * len(bins), np.uint32)
-        heads = head_words * np.arange(len(firsts)) + 4 * firsts
-        words[heads] = bins[firsts]
-        words[heads + head_words - 1] = counts
+        header_words = 2 if is_bai else 4
+        # 32-bit words of each bin: its number, for CSI the offset of its first record, the number of chunks, and the
+        # chunks.
+        words = np.empty(header_words * len(firsts) + 4 * len(bins), np.uint32)
+        headers = header_words * np.arange(len(firsts)) + 4 * firsts
+        words[headers] = bins[firsts]
+        words[headers + header_words - 1] = counts
         if not is_bai:
-            reached = self._reached_first(bins[firsts], windows)
-            words[heads + 1], words[heads + 2] = reached & 0xFFFFFFFF, reached >> 32
-        at = np.repeat(heads + head_words, counts) + 4 * (np.arange(len(bins)) - np.repeat(firsts, counts))
-        for offset, values in ((0, begins), (2, ends)):
+            offsets = self._first_offsets(bins[firsts], windows)
+            words[headers + 1], words[headers + 2] = offsets & 0xFFFFFFFF, offsets >> 32
+        at = np.repeat(headers + header_words, counts) + 4 * (np.arange(len(bins)) - np.repeat(firsts, counts))
+        for offset, values in ((0, starts), (2, ends)):
             words[at + offset], words[at + offset + 1] = values & 0xFFFFFFFF, values >> 32
         all_bins = ((1 << 3 * (self._levels + 1)) - 1) // 7
-        shape = "<II" if is_bai else "<IQI"
-        own = (all_bins + 1, 2) if is_bai else (all_bins + 1, 0, 2)
+        form = "<II" if is_bai else "<IQI"
+        meta_bin = (all_bins + 1, 2) if is_bai else (all_bins + 1, 0, 2)
         parts = [struct.pack("<i", len(firsts) + 1), words.astype("<u4").tobytes()]
-        parts.append(struct.pack(shape, *own) + meta.astype("<i8").tobytes())
+        parts.append(struct.pack(form, *meta_bin) + meta.astype("<i8").tobytes())
         if is_bai:
             parts.append(struct.pack("<i", len(windows)) + windows.astype("<i8").tobytes())
         return b"".join(parts)
 
-    def _reached_first(self, bins: NDArray[np.int32], windows: Places) -> Places:
-        """Where the first record is that reaches each bin's first window; 0 where it is behind them all."""
+    def _first_offsets(self, bins: NDArray[np.int32], windows: Offsets) -> Offsets:
+        """Return the offset of the first record that overlaps each bin's first window; 0 after the last used window."""
         lowest = bins.astype(np.int64)
         for _ in range(self._levels):
             first_below = ((1 << 3 * self._levels) - 1) // 7
@@ -276,10 +281,10 @@ class FileIndex:
         return np.where(inside, windows[np.where(inside, lowest, 0)], 0)
 
 
-def _raise_near(chunks: _Chunks, levels: int) -> None:
-    """Let the chunks of a bin that lie near each other go to the bin above, if that has some; then join what meets.
+def _merge_into_parents(chunks: _Chunks, levels: int) -> None:
+    """Move the chunks of a bin that are close together to its parent, if that has chunks; then join adjacent chunks.
 
-    They come in the order of the file, and are given by bins, those of a bin in that order.
+    The chunks are given in file order; afterwards they are sorted by bin, and in file order within a bin.
     """
     names = chunks.contigs.astype(np.int64) << 32 | chunks.bins
     for level in range(levels, 0, -1):
@@ -288,15 +293,17 @@ def _raise_near(chunks: _Chunks, levels: int) -> None:
         firsts = np.flatnonzero(np.diff(found, prepend=-1))
         counts = np.diff(np.append(firsts, len(found)))
         bins = found[firsts] & 0xFFFFFFFF
-        above = found[firsts] - bins + ((bins - 1) >> 3)
-        near = (chunks.ends[order[firsts + counts - 1]] >> 16) - (chunks.begins[order[firsts]] >> 16) < NEAR
+        parent = found[firsts] - bins + ((bins - 1) >> 3)
+        is_close = (chunks.ends[order[firsts + counts - 1]] >> 16) - (
+            chunks.starts[order[firsts]] >> 16
+        ) < MAX_MERGED_SPAN
         is_level = (bins >= ((1 << 3 * level) - 1) // 7) & (bins < ((1 << 3 * (level + 1)) - 1) // 7)
-        has_some = found[np.minimum(np.searchsorted(found, above), len(found) - 1)] == above
-        names[order] = np.repeat(np.where(is_level & near & has_some, above, found[firsts]), counts)
+        has_chunks = found[np.minimum(np.searchsorted(found, parent), len(found) - 1)] == parent
+        names[order] = np.repeat(np.where(is_level & is_close & has_chunks, parent, found[firsts]), counts)
     order = np.argsort(names, kind="stable")
-    names, begins, ends = names[order], chunks.begins[order], chunks.ends[order]
-    apart = (np.diff(names, prepend=-1) != 0) | (np.append([0], ends[:-1]) >> 16 < begins >> 16)
+    names, starts, ends = names[order], chunks.starts[order], chunks.ends[order]
+    apart = (np.diff(names, prepend=-1) != 0) | (np.append([0], ends[:-1]) >> 16 < starts >> 16)
     firsts = np.flatnonzero(apart)
     lasts = np.append(firsts[1:], len(names)) - 1
     chunks.contigs, chunks.bins = (names[firsts] >> 32).astype(np.int32), names[firsts].astype(np.int32)
-    chunks.begins, chunks.ends = begins[firsts], ends[lasts]
+    chunks.starts, chunks.ends = starts[firsts], ends[lasts]

@@ -1,4 +1,4 @@
-"""Duplicates are marked where records leave the runs that are held: each has the number of its fragment behind it."""
+"""How duplicates are marked when records leave the sorted runs, in which the ID of its fragment follows each record."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ import numpy as np
 from readmap.backend import Array, Backend
 from readmap.backend.compilation.declarations import constant
 
-#: Of a fragment, as kernels/bam/marking.cuh has them.
+#: Marks of a fragment.
 DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/marking.cuh", "OPTICAL")
 
-#: Bytes of the number of a record's fragment, a tag, and those by which a record grows that is told its kind.
-FRAGMENT_TAG_BYTES, TYPE_TAG_BYTES = constant("bam/marking.cuh", "FRAGMENT_TAG_BYTES"), constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+#: Bytes of the tag with the fragment ID.
+FRAGMENT_TAG_BYTES = constant("bam/marking.cuh", "FRAGMENT_TAG_BYTES")
 
-#: Fragments that can be numbered.
+#: Bytes of a DT tag.
+TYPE_TAG_BYTES = constant("bam/marking.cuh", "TYPE_TAG_BYTES")
+
+#: Fragment IDs are uint32.
 MAX_FRAGMENTS = 1 << 32
 
 
 @dataclass(frozen=True)
 class Marking:
-    """struct Marking of kernels/bam/marking.cuh.
+    """How duplicates are marked; struct Marking of kernels/bam/marking.cuh.
 
     Attributes:
         marks: uint8 [fragments], DUPLICATE and OPTICAL.
-        tag_bytes: FRAGMENT_TAG_BYTES, or 0 where records have no number behind them, or are to keep it.
-        is_removed: whether duplicates are left out. has_type: whether they get the tag DT.
-        is_kept: whether nothing is marked, and the number stays, as the tag ZF.
+        tag_bytes: FRAGMENT_TAG_BYTES, or 0 if records have no fragment IDs.
+        is_removed: duplicates are dropped. has_type: duplicates get a DT tag.
+        is_kept: no record is marked, and the fragment ID is kept as the tag ZF.
     """
 
     marks: Array
@@ -39,17 +42,17 @@ class Marking:
 
     @property
     def max_growth(self) -> int:
-        """Bytes by which a record is longer at most where it is written."""
+        """Maximum difference between the output length and the stored length of a record."""
         return 0 if self.is_kept else (TYPE_TAG_BYTES if self.has_type else 0) - self.tag_bytes
 
 
 class Marker(Protocol):
-    """Who knows which fragments are duplicates, once all have come."""
+    """Determines which fragments are duplicates after all fragments have been added."""
 
     def marking(self, backend: Backend) -> Marking:
-        """What is marked, on a device."""
+        """Return the marking, with its marks on the device of `backend`."""
 
 
 def no_marking(backend: Backend) -> Marking:
-    """Records as they are held."""
+    """Return the marking of records without fragment IDs, which stay unchanged."""
     return Marking(backend.empty(0, np.uint8), 0)

@@ -1,4 +1,4 @@
-"""Memory for the records of runs, which grows as they come."""
+"""Memory for sorting records: its default size, and a buffer that grows in place."""
 
 from __future__ import annotations
 
@@ -8,27 +8,37 @@ import mmap
 import numpy as np
 
 from readmap.backend.buffers import Bytes
+from readmap.backend.machine import available_memory
 
-#: Bytes that it begins with; it doubles as they come.
-FIRST_BYTES = 64 << 20
+#: Share of the available memory to sort in by default, and bytes if the available memory is unknown.
+SORT_SHARE, SORT_MEMORY = 4, 2 << 30
+
+#: Initial size of a buffer, which doubles when it is full.
+INITIAL_BYTES = 64 << 20
 
 
-class Memory:
-    """Bytes that grow where they are.
+def sort_memory_bytes(limit: int | None) -> int:
+    """Return the bytes of memory to sort records in: `limit`, or by default a quarter of the available memory."""
+    available = available_memory()
+    return limit or (SORT_MEMORY if available is None else available // SORT_SHARE)
 
-    bytes: uint8, of which those that have never been written take no memory.
+
+class GrowableBuffer:
+    """A buffer that grows in place.
+
+    bytes: uint8; pages that have never been written take no memory.
     """
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
         self.bytes: Bytes = np.empty(0, np.uint8)
 
-    def grow(self, size: int, most: int) -> bool:
-        """Whether there are so many bytes, after growing to no more than `most`, or to `size` where that is more."""
+    def grow(self, size: int, max_size: int) -> bool:
+        """Grow to at least `size` bytes, or up to `max_size` if that is more; return False if memory is exhausted."""
         if size <= len(self.bytes):
             return True
-        wanted = max(size, min(max(2 * len(self.bytes), FIRST_BYTES), most))
-        self.bytes = np.empty(0, np.uint8)  # a map whose bytes are in use cannot be moved
+        wanted = max(size, min(max(2 * len(self.bytes), INITIAL_BYTES), max_size))
+        self.bytes = np.empty(0, np.uint8)  # mmap cannot resize a map that is referenced
         with contextlib.suppress(OSError):
             if self._map is None:
                 self._map = mmap.mmap(-1, wanted, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -40,6 +50,6 @@ class Memory:
         return size <= len(self.bytes)
 
     def close(self) -> None:
-        """Let go of them, as soon as nobody looks at them any more."""
+        """Release the memory when the last reference to it is gone."""
         self.bytes = np.empty(0, np.uint8)
-        self._map = None  # not closed: an error that broke a merge off still refers to the bytes
+        self._map = None  # not closed: the traceback of a failed merge may still refer to the bytes

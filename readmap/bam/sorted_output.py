@@ -1,7 +1,7 @@
-"""An output whose records are sorted on the way: runs come in, and in the end all of them go out in order.
+"""An output that sorts its records: runs are added, and at the end all records are written in order.
 
-device    | run 0 | run 1 | run 2 |      full: in order to the host's memory, as one run
-memory    | 0, 1 and 2 in order   |      full: merged into one run of a file
+device    | run 0 | run 1 | run 2 |      when full: moved to host memory, in order, as one run
+memory    | 0, 1 and 2 in order   |      when full: merged into one run in a file
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from readmap.bam.device_sorted_runs import DevicePiece, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.bam.marking import Marker, Marking, no_marking
 from readmap.bam.order import SortedRecords, host_keys
-from readmap.bam.sorted_runs import Keys, Piece, Places, SortedRuns, measure_nothing
+from readmap.bam.sorted_runs import Keys, Offsets, Piece, SortedRuns, measure_nothing
 from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
@@ -33,10 +33,10 @@ from readmap.formats.samtools_output import INDEX_ENDINGS
 
 @dataclass(frozen=True)
 class BamIndex:
-    """The index that is made while a BAM file is written.
+    """The index to write together with a BAM file.
 
     Attributes:
-        lengths: of the contigs. form: of the index. bam: the file, whose name it gets with an ending.
+        lengths: of the contigs. form: of the index. bam: the output of the BAM file.
     """
 
     lengths: list[int]
@@ -45,25 +45,26 @@ class BamIndex:
 
 
 class Observer(Protocol):
-    """Who hears of all records that are written, in order; what is to be heard of them threads see at once."""
+    """Collects information about all written records."""
 
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Any:
-        """What there is to hear of some records: their bytes, uint8, and where each ends, int64, from `origin` on.
+        """Compute, in any thread, what is to be collected from a piece of the records, uint8.
 
-        backend: on which they lie; None for the host.
+        ends: int64, where each record ends, relative to the first record plus `origin`. backend: on whose device the
+        arrays are; None for the host.
         """
 
-    def accumulate(self, seen: Any) -> None:
-        """Hear of the next records."""
+    def accumulate(self, measured: Any) -> None:
+        """Add the result of `measure` for the next piece; pieces come in order."""
 
 
 def scratch_folder(path: str) -> str:
-    """Where what memory does not hold goes of an output: $TMPDIR, else beside it."""
+    """Return the folder for records that do not fit in memory: $TMPDIR, or the folder of the output."""
     return os.environ.get("TMPDIR") or os.path.dirname(os.path.realpath(path))
 
 
 def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
-    """Give a run to an output, which may hold it on the device."""
+    """Add a run on a device to an output, through the host if the output does not accept it."""
     if output.from_device:
         backend.synchronize()
         output.add_device_run(run, lambda: None)
@@ -73,9 +74,9 @@ def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
 
 
 class SortedOutput(ByteSink):
-    """Takes a header, then runs of sorted records, and writes them in order to another output.
+    """Accepts a header, then sorted runs of records, and writes all records in order to another output.
 
-    name: what messages call it: the other output's name. from_device: whether runs come by `hold`.
+    name: the name of the other output. from_device: runs are added by `add_device_run`.
     """
 
     def __init__(
@@ -89,10 +90,10 @@ class SortedOutput(ByteSink):
         marker: Marker | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """output: committed and aborted with this one. memory: bytes; what it does not hold goes to files in $TMPDIR,
-        else beside the output. index: of the output, where it is to have one. buffer: memory, uint8 [nbytes], from
-        which the output reads fastest. device: holds runs before memory does. marker: where records have the number of
-        their fragment behind them: which are duplicates. observers: beside the index."""
+        """output: committed and aborted with this one. memory: bytes for runs; the others go to files in $TMPDIR or the
+        folder of the output. index: to write with the output. buffer: allocates memory, uint8 [nbytes], that the output
+        reads fastest. device: keeps runs before they are moved to the host. marker: marks duplicates; records have
+        fragment IDs. observers: in addition to the index."""
         self.name, self.from_device = output.name, device is not None
         self._device = device
         self._marker, self._observers = marker, observers
@@ -109,31 +110,31 @@ class SortedOutput(ByteSink):
             resources.callback(self._runs.close)
             if device is not None:
                 resources.callback(device.close)
-                # Mapping goes on while runs leave the device.
+                # Mapping continues while runs are moved to the host.
                 self._mover = ThreadPoolExecutor(1, "readmap-move")
                 resources.callback(self._mover.shutdown)
             if index is not None:
                 plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
-                # One thread: CSI is blocked gzip, of less than a megabyte.
+                # One thread: a CSI index has less than a megabyte.
                 is_csi = index.form is IndexFormat.CSI
                 self._index_output = resources.enter_context(BgzfOutput(plain, 1)) if is_csi else plain
             self._resources = resources.pop_all()
 
-    def begin_run(self, keys: Keys, ends: Places) -> None:
-        """What is written next are records in order: their keys and where each ends, as SortedRecords has them.
+    def begin_run(self, keys: Keys, ends: Offsets) -> None:
+        """Start a run; `write` adds its bytes. keys, ends: as in SortedRecords.
 
-        Raises OSError that names a file for which there is no room.
+        Raises OSError that names a file if the disk is full.
         """
         self._is_header = False
         self._runs.add(keys, ends)
 
     def add_device_run(self, run: SortedRecords, release: Callable[[], None]) -> None:
-        """Take a run on the device; `release` is called when there is room for another one.
+        """Add a run on the device, and call `release` when the next run can be added.
 
-        Raises OSError that names a file for which there is no room.
+        Raises OSError that names a file if the disk is full.
         """
         if self._device is None:
-            raise TypeError(f"{self.name} holds nothing on a device")
+            raise TypeError(f"{self.name} keeps no runs on a device")
         self._is_header = False
         if len(run.ends) and not self._device.add(run):
             self._move()
@@ -141,17 +142,16 @@ class SortedOutput(ByteSink):
         release()
 
     def _move(self) -> None:
-        """Have the runs on the device become one of the host, once those before have."""
+        """Start to move the runs on the device to the host, as one run."""
         if self._device is not None and (runs := self._device.take()):
-            self._moved()
-            self._moving = self._mover.submit(self._bring, self._device, runs)
+            self._wait_for_move()
+            self._moving = self._mover.submit(self._move_to_host, self._device, runs)
 
-    def _moved(self) -> None:
-        """Wait until what leaves the device has left it."""
+    def _wait_for_move(self) -> None:
         if self._moving is not None:
             self._moving.result()
 
-    def _bring(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
+    def _move_to_host(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
         backend = device.backend
         with backend.thread_stream():
             ordered = device.sort(runs, no_marking(backend))
@@ -161,7 +161,7 @@ class SortedOutput(ByteSink):
                 piece.release()
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """The header, before any run, or the next bytes of a run."""
+        """Append to the header, before the first run, or to the current run."""
         if not self._is_header:
             self._runs.fill(np.frombuffer(data, np.uint8))
             return
@@ -169,7 +169,7 @@ class SortedOutput(ByteSink):
         self._output.write(data)
 
     def finish(self) -> None:
-        """Writes all records in order, the index too. Raises OSError that names the output, or a file of records."""
+        """Write all records in order, and the index. Raises OSError that names the output or a file of records."""
         if self._is_finished:
             return
         index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
@@ -180,8 +180,8 @@ class SortedOutput(ByteSink):
 
         with self._pieces(measure) as pieces:
             for piece in pieces:
-                for observer, seen in zip(observers, piece.measured or [], strict=True):
-                    observer.accumulate(seen)
+                for observer, measured in zip(observers, piece.measured or [], strict=True):
+                    observer.accumulate(measured)
                 self._output.write_borrowed(piece.bytes, piece.release)
         self._output.finish()
         if index and self._index and self._index_output:
@@ -190,9 +190,9 @@ class SortedOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
-        """Writes all records, and gives the output, then its index, their names. Raises OSError as `finish` does."""
+        """Finish, then commit the output and its index. Raises OSError as `finish` does."""
         self.finish()
-        for ending in INDEX_ENDINGS:  # of what the output replaces
+        for ending in INDEX_ENDINGS:  # of a file that the output replaces
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self.name + ending)
         self._output.commit()
@@ -201,7 +201,7 @@ class SortedOutput(ByteSink):
         self._resources.close()
 
     def abort(self) -> None:
-        """Aborts the other output, and removes the files of records, when no thread makes one any more."""
+        """Abort the other output and remove the files of records."""
         self._runs.close()
         if self._device is not None:
             self._device.close()
@@ -210,7 +210,7 @@ class SortedOutput(ByteSink):
 
     @contextlib.contextmanager
     def _pieces(self, measure: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
-        """All records in order: from the device, where no others are, else from the host."""
+        """Yield all records in order: from the device if all runs are there, else from the host."""
         device = self._device
         if device is not None and self._moving is None:
             with device.backend.thread_stream():
@@ -218,13 +218,13 @@ class SortedOutput(ByteSink):
                 yield device.pieces(ordered, measure, fetched=not self._output.from_device)
         else:
             self._move()
-            self._moved()
+            self._wait_for_move()
             yield self._runs.merged(measure, self._marking(self._backend))
 
     def _marking(self, backend: Backend) -> Marking:
         return self._marker.marking(backend) if self._marker else no_marking(backend)
 
     def _folder(self) -> Path:
-        """A new one for files of records, gone in the end."""
+        """Create the folder for files of records, which is removed at the end."""
         target = os.path.realpath(self.name)
         return self._resources.enter_context(temporary_folder(target, scratch_folder(self.name)))

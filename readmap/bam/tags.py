@@ -1,11 +1,11 @@
-"""The tags of BAM's records, as kernels/bam/tags.cuh reads them."""
+"""Hashes of tag texts, as computed by kernels/bam/tags.cuh."""
 
 from __future__ import annotations
 
 
 def hash_text(text: bytes) -> int:
-    """The number of a tag's text, as text_of_tag has it: FNV-1a, and 1 for 0."""
-    number = 0xCBF29CE484222325
+    """Return the FNV-1a hash of a text, 1 instead of 0, as hash_tag_text does."""
+    value = 0xCBF29CE484222325
     for letter in text:
-        number = (number ^ letter) * 0x100000001B3 % (1 << 64)
-    return max(number, 1)
+        value = (value ^ letter) * 0x100000001B3 % (1 << 64)
+    return max(value, 1)

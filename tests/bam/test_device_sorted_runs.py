@@ -18,13 +18,13 @@ from readmap.backend.buffers import ClosedError
 from readmap.bam import device_sorted_runs
 from readmap.bam.compression import Compression
 from readmap.bam.device_sorted_runs import RECORD_OVERHEAD_BYTES, DeviceRuns
-from readmap.bam.file_index import FileIndex, IndexFormat, IndexEntries
-from readmap.bam.marking import DUPLICATE, OPTICAL, FRAGMENT_TAG_BYTES, Marking, no_marking
+from readmap.bam.file_index import FileIndex, IndexEntries, IndexFormat
+from readmap.bam.marking import DUPLICATE, FRAGMENT_TAG_BYTES, OPTICAL, Marking, no_marking
 from readmap.bam.order import SortedRecords, offset_fragment_ids, sort_records
 from readmap.bam.sorted_runs import measure_nothing
 from readmap.cli import main
-from readmap.cli.search import output
 from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
+from readmap.run import outputs
 
 DRAW = random.Random(47)
 GENOME = small_genome(DRAW)
@@ -173,8 +173,8 @@ def holding(monkeypatch: pytest.MonkeyPatch) -> None:
     def compression(*_: object) -> Compression:
         return Compression(lambda: Codec("lent", Lent))
 
-    monkeypatch.setattr(output, "_holds_runs", lambda backend, order: order is not None)
-    monkeypatch.setattr(output, "_device_runs", held)
+    monkeypatch.setattr(outputs, "_holds_runs", lambda backend, order: order is not None)
+    monkeypatch.setattr(outputs, "_device_runs", held)
     monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
 
 

@@ -14,7 +14,7 @@ import pytest
 from readmap.backend import nvcomp as library
 from readmap.backend import open_backend
 from readmap.bam import nvcomp_codec
-from readmap.bam.nvcomp_codec import BLOCKS, blocks_of, open_nvcomp_codec
+from readmap.bam.nvcomp_codec import BATCH_BLOCKS, build_blocks, open_nvcomp_codec
 from readmap.errors import BackendError
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, HEADER_START, TRAILER_BYTES, Codec
 from readmap.formats.output import ByteSink
@@ -50,7 +50,7 @@ def test_blocks_of_members(backends: str, letters: int, size: int) -> None:
         row[: len(member)] = np.frombuffer(member, np.uint8)
     given = data, room.reshape(-1), np.array([len(one) for one in members]), np.frombuffer(HEADER_START, np.uint8)
     blocks = backend.empty(len(members) << 16, np.uint8)
-    ends, total = blocks_of(*map(backend.to_device, given), blocks, backend)
+    ends, total = build_blocks(*map(backend.to_device, given), blocks, backend)
     sizes = np.diff(backend.to_host(ends), prepend=0).tolist()
     check(backend.to_host(blocks)[:total].tobytes(), sizes, data.tobytes())
 
@@ -96,7 +96,7 @@ def test_blocks_of_the_device(letters: int) -> None:
         pytest.skip("nvCOMP is not installed")
     backend = open_backend("cuda")
     codec = open_nvcomp_codec([backend])
-    for size in (*SIZES, BLOCKS * BLOCK_BYTES + 7):
+    for size in (*SIZES, BATCH_BLOCKS * BLOCK_BYTES + 7):
         data = drawn(letters, size)
         blocks, sizes = made_of([data], codec)
         check(blocks, sizes, data.tobytes())
@@ -121,11 +121,11 @@ def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, 2304), (1 << 34, 1152), (1 << 33, 576), (0, 144)])
-def test_rooms_take_a_part_of_the_memory(free: int, expected: int) -> None:
+def test_batches_take_a_share_of_the_memory(free: int, expected: int) -> None:
     """Of a library that wants 200,000 bytes a block beside what is known."""
     sizes = SimpleNamespace(sizes=lambda blocks, *_: library.Sizes(66_000, 200_000 * blocks))
     backend = SimpleNamespace(memory=lambda: (free, 1 << 40))
-    assert nvcomp_codec._fitting_blocks(cast(Any, sizes), cast(Any, backend)) == expected
+    assert nvcomp_codec._batch_blocks(cast(Any, sizes), cast(Any, backend)) == expected
 
 
 @pytest.mark.gpu

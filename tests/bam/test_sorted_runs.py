@@ -1,4 +1,4 @@
-"""SortedRuns of records: merged as one sort would have them, from memory and from files, and closed at any moment."""
+"""Merging sorted runs from memory and files, compared with one sort; closing at any moment."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 from readmap.backend.buffers import ClosedError
 from readmap.backend.cpu import CpuBackend
 from readmap.bam import memory
-from readmap.bam.memory import Memory
+from readmap.bam.memory import GrowableBuffer
 from readmap.bam.sorted_runs import SortedRuns, measure_nothing
 
 DRAW = np.random.default_rng(3)
@@ -110,9 +110,9 @@ def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
     assert ended == [ClosedError]
 
 
-def test_memory_keeps_its_bytes_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "FIRST_BYTES", 1000)
-    held = Memory()
+def test_growth_keeps_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "INITIAL_BYTES", 1000)
+    held = GrowableBuffer()
     assert held.grow(10, 5000)
     assert len(held.bytes) == 1000
     held.bytes[:] = 7
@@ -120,14 +120,14 @@ def test_memory_keeps_its_bytes_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> 
     assert (len(held.bytes), held.bytes[:1000].min()) == (2000, 7)
     assert held.grow(4001, 5000)
     assert len(held.bytes) == 4001
-    assert held.grow(6000, 5000)  # what is wanted together has room in any case
+    assert held.grow(6000, 5000)  # size is more than max_size
     assert len(held.bytes) == 6000
     assert not held.grow(1 << 60, 1 << 61)
     assert (len(held.bytes), held.bytes[:1000].min()) == (6000, 7)
 
 
-def test_memory_that_somebody_looks_at_goes_later() -> None:
-    held = Memory()
+def test_references_outlive_close() -> None:
+    held = GrowableBuffer()
     assert held.grow(10, 100)
     view = held.bytes[:5]
     held.close()
