@@ -1,9 +1,9 @@
-// A scan of a database: the best score of a query with every subject (Manavski and Valle 2008; Ligowski and Rudnicki 2009).
-// Subjects of about the same length share the lanes of a group, the longest ones first.
+// Scan a database: the best score of a query with every subject (Manavski and Valle 2008; Ligowski and Rudnicki 2009).
+// Subjects are sorted by decreasing length; neighbours share the lanes of a thread.
 #include "database/scan_lanes.cuh"
 
-// An item is a group of subjects, those from item * Lanes16::width on: their letters, interleaved. starts: where a subject
-// begins in `codes`. columns: where a group begins in `letters`.
+// An item is a group of subjects, those from item * Lanes16::width on: their letters, interleaved. starts: where a
+// subject starts in `codes`. columns: the first column of a group in `letters`.
 KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
                        const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any),
                        i64 subjects) {
@@ -20,16 +20,16 @@ KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* star
     }
 }
 
-// ColumnRanges of groups' columns.
+// Ranges of the columns of groups.
 struct ColumnRanges {
-    const i64* starts OF(count);         // where each one's columns begin
-    const i32* columns OF(count);        // how many it has
-    const i32* groups OF(count);         // whose they are
+    const i64* starts OF(count);         // first column of each range
+    const i32* columns OF(count);        // number of columns
+    const i32* groups OF(count);         // group of each range
     const i64* border_starts OF(count);  // ascending
     i64 count;
 };
 
-// The stretch of a thread, whose item has those of a group of threads, `width` threads each: there may be none.
+// The range of a thread: an item is a warp, in which every `width` threads share a range. There may be none.
 struct OwnRange {
     i64 number;
     i32 columns, group;
@@ -47,8 +47,8 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
     return GapCosts<Lane>{Lane::all(-query.gap_open - query.gap_extend), Lane::all(-query.gap_extend)};
 }
 
-// scores: of every subject, the best one so far, is raised. resumes: whether a stretch continues what its borders were
-// left by.
+// An item is a warp. scores: raised to the best score of every subject. resumes: whether ranges continue from their
+// borders.
 #define SCORE(name, Lane, CELLS)                                                                                     \
     KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,     \
                                    u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {              \
@@ -74,7 +74,7 @@ SCORE(score_28, Lanes16, 28)
 SCORE(score_32, Lanes16, 32)
 SCORE(score_broad, Lanes32x2, 8)
 
-// As SCORE, once the scores are known. origins: where each group's columns begin. ends: are lowered and raised.
+// As SCORE, with known scores. origins: first column of each group. ends: updated by minimum and maximum.
 #define FIND_ENDS(name, Lane)                                                                                          \
     KERNEL void MIN_BLOCKS(4)                                                                                          \
         name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges, const i64* origins OF(any), \

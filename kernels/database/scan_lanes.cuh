@@ -1,26 +1,26 @@
-// Subjects, Lane::width at once, against the query: on the GPU a group of threads holds a strip of the query's rows and
-// goes along the columns, on the CPU some columns go along the rows.
+// Scan Lane::width subjects at once. On the GPU, a group of threads holds a strip of the query's rows and moves along
+// the columns; on the CPU, a thread holds some columns and moves along the rows.
 #pragma once
 #include "database/scan_recurrence.cuh"
 #include "pairwise/substitution.cuh"
 
-const i32 LETTERS = 27;   // A to Z and *; where a subject has ended is NO_CODE
-const i32 LOWEST = -128;  // what that scores, in a byte and in 32 bits
+const i32 LETTERS = 27;   // A to Z and *; columns after the end of a subject have NO_CODE
+const i32 LOWEST = -128;  // the score of NO_CODE in a byte; VERY_LOW in 32 bits
 const i32 VERY_LOW = -(1 << 20);
 
-// Scores beside a strip or a block of columns: of the cell, and of a gap that goes on from there.
+// Scores at the border of a strip or a block of columns: H, and the score of a gap that crosses the border.
 template <class Lane> struct Border {
     Lane h, gap;
 };
 
-// Looks at the cells of every step. This one does not.
+// A visitor of the cells of every step that does nothing.
 struct NoEnds {
     template <class Lane, i32 CELLS> HOST_DEVICE void visit(const Cells<Lane, CELLS>&, i32, i32, i32, i32) const {}
 };
 
-// Where the best alignments of subjects end, of which there may be several of each.
+// The ends of the best alignments of subjects; a subject may have several.
 struct EndCells {
-    u64* firsts OF(subjects);  // the first end by the convention of comparison.cuh, as a number
+    u64* firsts OF(subjects);  // the first end in the order of recurrence.cuh, encoded
     i32* last_rows OF(subjects);
     i32* last_columns OF(subjects);
 
@@ -29,13 +29,13 @@ struct EndCells {
     }
 };
 
-// Finds the cells where the best alignments of a group's subjects end, whose scores are known.
+// A visitor that records the cells in which the best alignments of a group's subjects end.
 template <class Lane> struct Ends {
-    Lane scores;       // of each subject, which no other cell has
-    i32 first_column;  // of the stretch in its subjects
+    Lane scores;       // the best score of each subject
+    i32 first_column;  // of the range in its subjects
     EndCells ends;
 
-    // The place of the first cell, and how far the next one is away.
+    // row, column: of the first cell. row_step, column_step: to the next cell.
     template <i32 CELLS>
     HOST_DEVICE void visit(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
@@ -56,7 +56,7 @@ template <class Lane> struct Ends {
 
 struct Query {
     const u8* codes OF(rows);
-    const i32* matrix OF(CODES* CODES);  // [query's letter, subject's letter]
+    const i32* matrix OF(CODES* CODES);  // [query letter, subject letter]
     i32 rows;
     i32 gap_open, gap_extend;
 
@@ -65,10 +65,10 @@ struct Query {
 
 #ifdef __CUDACC__
 
-const i32 STRIP_ROWS = 512;  // of whole words, at most: their profile is in the memory that a block shares
+const i32 STRIP_ROWS = 512;  // maximum; the profile of these rows fits in shared memory
 
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Lanes16::width + lane; }
-// Borders are of columns, and the ranges of a launch lie behind each other.
+// Borders have one element per column; the ranges of a launch are concatenated.
 HOST_DEVICE i64 border_index(const i64* border_starts, i64 stretch, i32) {
     return border_starts[stretch] - border_starts[0];
 }
@@ -82,9 +82,9 @@ HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {
     return Lanes32x2{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
 }
 
-// What the rows of a thread score with each letter, a byte a row and eight rows a word, which threads of a group have side by
-// side: whatever letters they look up, sixteen do not meet in a bank. Fewer have an odd number of words, so that others do so
-// by chance only.
+// Query profile: the scores of a thread's rows with each letter, a byte per row, eight rows per word. The words of a
+// group's threads are adjacent, so that sixteen threads have no bank conflicts for any letters. With fewer threads the
+// number of words is odd, so that conflicts are random.
 template <class Lane, i32 CELLS> struct Profile;
 
 template <i32 CELLS> struct Profile<Lanes16, CELLS> {
@@ -96,7 +96,7 @@ template <i32 CELLS> struct Profile<Lanes16, CELLS> {
     HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
         __shared__ __align__(16) u8 shared[CODES * STRIP_ROWS];
         word_bytes = 8 * width, letter_bytes = (width < 16 ? WORDS | 1 : WORDS) * word_bytes;
-        __syncthreads();  // until nobody needs the strip before
+        __syncthreads();  // until all threads have finished the strip before
         for (i32 row = threadIdx.x; row < width * CELLS; row += blockDim.x) {
             u8* bytes = shared + (row % CELLS / 8 * width + row / CELLS) * 8 + row % CELLS % 8;
             bool exists = first_row + row < query.rows;
@@ -114,7 +114,7 @@ template <i32 CELLS> struct Profile<Lanes16, CELLS> {
             high[word] = *(const uint2*)(b + word * word_bytes);
         }
     }
-    // The bytes of both subjects, each with its sign.
+    // The bytes of both subjects, sign-extended.
     HOST_DEVICE Lanes16 at(i32 k) const {
         u32 chosen = k % 4 * 0x1111u + 0xC480u;
         return k % 8 < 4 ? Lanes16{chosen_bytes(low[k / 8].x, high[k / 8].x, chosen)}
@@ -136,14 +136,14 @@ template <i32 CELLS> struct Profile<Lanes32x2, CELLS> {
     HOST_DEVICE i32 score(i32 k, i32 letter) const { return rows[k] && letter != NO_CODE ? rows[k][letter] : VERY_LOW; }
 };
 
-// What a step of a thread takes from memory, fetched a step before.
+// The input of a step, loaded one step earlier.
 template <class Lane> struct Prefetched {
     i32 letters;
     Border<Lane> border;
 };
 
-// A thread's rows of a strip on their way along the columns of a pair of subjects, a column behind the rows of the thread
-// above, of `width` threads. BORDERED: there are strips above or below.
+// A thread's rows of a strip, moving along the columns of a pair of subjects, one column behind the thread above, in a
+// group of `width` threads. BORDERED: there are strips above or below.
 template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     const u16* words;
     i32 columns, width, lane;
@@ -173,7 +173,7 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
         if (BORDERED && writes && (u32)column < (u32)columns)
             borders[column] = Border<Lane>{cells.h[CELLS - 1], gap_across};
     }
-    // Two steps at a time: what a step leaves in other registers than it took it from, the next one brings back.
+    // Two steps per iteration: the second step moves values back to the registers in which the first step found them.
     template <class Visitor> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
                                                     Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
                                                     const Visitor& visitor) {
@@ -187,8 +187,8 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     }
 };
 
-// letters: of two subjects, a word a column. borders: of the columns. Returns the best scores, once all strips are swept, in all
-// threads.
+// Sweep all strips; return the best scores in all threads. letters: of two subjects, one word per column. borders: one
+// per column.
 template <class Lane, i32 CELLS, class Visitor>
 HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 width, Border<Lane>* borders, bool,
                        const GapCosts<Lane>& gaps, const Visitor& visitor) {
@@ -216,13 +216,13 @@ HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 w
 
 #else
 
-const i32 BLOCK_COLUMNS = 8;  // of a group's subjects, all of which have as many blocks
-const i32 CELL_COLUMNS = 4;   // more would not stay in registers
+const i32 BLOCK_COLUMNS = 8;  // all subjects of a group have the same number of blocks
+const i32 CELL_COLUMNS = 4;   // more would spill registers
 
-// Where the letter of a column is: those of two columns side by side, as the bytes of a 16-bit lane.
+// The index of a letter: the letters of two columns are the bytes of a 16-bit lane.
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Lanes16::width + lane) * 2 + column % 2; }
 
-// Borders are of rows.
+// Borders have one element per row.
 HOST_DEVICE i64 border_index(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
 
 typedef i8 Bytes __attribute__((vector_size(CODES)));
@@ -238,7 +238,7 @@ HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes places) {
 #endif
 }
 
-// What each letter of the query scores with the letters of a block of columns.
+// Query profile: the scores of each letter of the query with the letters of a block of columns.
 template <class Lane> struct Profile;
 
 template <> struct Profile<Lanes16> {
@@ -285,7 +285,7 @@ template <class Lane> struct Row {
     HOST_DEVICE Lane at(i32 k) const { return scores[k]; }
 };
 
-// borders: of the rows; where the columns go on behind others they are those of the column before.
+// Return the best scores. borders: one per row; if `resumes`, those of the column before.
 template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
                                                                  i32, Border<Lane>* borders, bool resumes,
                                                                  const GapCosts<Lane>& gaps, const Visitor& visitor) {

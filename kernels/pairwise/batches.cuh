@@ -1,35 +1,35 @@
-// Batches of pairs: the score and the end of every alignment, then its path. Pairs come in an order in which neighbours are
-// alike. Lane::width of them are a group, which is what a thread takes; the groups of a warp are a block, which has a band
-// and scratch memory (pair_schedule.cu).
+// Batches of pairs: score and end of every alignment first, then its path. Pairs are sorted so that neighbours have
+// similar sizes. A thread aligns a group of Lane::width pairs. The groups of a warp form a block, which has one band
+// and its own scratch memory (pair_schedule.cu).
 #pragma once
 #include "pairwise/pair_traceback.cuh"
 #include "pairwise/pair_scores.cuh"
 
-// An order of pairs, and its blocks.
+// Sorted pairs and their blocks.
 struct Blocks {
     const u32* order OF(count);
     const BlockBand* bands OF(blocks);
-    const i64* memory_ends OF(blocks);  // where each one's scratch memory ends, that of the first begins at 0
-    i64 count;                          // of pairs
+    const i64* memory_ends OF(blocks);  // end of each block's scratch memory; the first block starts at 0
+    i64 count;                          // number of pairs
 };
 
-// Where each pair's alignment ends, and what it scores.
+// The end and the score of each pair's alignment.
 struct AlignmentEnds {
     i32* scores OF(pairs);
     i64* query_ends OF(pairs);
     i64* target_ends OF(pairs);
 };
 
-// The way of each pair's alignment to its end.
+// The path of each pair's alignment.
 struct AlignmentPaths {
     i64* query_starts OF(pairs);
     i64* target_starts OF(pairs);
-    u32* moves OF(any);  // of a pair from first_word on
+    u32* moves OF(any);  // each pair starts at first_word
     i32* move_counts OF(pairs);
-    i64* run_counts OF(pairs);  // operations of a CIGAR
+    i64* run_counts OF(pairs);  // CIGAR operations
 };
 
-// Less than any H that a path needs.
+// A score below any H on an optimal path.
 HOST_DEVICE i64 unreachable_score(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 lowest = mode == LOCAL ? 0 : scheme.gap_open + query_length * scheme.gap_extend;
     if (mode == GLOBAL) lowest += scheme.gap_open + target_length * scheme.gap_extend;
@@ -47,12 +47,12 @@ HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, 
     return (i32)unreachable;
 }
 
-// Where the moves of a pair start: sixteen a word, and no word has moves of two pairs.
+// The first word of a pair's moves; a word has sixteen moves of one pair.
 HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
     return (pairs.queries.offsets[pair] + pairs.targets.offsets[pair]) / 16 + pair;
 }
 
-// Of group `number`, in a launch over the blocks from first_block on.
+// The scratch memory of group `number`, in a launch that starts at first_block.
 template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
     i64 block = number / WARP_WIDTH, start = block ? blocks.memory_ends[block - 1] : 0;
     i64 before = first_block ? blocks.memory_ends[first_block - 1] : 0;
@@ -100,7 +100,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
     }
 }
 
-// An item is a group of the blocks from first_block on. Who includes this says what Scheme is.
+// An item is a group of pairs, counted from first_block. The including file defines Scheme.
 #define SCORE_PAIRS(name, Lane)                                                                                       \
     KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(any), AlignmentEnds ends, \
                      i64 first_block, i32 mode) {                                                                     \
@@ -111,7 +111,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
         }                                                                                                             \
     }
 
-// As SCORE_PAIRS, whose ends are known.
+// An item is a group of pairs whose ends are known.
 #define TRACE_PAIRS(name, Lane)                                                                               \
     KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,              \
                      const i32* shifts OF(pairs), u8* scratch OF(any), AlignmentPaths paths, i64 first_block, \

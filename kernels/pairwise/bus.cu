@@ -1,4 +1,4 @@
-// The row above a region is put on its horizontal bus, as if a strip before the first had written it.
+// Initialize the horizontal bus with the row above a region, as if strip -1 had written it.
 #include "pairwise/bus.cuh"
 
 // An item is a column.

@@ -1,8 +1,8 @@
-// Sequences as codes.
+// Encode sequences of nucleotides.
 #include "pairwise/identity.cuh"
 #include "pairwise/sequences.cuh"
 
-// An item is an ASCII letter of either case; U is T. Written so that a CPU's compiler takes many of them at once.
+// An item is an ASCII letter of either case; U counts as T. Branch-free, so that compilers vectorize it on the CPU.
 KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes OF(items + PAD)) {
     FOR_EACH(i, items) {
         u8 letter = letters[i] & 0xDF, bits = letter >> 1 & 3;

@@ -1,8 +1,8 @@
-// Scores of nucleotides: all letters that are equal score the same, and so do all that are not.
+// Scores of nucleotides: one score for equal letters, one for different letters.
 #pragma once
 #include "pairwise/recurrence.cuh"
 
-// Codes are 0 to 3 for A, C, G and T; any other letter matches none, not even itself.
+// Codes are 0 to 3 for A, C, G and T; other letters match nothing, not even themselves.
 const i32 NOT_NUCLEOTIDE = 4;
 
 struct Identity : BaseScheme {
@@ -11,6 +11,6 @@ struct Identity : BaseScheme {
 
     HOST_DEVICE static bool equal(i32 query, i32 target) { return query == target && query < NOT_NUCLEOTIDE; }
     HOST_DEVICE i32 score(i32 query, i32 target) const { return equal(query, target) ? highest : lowest; }
-    // All bits of those of eight bytes that are no letters.
+    // A mask of the bytes, of eight, that are not letters.
     HOST_DEVICE static u64 non_letters(u64 eight) { return (eight >> 2 & 0x0101010101010101ull) * 255; }
 };

@@ -1,22 +1,22 @@
-// Pairs of sequences, how they share the lanes and the scratch memory of a launch, and the strips that they are swept in.
+// Pairs of sequences: how they share lanes, scratch memory and strips.
 #pragma once
 #include "pairwise/sequences.cuh"
 #include "pairwise/strips.cuh"
 
-// Query i is to be aligned with target i.
+// Query i is aligned with target i.
 struct Pairs {
     Sequences queries, targets;
-    i64 pairs;  // how many there are
+    i64 pairs;  // number of pairs
 };
 
 const i32 UNBOUNDED = 1 << 29;
 
-// What a block of pairs, one for each lane of the threads of a warp, is swept in. Row r of the band is letter r of the
-// query; column c of it is column c + shift of the matrix, with a shift for each pair. Of row r the columns from r up to
-// r + width may be on the way of a path.
+// The band in which a block of pairs, one per lane of a warp's threads, is swept. Row r of the band is letter r of the
+// query; column c is column c + shift of the matrix, with one shift per pair. In row r a path can contain columns r to
+// r + width.
 struct BlockBand {
     i32 rows, columns;
-    i32 left;  // the first column that is in a matrix
+    i32 left;  // the first column inside a matrix
     i32 width;
 
     HOST_DEVICE i32 strips() const { return (rows + ROWS - 1) / ROWS; }
@@ -30,13 +30,13 @@ struct BlockBand {
     }
 };
 
-// The pairs of a thread: in every lane as many letters as are aligned.
+// The pairs of a thread, one per lane, and the parts that are aligned.
 template <class Lane> struct Group {
     i64 pairs[Lane::width];
     const u8 *queries[Lane::width], *targets[Lane::width];
     i32 query_ends[Lane::width], target_ends[Lane::width], shifts[Lane::width];
 
-    // The last pair stands in lanes that have none.
+    // Unused lanes repeat the last pair.
     HOST_DEVICE static Group of(const Pairs& pairs, const u32* order, i64 group, i64 count) {
         Group made;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -71,7 +71,7 @@ template <class Lane> struct Group {
                 rows[i].set(lane, codes.of_query((i32)(eight >> 8 * i & 255)));
         }
     }
-    // Sequences `place`.. of `count`; what is no letter, or outside, has the code `none`.
+    // Eight of `count` letters, starting at `place`; codes that are not letters or lie outside are replaced by `none`.
     template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
         const u64 bytes = 0x0101010101010101ull;
         if (place <= -8 || place >= count) return none * bytes;
@@ -84,14 +84,14 @@ template <class Lane> struct Group {
 };
 static_assert(ROWS == 8, "a strip of the query is eight bytes");
 
-// Of row 0 of the matrix, as scores are kept.
+// H of row 0 of the matrix, less the cost of a gap's first letter.
 HOST_DEVICE i32 border_score(i64 column, Mode mode, const BaseScheme& scheme, i32 unreachable) {
     if (column < 0) return unreachable;
     i32 gap = mode == GLOBAL && column > 0 ? scheme.gap_open + (i32)column * scheme.gap_extend : 0;
     return -gap - scheme.first_gap();
 }
 
-// The border above the first strip, of columns before `end`; those behind it are out of reach.
+// Store the border above the first strip in columns before `end`; the columns after it are unreachable.
 template <class Lane> HOST_DEVICE void store_top_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
                                                         i32 count, Mode mode, const BaseScheme& scheme,
                                                         i32 unreachable) {

@@ -1,17 +1,17 @@
-// How pairs are ordered for batches.cuh and what their blocks take, whatever the scheme; and their moves as operations.
+// Sort keys, bands and scratch sizes for batches.cuh, for any scheme, and the conversion of moves to operations.
 #include "pairwise/batches.cuh"
 
-// The highest bits of a pair's key: behind the pairs that 16 bits suffice for come those that take 32, and last those
-// that are too large.
+// The highest bits of a pair's key: pairs with 16-bit scores come first, then pairs with 32-bit scores, then pairs that
+// are too large.
 const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
-// Cells outside the matrix start there and lose what gaps cost, once more.
+// Cells outside the matrix start at the unreachable score and may lose the cost of gaps once more.
 HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 most = scheme.highest * minimum(query_length, target_length);
     return most - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 && target_length <= 32000;
 }
 
-// What the columns of a pair take is as if it had so many rows more.
+// Rows added to a pair to account for the memory of its columns.
 const i64 MARGIN = 24;
 
 HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, Mode mode, const BaseScheme& scheme) {
@@ -19,8 +19,8 @@ HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, M
     return fits_16_bits(query_length, target_length, mode, scheme) ? 0 : IN_32_BITS;
 }
 
-// An item is a pair. keys: neighbours in their order are alike; counts: of pairs that take 32 bits, and of those that are
-// too large.
+// An item is a pair. keys: sort pairs by size. counts: numbers of pairs with 32-bit scores, and of pairs that are too
+// large.
 KERNEL void key_scores(Items items, Pairs pairs, BaseScheme scheme, i64* keys OF(pairs), u64* counts OF(2),
                        i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
@@ -54,8 +54,8 @@ HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count
     return band;
 }
 
-// The left end is that of the largest shift. (As the least of the negated shifts ptxas of CUDA 13.0 takes it wrongly, as it
-// loses the sign of one of three.)
+// The left end belongs to the largest shift. (Computed as the minimum of negated shifts, ptxas of CUDA 13.0 miscompiles
+// it: it loses the sign of one of three.)
 HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order,
                                 i64 count) {
     BlockBand band = {0, 0, 0, 0};
@@ -71,7 +71,7 @@ HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, co
     return band;
 }
 
-// An item is a block of an order of `count` pairs. bytes: of its scratch memory.
+// An item is a block of the `count` sorted pairs. bytes: size of its scratch memory.
 #define SCORE_BANDS(name, Lane)                                                                        \
     KERNEL void name(Items items, Pairs pairs, const u32* order OF(count), BlockBand* bands OF(items), \
                      i64* bytes OF(items), i64 count) {                                                \
@@ -103,7 +103,7 @@ SCORE_BANDS(score_bands_32, Lanes32)
 PATH_BANDS(path_bands_16, Lanes16)
 PATH_BANDS(path_bands_32, Lanes32)
 
-// An item is a pair: its moves as operations, from its start.
+// An item is a pair. Writes its operations, from the start of the alignment.
 KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
                             u32* operations OF(any)) {
     FOR_EACH(pair, items) {

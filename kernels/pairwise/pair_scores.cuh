@@ -1,4 +1,4 @@
-// The score of every pair and where its alignment ends.
+// The score and the end of every pair's alignment.
 #pragma once
 #include "pairwise/pair_blocks.cuh"
 
@@ -6,7 +6,7 @@ struct End {
     i32 score, query, target;
 };
 
-// Into `ends` what the strip found that is better, or as good and before.
+// Replace `ends` by cells of the strip that have a better score, or the same score and come first.
 template <class Lane>
 HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32 first_gap, End* ends) {
     for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -36,7 +36,7 @@ HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band
     }
 }
 
-// Leaves in the columns' border the row of the last letter of every query.
+// Store the row of every query's last letter in the border of the columns.
 template <Purpose PURPOSE, class Scheme, class Lane>
 HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const BlockBand& band, i32 number,
                                    StripColumns<Lane> columns, const LaneScheme<Scheme, Lane>& lane_scheme) {
@@ -71,7 +71,7 @@ HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& ba
     }
 }
 
-// ends: Lane::width of them.
+// ends: Lane::width elements.
 template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lane>& group, const BlockBand& band,
                                                                  Lane* memory, Mode mode, const Scheme& scheme,
                                                                  i32 unreachable, End* ends) {

@@ -1,17 +1,18 @@
-// The path of every pair, from its end back to its start: directions where a path that scores so much can be, then its operations.
+// The path of every pair: store directions in the band that can contain the path, then walk back from its end.
 #pragma once
 #include "pairwise/pair_blocks.cuh"
 
-// Diagonals, columns less rows, between which a path lies.
+// The range of diagonals (column - row) of a path.
 struct Diagonals {
     i32 low, high;
 };
 
-// The best that a path can score if it has so many letters of the query (of the target, if `deleted`) more in gaps than
-// of the other behind some cell of it; that bounds how far it strays from the diagonal on which it ends.
+// Bounds how far a path with a given score can stray from the diagonal of its end: best_score is the best score of a
+// path that, after some cell, has `letters` more letters of the query (of the target, if `deleted`) in gaps than of the
+// other.
 struct DiagonalBound {
     i32 query_end, target_end;
-    bool whole;  // both sequences are aligned from their beginnings
+    bool whole;  // both sequences are aligned from their starts
     BaseScheme scheme;
 
     HOST_DEVICE i64 gap(i64 letters) const { return letters > 0 ? scheme.gap_open + letters * scheme.gap_extend : 0; }
@@ -36,12 +37,12 @@ struct DiagonalBound {
     }
 };
 
-// An operation from its two lowest bits, which no two share.
+// The operation of a move: the two lowest bits of all operations differ.
 HOST_DEVICE u32 operation_of(u32 move) {
     return (DIFFERENT | INSERTED << 4 | DELETED << 8 | EQUAL << 12) >> 4 * move & 15;
 }
 
-// The operations of a path from its end, two bits each; `runs` of equal ones.
+// The operations of a path from its end, two bits each, and the number of runs of equal operations.
 struct Moves {
     u32* words;
     i32 count, runs;
@@ -62,7 +63,7 @@ struct Moves {
     }
 };
 
-// Sweeps the strips and leaves their directions behind the columns.
+// Sweep the strips and store their directions after the columns.
 template <class Scheme, class Lane> HOST_DEVICE Lane* store_directions(const Group<Lane>& group, const BlockBand& band,
                                                                        Lane* memory, Mode mode, const Scheme& scheme,
                                                                        i32 unreachable) {
@@ -84,7 +85,7 @@ template <class Scheme, class Lane> HOST_DEVICE Lane* store_directions(const Gro
     return words;
 }
 
-// A cell of the matrix on a lane's way back.
+// The traceback of a lane.
 template <class Lane> struct Traceback {
     const Group<Lane>& group;
     const BlockBand& band;
@@ -96,7 +97,7 @@ template <class Lane> struct Traceback {
         Directions<Lane> own = {words + Directions<Lane>::size(strip, band.max_steps())};
         return own.get(lane, row % ROWS, column - band.first(strip) + row % ROWS);
     }
-    // `score` is what is left of it, by which a local alignment knows its start.
+    // score: of the path to the current cell; 0 is the start of a local alignment.
     template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {
         while (i > 0 && j > 0 && !(mode == LOCAL && score == 0)) {
             u32 from = directions();

@@ -1,8 +1,8 @@
-// Sequences behind each other, as codes.
+// Concatenated sequences, as codes.
 #pragma once
 #include "common/portable.cuh"
 
-const i32 PAD = 16;  // bytes behind the last letter that may be read
+const i32 PAD = 16;  // bytes after the last letter that may be read
 
 struct Sequences {
     const u8* codes OF(any);

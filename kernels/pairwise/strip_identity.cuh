@@ -1,14 +1,14 @@
-// The letters of nucleotides in strips.
+// Letters and scores of nucleotides in strips.
 #pragma once
 #include "pairwise/identity.cuh"
 #include "pairwise/strips.cuh"
 
 template <class Lane> struct StripLetters<Identity, Lane> {
-    // Apart from all letters and from each other.
+    // Different from all letters and from each other.
     static const i32 NO_QUERY = 4, NO_TARGET = 5;
     Lane matching, differing;
 
-    // `offset`: what is to be added to all scores.
+    // offset: added to all scores.
     HOST_DEVICE static StripLetters of(const Identity& scheme, i32 offset) {
         return StripLetters{Lane::all(offset + scheme.highest), Lane::all(offset + scheme.lowest)};
     }

@@ -1,4 +1,4 @@
-// The letters in strips that a matrix scores.
+// Letters and scores of a substitution matrix in strips.
 #pragma once
 #include "pairwise/substitution.cuh"
 #include "pairwise/strips.cuh"

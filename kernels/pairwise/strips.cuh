@@ -1,23 +1,24 @@
-// A strip of rows of the matrix of comparison.cuh, swept along the target's columns, Lane::width pairs at once.
+// A strip of rows of the matrix (recurrence.cuh), swept along the columns of the target, Lane::width pairs at once.
 //
-//   step         0    1    2    3  ...        In a step row r is r columns behind row 0, so that a step is an
-//   row 0      c      c+1  c+2  c+3           anti-diagonal: its rows do not wait for each other, and the first step
-//   row 1      c-1    c    c+1  c+2           in which a score is reached holds the first of the cells that have it.
+//   step         0    1    2    3  ...        In a step, row r is r columns behind row 0, so that a step is an
+//   row 0      c      c+1  c+2  c+3           anti-diagonal: its rows are independent, and the first step that
+//   row 1      c-1    c    c+1  c+2           reaches a score contains the first cell with that score.
 //   row 2      c-2    c-1  c    c+1
 //
-// A strip reads H and F of the row above from the columns' border, and leaves there those of its own last row. What is
-// kept of H, there and here, is H - open - extend, of which E and F take the larger with what they extend.
+// A strip reads H and F of the row above from the border of the columns, and replaces them by H and F of its last row.
+// H is stored as H - open - extend, the value that E and F compare with their extension.
 #pragma once
 #include "pairwise/recurrence.cuh"
 #include "common/simd_lanes.cuh"
 
 const i32 ROWS = 8;
 
-// The target's letters (opposites) and the border, a word each a column. The words of the threads of a warp are interleaved.
+// The letters of the target (opposites) and the border, one word each per column, interleaved over the threads of a
+// warp.
 template <class Lane> struct StripColumns {
     Lane* words;
 
-    // Columns before the first one and behind the last are met where a strip begins and ends.
+    // A strip also visits columns before the first and after the last column.
     static const i32 BEFORE = ROWS, AFTER = 2 * ROWS;
 
     HOST_DEVICE static i64 size(i64 columns) { return 3 * (BEFORE + columns + AFTER + ROWS) * WARP_WIDTH; }
@@ -29,12 +30,12 @@ template <class Lane> struct StripColumns {
     HOST_DEVICE Lane& insertion(i32 column) const { return at(column, 2); }
 };
 
-// Four bits a cell say where its scores come from; the cells of a step are neighbours, row 0 lowest.
+// Four bits per cell encode the sources of its scores; the cells of a step are adjacent, row 0 lowest.
 enum DirectionBits { NO_DIAGONAL = 8, NO_DELETION = 4, EXTENDS_DELETION = 2, EXTENDS_INSERTION = 1 };
 
 template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
-    Lane* words;  // of a strip, interleaved as those of StripColumns are
+    Lane* words;  // of a strip, interleaved as in StripColumns
 
     HOST_DEVICE static i64 size(i64 strips, i64 steps) { return strips * steps * WORDS * WARP_WIDTH; }
     HOST_DEVICE Lane& at(i32 step, i32 word) const { return words[((i64)step * WORDS + word) * WARP_WIDTH]; }
@@ -43,14 +44,14 @@ template <class Lane> struct Directions {
     }
 };
 
-// The letters of a scheme in the lanes of a strip, and what they score.
+// The letters of a scheme in the lanes of a strip, and their scores.
 template <class Scheme, class Lane> struct StripLetters;
 
 template <class Scheme, class Lane> struct LaneScheme {
-    StripLetters<Scheme, Lane> letters;  // whose scores are to be added to a kept H
+    StripLetters<Scheme, Lane> letters;  // their scores are added to a stored H
     Lane extend, first_gap;              // negative
-    Lane unreachable;                    // what stands outside the matrix
-    Lane lowest;                         // of a H: 0 in a local alignment
+    Lane unreachable;                    // of cells outside the matrix
+    Lane lowest;                         // lower limit of H: 0 in a local alignment
 
     HOST_DEVICE static LaneScheme of(const Scheme& scheme, Mode mode, i32 unreachable) {
         i32 offset = scheme.first_gap();
@@ -59,17 +60,17 @@ template <class Scheme, class Lane> struct LaneScheme {
     }
 };
 
-// What a sweep is for: the best cell of a local alignment; the row of the last letters, where no query ends in the strip
-// and where some do; directions.
+// The result of a sweep: the best cell of a local alignment; the last row, for strips in which no query ends or some
+// queries end; the directions.
 enum Purpose { BEST_CELL, LAST_ROW, LAST_ROW_ENDING, DIRECTIONS };
 
 template <class Lane, Purpose PURPOSE> struct Strip {
     Lane rows[ROWS], deletions[ROWS], insertions[ROWS], diagonals[ROWS], query[ROWS], last_letters[ROWS];
-    // The best score above what was best before, the first step that reached it, and the rows in that step.
+    // The best score, the first step that reached it, and the rows in that step.
     Lane best, best_step, best_rows[ROWS];
-    Lane ends[ROWS];  // lanes whose border a row is, at the end of their query or of the strip
+    Lane ends[ROWS];  // lanes for which a row is the border: the end of their query or of the strip
 
-    // `first`: the column in which row 0 begins.
+    // first: the column in which row 0 starts.
     template <class Scheme>
     HOST_DEVICE void start(StripColumns<Lane> columns, i32 first, const LaneScheme<Scheme, Lane>& lane_scheme) {
         UNROLL for (i32 row = 0; row < ROWS; ++row) {
@@ -80,7 +81,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
         best_step = Lane::all(-1);
     }
 
-    // So many steps as there are rows; row 0 goes through the columns from `first` on. `step` is the first one's number.
+    // Make ROWS steps; row 0 visits the columns from `first` on. step: index of the first step.
     template <class Scheme> HOST_DEVICE void advance(StripColumns<Lane> columns, i32 first, i32 step,
                                                      Directions<Lane> directions,
                                                      const LaneScheme<Scheme, Lane>& lane_scheme) {
@@ -133,7 +134,7 @@ template <class Lane, Purpose PURPOSE> struct Strip {
         UNROLL for (i32 row = 0; row < ROWS; ++row)
             best_rows[row] = select(better, rows[row], best_rows[row]);
     }
-    // `column`: that of row 0.
+    // column: of row 0.
     HOST_DEVICE void store_border(StripColumns<Lane> columns, i32 column) {
         const i32 last = ROWS - 1;
         columns.insertion(column - last) = insertions[last];

@@ -1,12 +1,12 @@
-// Scores of a substitution matrix: those of each letter of the query with each of the target.
+// Scores of a substitution matrix.
 #pragma once
 #include "pairwise/recurrence.cuh"
 
-// Codes are less than CODES; the last one is no letter, and its scores are the lowest.
+// Codes are below CODES; the last code is not a letter and has the lowest scores.
 const i32 CODES = 32, NO_CODE = 31;
 
 struct Substitution : BaseScheme {
-    const i32* matrix OF(CODES* CODES);  // [CODES, CODES], of the query and the target
+    const i32* matrix OF(CODES* CODES);  // [CODES, CODES], row: query, column: target
 
     HOST_DEVICE static constexpr i32 letter_count() { return NO_CODE; }
     HOST_DEVICE static constexpr bool is_local_only() { return true; }

@@ -1,17 +1,18 @@
-// A region of the matrix, swept by wavefronts: each takes a strip of its rows and follows that of the strip above, a chunk
-// of columns behind (Sandes and de Melo 2010; here a strip runs through, and wavefronts meet on the horizontal bus).
+// Sweep a region of the matrix by wavefronts. Each wavefront takes a strip of rows and follows the wavefront of the
+// strip above, a chunk of columns behind (Sandes and de Melo 2010; here a strip spans all columns, and wavefronts
+// communicate over the horizontal bus).
 #pragma once
 #include "pairwise/wavefront.cuh"
 
-// What the wavefronts of a region share.
+// The state that the wavefronts of a region share.
 struct SharedState {
-    i32* counter OF(1);  // strips begun
+    i32* counter OF(1);  // strips started
     i32* best OF(1);     // the highest score that any wavefront has found
-    bool prunes;         // whether what cannot reach it is skipped
+    bool prunes;         // whether chunks that cannot reach it are skipped
 };
 
-// A chunk that may hold the first of the best cells: what it began with, to be run again if no better one is found. Each
-// thread keeps its state and its part of what came in.
+// A chunk that may contain the first best cell: its initial state and input, from which it is run again if no better
+// score is found. Each thread stores its part.
 template <class Sweeping> struct Candidate {
     i32 score, start, base;
     typename Sweeping::State state;
@@ -19,7 +20,7 @@ template <class Sweeping> struct Candidate {
     typename Sweeping::Cell window[Sweeping::WINDOW / WARP_WIDTH];
 };
 
-// What follows happens so seldom that its code had better not stand beside what happens always.
+// The following functions are rarely called; not inlining them keeps the main loop small.
 
 template <class Sweeping> NOINLINE void save_candidate(Candidate<Sweeping>* candidate, i32 score, i32 start, i32 base,
                                                        const typename Sweeping::State* state,
@@ -38,8 +39,8 @@ NOINLINE void restore_candidate(const Candidate<Sweeping>* candidate, typename S
     warp_sync();
 }
 
-// The first cell of a chunk that has the score `goal`, if it is before `best`, as a wavefront apart sees it. state: with
-// which the chunk began.
+// Return the first cell of a chunk with score `goal` if it comes before `best`, else `best`. state: at the start of the
+// chunk.
 template <class Sweeping, class Scheme>
 NOINLINE BestCell find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 start, i32 goal,
                              const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, BestCell best) {
@@ -58,7 +59,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
     typedef typename Sweeping::Chunk Chunk;
     const bool SEARCHES = IS_LOCAL && !STORES_TRACE;
     WARP_ARRAY(Chunk, chunk, 1);
-    WARP_ARRAY(State, states, WARP_WIDTH);  // with which a chunk begins
+    WARP_ARRAY(State, states, WARP_WIDTH);  // at the start of a chunk
     WARP_ARRAY(BestCell, founds, WARP_WIDTH);
     i32 strip = warp_lane() == 0 ? atomic_increment(shared.counter) : 0, skipped_chunks = 0, best_seen = 1;
     strip = warp_broadcast(strip);
@@ -114,8 +115,8 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
     skipped[strip] = skipped_chunks;
 }
 
-// An item is a strip of the region's rows; which one, its turn decides. found: of each strip the first of its best cells,
-// with a score of 0 if no other wavefront's is worse. ROWS: of a lane. Who includes this says what Scheme is.
+// An item is a strip of the region's rows, taken in turn. found: the first best cell of each strip, with score 0 if
+// another wavefront has a better score. ROWS: per lane. The including file defines Scheme.
 #define SWEEP(name, Lane, ROWS, IS_LOCAL, STORES_TRACE)                                                                \
     KERNEL void MIN_BLOCKS(1) name(OrderedWarpItems items, Region region, Scheme scheme, SharedState shared,           \
                                    BestCell* found OF(items), u64* skipped OF(items)) {                                \

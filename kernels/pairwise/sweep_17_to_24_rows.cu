@@ -1,4 +1,4 @@
-// As sweep_identity.cu, with more rows a lane: for a GPU, where what a column costs beside its rows is shared by more of them.
+// As sweep_identity.cu, with more rows per lane for GPUs, which share the overhead of a column among more rows.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
 

@@ -1,4 +1,4 @@
-// As sweep_identity.cu, with fewer rows a lane: for a GPU, whose groups would not all have a last strip otherwise.
+// As sweep_identity.cu, with fewer rows per lane for GPUs, so that no warp is idle in the last strips.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
 

@@ -1,5 +1,5 @@
-// Sweeps of the matrix of two sequences of nucleotides: the scores at its borders and the first of its best cells, or where
-// every cell's scores come from.
+// Sweeps of the matrix of two nucleotide sequences: the scores at its borders and the first best cell, or the sources
+// of all scores.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_identity.cuh"
 

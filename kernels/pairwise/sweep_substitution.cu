@@ -1,4 +1,4 @@
-// As sweep_identity.cu, of letters that a matrix scores.
+// As sweep_identity.cu, for substitution matrices.
 #include "pairwise/sweep.cuh"
 #include "pairwise/wavefront_substitution.cuh"
 

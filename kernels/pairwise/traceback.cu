@@ -1,15 +1,15 @@
-// The way back through a region of which every cell's source is known.
+// Trace an alignment back through a region whose cells have stored sources.
 #include "pairwise/recurrence.cuh"
 #include "pairwise/traceback_cells.cuh"
 
-// In which of the three scores of a cell the way back is.
+// The score of a cell that the traceback is in.
 enum CellState { STATE_H = 0, STATE_E = 1, STATE_F = 2, AT_START = 3 };
 
-const i32 SAME_LETTER = 16;  // behind the bits of a source
+const i32 SAME_LETTER = 16;  // above the bits of a source
 
-const i32 PATCH = 32;  // rows and columns whose sources a group looks up together
+const i32 PATCH = 32;  // rows and columns whose sources a warp loads together
 
-// Operations of a CIGAR, from its end on; all threads of a group know what one of them writes.
+// CIGAR operations from the end on; all threads of a warp hold them, one thread writes them.
 struct Runs {
     u32* operations;
     i32 count;
@@ -31,13 +31,13 @@ struct Runs {
     }
 };
 
-// Where the way back is. It leaves the region above or on the left, or is AT_START of the alignment.
+// The current cell. The traceback ends above or left of the region, or AT_START of the alignment.
 struct Position {
     i32 row, column, state;
-    i32 operations;  // so far
+    i32 operations;  // number written so far
 };
 
-// letters: codes that are some, which equal themselves.
+// letters: codes below it are letters, which equal themselves.
 template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* cells, Position* position,
                                             u32* operations, i32 columns, i32 letters) {
     WARP_ARRAY(u8, patch, PATCH * PATCH);
@@ -75,7 +75,7 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
     *position = Position{row, column, state, path.count};
 }
 
-// An item is the one way back. operations: from its end on.
+// One item. operations: from the end of the alignment on.
 #define WALK(name, Lane)                                                                                     \
     KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                \
                      const u16* cells OF(any), Position* position OF(1), u32* operations OF(rows + columns), \

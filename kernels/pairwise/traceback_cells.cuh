@@ -1,15 +1,15 @@
-// Where the scores of a cell come from: what a sweep keeps of a region for the way back.
+// The sources of the scores of all cells of a region, for the traceback.
 #pragma once
 #include "pairwise/wavefront_lanes.cuh"
 
-const i32 TRACED_ROWS = 4;  // of a lane, whose cells in a column are a word
+const i32 TRACED_ROWS = 4;  // per lane; the cells of a lane in a column form a word
 
-// Four bits a cell: where H comes from, and whether E and F are gaps that began before.
+// Four bits per cell: the source of H, and whether E and F extend a gap.
 enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_EXTENDS = 4, F_EXTENDS = 8 };
 
 static_assert(4 * TRACED_ROWS == 8 * sizeof(u16), "a lane's cells in a column are a word");
 
-// The place of the word of a lane in a step of a strip.
+// The index of the word of a lane in a step of a strip.
 template <class Lane> HOST_DEVICE i64 cell_word(i64 columns, i64 strip, i64 step, i32 lane) {
     return (strip * (columns + wavefront_width<Lane>()) + step) * wavefront_width<Lane>() + lane;
 }

@@ -1,24 +1,24 @@
-// A wavefront: rows of the matrix in the lanes of a group, a few in each, that sweep over its columns. A lane is one
-// column behind the lane above, so that what it takes from there is ready; nobody waits inside the group.
+// A wavefront: a warp whose lanes hold a few rows of the matrix each and sweep along the columns. A lane is one column
+// behind the lane above, so that the scores that it needs from there are ready without synchronization.
 //
 //     lane 0   rows 0 .. ROWS-1        column t
 //     lane 1   rows ROWS .. 2*ROWS-1   column t-1
 //     ...
 //
-// Scores are 32-bit at the borders between strips (the horizontal bus) and between regions, and in a wavefront relative to
-// a base that follows the largest of them, so that 16 bits hold all that can still matter: what is below the base is shifted
-// to it. No true score of the wavefront's cells is that small, unless it is 0 in a local alignment, and then the base is 0.
+// Scores have 32 bits at the borders between strips (the horizontal bus) and between regions. Inside a wavefront they
+// are relative to a base that follows the maximum, so that 16 bits suffice: lower values are raised to the base. No
+// true score of the wavefront's cells is below the base, except 0 in a local alignment, and then the base is 0.
 #pragma once
 #include "pairwise/bus.cuh"
 #include "pairwise/recurrence.cuh"
 #include "pairwise/traceback_cells.cuh"
 
-const i32 GPU_LANE_ROWS = 16, CPU_LANE_ROWS = 32;  // of a lane
+const i32 GPU_LANE_ROWS = 16, CPU_LANE_ROWS = 32;  // per lane
 const i32 WAVEFRONT_ROWS = WARP_WIDTH > 1 ? GPU_LANE_ROWS : CPU_LANE_ROWS;
-const i32 CHUNK = 64;  // columns that a wavefront goes before it reports how far it has come
+const i32 CHUNK = 64;  // columns that a wavefront sweeps between two exchanges over the bus
 const i32 NO_SCORE = -(1 << 30);
 
-// Where the largest score of a wavefront is above the base, and by how much it may be elsewhere before the base moves.
+// The position of the maximum score above the base, and by how much it may drift before the base moves.
 template <class Lane> struct Range {
     static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
 };
@@ -26,28 +26,28 @@ template <> struct Range<Lane32> {
     static const i32 MIDDLE = 1 << 29, DRIFT = 1 << 27;
 };
 
-// Scores of some rows and columns of a region, one behind the other: every row_step-th, and every column_step-th.
+// Scores of every row_step-th row and every column_step-th column of a region, concatenated.
 struct SpecialLines {
     i32* rows_h OF((rows - 1) / row_step * columns);
-    i32* rows_f OF((rows - 1) / row_step * columns);              // of the rows below those
-    i32* columns_h OF((columns - 1) / column_step * (rows + 1));  // from the row above the region on
+    i32* rows_f OF((rows - 1) / row_step * columns);              // of the rows after those
+    i32* columns_h OF((columns - 1) / column_step * (rows + 1));  // starting at the row above the region
     i32* columns_e OF((columns - 1) / column_step * rows);
 };
 
-// The matrix of a region and what is known around it.
+// A region of the matrix and the known scores around it.
 struct Region {
     const u8* query OF(rows);
     const u8* target OF(columns);
-    u64* bus OF(columns);  // at the beginning of the row above
+    u64* bus OF(columns);  // initially the row above
     Borders borders;
     SpecialLines lines;
-    u16* cells OF(any);  // where each cell's scores come from, if that is wanted
+    u16* cells OF(any);  // sources of all scores, if stored
     i32 rows, columns;
-    i32 row_step;       // a multiple of a strip's rows, or no less than all rows
-    i32 column_step;    // CHUNK + wavefront_width or more
-    i32 rows_below;     // of the matrix below the region
-    i32 columns_right;  // of it right of the region
-    bool blank_left;    // whether nothing is aligned in the column before
+    i32 row_step;       // a multiple of a strip's rows, or at least all rows
+    i32 column_step;    // at least CHUNK + wavefront_width
+    i32 rows_below;     // rows of the matrix below the region
+    i32 columns_right;  // columns of the matrix right of the region
+    bool blank_left;    // whether the column before has only empty alignments
 };
 
 struct BestCell {
@@ -58,33 +58,34 @@ struct BestCell {
     }
 };
 
-// The letters of a wavefront's rows, and what they score with those of the columns in which its lanes are. A window holds
-// the columns that the lanes come to in some steps; its first cell is wavefront_width - 1 columns before that of the first.
+// The letters of a wavefront's rows, and their scores with the letters of the current columns of its lanes. A window
+// contains the columns that the lanes visit in some steps; it starts wavefront_width - 1 columns before the column of
+// the first lane.
 template <class Scheme, class Lane, i32 ROWS> struct WavefrontLetters;
 
-// How careful a chunk's steps have to be. PLAIN: all lanes are inside the region's columns, and these have letters. OPEN:
-// some may not. In neither a column is to be kept, and none that lanes come to has to be taken from the left, but for one
-// that is not local.
+// The kind of a chunk. PLAIN: all lanes are inside the columns of the region, which contain only letters. OPEN: some
+// may be outside or not letters. Neither contains a special column, nor needs left borders, except for alignments that
+// are not local. GENERAL: any chunk.
 enum ChunkKind { PLAIN, OPEN, GENERAL };
 
 template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> struct Wavefront {
     static const i32 WIDTH = wavefront_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;
-    static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps: their code has to stay small beside what fetches it
+    static const i32 UNROLLED = ROWS < 16 ? 4 : 2;  // steps; the code has to fit in the instruction cache
     typedef WavefrontLetters<Scheme, Lane, ROWS> RowLetters;
     typedef typename RowLetters::Cell Cell;
     typedef LaneOutput<Lane> Above;
 
-    // The columns that a wavefront goes at a time: what comes from above, the letters, and what the last row hands on.
+    // The input and output of CHUNK columns: scores from above, letters, and scores of the last row.
     struct Chunk {
-        Above above[CHUNK + 1], below[CHUNK];  // nobody takes the one too many
+        Above above[CHUNK + 1], below[CHUNK];  // the last element of `above` is unused
         Cell window[WINDOW];
     };
 
     struct State {
-        Lane h[ROWS], e[ROWS];    // h: less the first gap
+        Lane h[ROWS], e[ROWS];    // h: less the cost of a gap's first letter
         Lane diagonal;            // h of the row above, one column earlier
-        Lane bottom_h, bottom_f;  // what the last row hands on
+        Lane bottom_h, bottom_f;  // of the last row
     };
 
     const Region& region;
@@ -93,15 +94,15 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     State state;
     i32 first_row, base = 0, strip;
     i32 last_lane, last_row;   // of the region in this strip
-    bool is_last;              // strip of the region
-    i64 special;               // row of rows_h that its last row is, -1 for none
-    i32 next_special;          // of the columns that are to be kept, the first that not all lanes have left
-    bool open = true;          // whether a column behind the chunk's first is no letter
+    bool is_last;              // whether this is the last strip of the region
+    i64 special;               // index in rows_h of the last row, -1 if it is not special
+    i32 next_special;          // the first special column that some lane has not passed
+    bool open = true;          // whether a column after the first column of the chunk is not a letter
     bool all_letters = false;  // whether all columns of the window are letters
     i32 goal = 0;
     BestCell best = {0, 0, 0};
     Chunk* chunk;
-    // What this thread has asked for: words of the bus, and the letters of the columns behind those, and of these.
+    // Prefetched by this thread: words of the bus, letters of the columns after them, and letters of their columns.
     u64 words[CHUNK / WARP_WIDTH];
     i32 codes[CHUNK / WARP_WIDTH], before[CHUNK / WARP_WIDTH];
 
@@ -127,7 +128,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     HOST_DEVICE i32 relative(i32 score) const {
         return (i32)clamp<i64>((i64)score - base, 0, 2 * Range<Lane>::MIDDLE - 1);
     }
-    // No cell before matters: each lane is as if nothing aligned.
+    // Set all lanes to empty alignments.
     HOST_DEVICE void reset_state() {
         const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
@@ -137,7 +138,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     HOST_DEVICE i32 code_at(i32 column) const {
         return column >= 0 && column < region.columns ? region.target[column] : Scheme::letter_count();
     }
-    // A window of which a first chunk takes over what it needs.
+    // Fill the part of the window that the first chunk reuses.
     HOST_DEVICE void init_window() {
         for (i32 place = CHUNK + warp_lane(); place < WINDOW; place += WARP_WIDTH) {
             i32 column = place - WINDOW + 1;
@@ -151,7 +152,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
             codes[i] = code_at(column + 1), before[i] = code_at(column);
         }
     }
-    // Asks for what the row above has written by now in the columns from `start` on. All loads are under way together.
+    // Load what the strip above has written so far in the columns from `start` on. All loads are in flight together.
     HOST_DEVICE void prefetch_above(i32 start) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) words[i] = bus_word(Border{NO_SCORE, NO_SCORE}, strip - 1);
@@ -161,20 +162,19 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
             if (column < region.columns) words[i] = load_relaxed(region.bus + column);
         }
     }
-    // For a chunk that is yet to come: what takes long is under way meanwhile.
+    // Start the loads of a later chunk.
     HOST_DEVICE void prefetch(i32 start) {
         prefetch_above(start);
         prefetch_letters(start);
     }
-    // Whether the row above had written all of it.
+    // Whether the strip above had written all loaded words.
     HOST_DEVICE bool is_complete() const {
         bool missing = false;
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) missing = missing || !is_from(words[i], strip - 1);
         return !warp_any(missing);
     }
-    // Takes what was asked for, once it is there; what the window has in common with the last chunk's, it keeps. Returns the
-    // highest score that this thread has seen come in.
+    // Wait for the prefetched words, and move the window on. Return the highest score that this thread has received.
     HOST_DEVICE i32 load(i32 start) {
         if (next_special <= start - WIDTH) next_special += region.column_step;
         const i32 kept = special_column(start);
@@ -203,7 +203,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         }
         return most;
     }
-    // In what this thread holds.
+    // The highest score in the state of this thread.
     HOST_DEVICE i32 highest_of_state() const {
         Lane most = state.bottom_h;
         for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
@@ -217,12 +217,13 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         base = base_for(most);
         reset_state();
     }
-    // Moves the base so that the highest score that comes in stays within its range.
+    // Move the base so that the highest incoming score stays in range.
     HOST_DEVICE void move_base(i32 most) {
         i32 wanted = base_for(most), moved = base - wanted;
         if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
         base = wanted;
-        const Lane by = Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // all of it, and no overflow
+        const Lane by =
+            Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // shifts out everything without overflow
         const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, less), shift(state.e[r], by, none);
         shift(state.diagonal, by, less);
@@ -238,8 +239,8 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         }
         warp_sync();
     }
-    // What is known left of the region's first column. All loads are under way together: the strips below wait for this one
-    // to get through its first columns.
+    // The scores left of the region's first column. All loads are in flight together, because the strips below wait
+    // until this strip has passed its first columns.
     HOST_DEVICE State left_state() const {
         State left = state;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -255,7 +256,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         }
         return left;
     }
-    // A lane that comes to the region's first column takes it; those behind it may.
+    // Load the left border into the lane that enters the first column of the region; later lanes may be overwritten.
     HOST_DEVICE void enter_columns(i32 step, const State& left) {
         i32 lane = step - first_lane<Lane>();
         if (lane < 0 || lane > Lane::width) lane = Lane::width;
@@ -266,12 +267,12 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
             state.e[r] = merge_lanes(state.e[r], left.e[r], lane);
         }
     }
-    // The column that is to be kept and that a lane comes to in this chunk, -1 for none; there are no two.
+    // The special column that some lane visits in this chunk, -1 for none; there is at most one.
     HOST_DEVICE i32 special_column(i32 start) const {
         return next_special < minimum(start + CHUNK, region.columns - 1) ? next_special : -1;
     }
     HOST_DEVICE i64 special_index(i32 column) const { return (column + 1) / region.column_step - 1; }
-    // A lane that leaves the column that is to be kept hands it out.
+    // Store the special column of the lane that leaves it.
     HOST_DEVICE void store_special(i32 step, i32 kept) const {
         i32 lane = step - kept - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
@@ -292,8 +293,8 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
                 best = found;
         }
     }
-    // A chunk of steps. FULL: all lanes are inside the region's rows. FINDS: the first cell with the score `goal` is looked
-    // for. Returns the highest score, relative to the base.
+    // Sweep a chunk. FULL: all lanes are inside the rows of the region. FINDS: search the first cell with score `goal`.
+    // Return the highest score, relative to the base.
     template <ChunkKind KIND, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 start) {
         const bool enters = KIND != PLAIN && start < WIDTH && !(KIND == OPEN && IS_LOCAL);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
@@ -301,7 +302,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         const State left = enters ? left_state() : state;
         Lane most = Lane::all(-scheme.first_gap());
         LaneOutput<Lane> crossing = LaneOutput<Lane>::of(state.bottom_h, state.bottom_f);
-        // What a step takes is loaded in the step before it, whose computing hides how long that takes.
+        // The input of a step is loaded one step earlier to hide the latency.
         LaneOutput<Lane> next_above = chunk->above[0];
         typename RowLetters::ColumnLetters next_columns = RowLetters::columns(chunk->window, WINDOW, WIDTH - 1);
 #pragma unroll(KIND == PLAIN && FULL ? UNROLLED : 1)
@@ -326,7 +327,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
                 diagonal = left;
                 state.e[r] = e;
                 state.h[r] = up = add_larger(f, first_gap, opened);
-                f = add_larger(f, extend, opened);  // a gap that follows F at once costs more than a longer F
+                f = add_larger(f, extend, opened);  // a new gap after F costs more than extending F
                 most = larger(most, up);
                 if (FINDS) update_best(up, r, step);
                 if (!FULL && r == last_row) last_h = up, last_f = f;
@@ -357,7 +358,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         u16* words = region.cells + cell_word<Lane>(region.columns, strip, step, first_lane<Lane>());
         for (i32 lane = 0; lane < Lane::width; ++lane) words[lane] = (u16)word.get(lane);
     }
-    // What the last row has come to goes on to the next strip.
+    // Pass the last row on to the next strip.
     HOST_DEVICE void store(i32 start) {
 #pragma unroll
         for (i32 i = 0; i < CHUNK; i += WARP_WIDTH) {
@@ -379,20 +380,20 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     }
     HOST_DEVICE i32 run(i32 start, bool plain) {
         bool full = last_lane == WIDTH - 1 && last_row == ROWS - 1;
-        // Of a local alignment nobody asks for the row below the matrix.
+        // The row below the matrix is not needed for a local alignment.
         full = full || (IS_LOCAL && !STORES_TRACE && region.rows_below == 0);
         if (plain) return full ? run<PLAIN, true, false>(start) : run<PLAIN, false, false>(start);
         bool takes_none = !IS_LOCAL || start >= WIDTH || (region.blank_left && base == 0);
         bool simple = full && takes_none && special_column(start) < 0;
         return simple ? run<OPEN, true, false>(start) : run<GENERAL, false, false>(start);
     }
-    // What a cell of the chunk, or behind it, may score at most, if none is better than `most` when it begins.
+    // An upper bound of scores in and after the chunk, if no score at its start is above `most`.
     HOST_DEVICE i64 bound(i32 start, i32 most) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
         i64 columns = (i64)region.columns - maximum(start - WIDTH + 1, 0) + region.columns_right;
         return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
     }
-    // Skips a chunk: nothing that comes out of it can be part of an alignment that is looked for.
+    // Skip a chunk: no alignment through it can reach the best score.
     HOST_DEVICE void skip() {
         restart(0);
         for (i32 i = warp_lane(); i < CHUNK; i += WARP_WIDTH)

@@ -1,4 +1,4 @@
-// The letters of nucleotides in wavefronts.
+// Letters and scores of nucleotides in wavefronts.
 #pragma once
 #include "pairwise/identity.cuh"
 #include "pairwise/wavefront.cuh"
@@ -6,24 +6,24 @@
 template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
     typedef i32 Cell;
     typedef Lane ColumnLetters;
-    static const bool HANDLES_NON_LETTERS = true;  // PLAIN or not
+    static const bool HANDLES_NON_LETTERS = true;  // also without PLAIN
     Lane rows[ROWS], matching, differing;
 
-    // All scores have the first gap in them, which the H that is kept lacks.
+    // Scores include the cost of a gap's first letter, which the stored H lacks.
     HOST_DEVICE WavefrontLetters(const Identity& scheme)
         : matching(Lane::all(scheme.first_gap() + scheme.highest)),
           differing(Lane::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NOT_NUCLEOTIDE ? code : -1); }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
-    // The cell of a column whose letter, and that of the column before, these are.
+    // Store the cell of a column with letter `code`, after a column with letter `before`.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32) {
         window[place] = code < NOT_NUCLEOTIDE ? code : -2;
     }
-    // The columns of this thread's lanes where the first lane of the wavefront is at `place`.
+    // The columns of this thread's lanes, if the first lane of the wavefront is at `place`.
     HOST_DEVICE static ColumnLetters columns(const Cell* window, i32, i32 place) {
         return Lane::all(window[place - first_lane<Lane>()]);
     }
-    // PLAIN: no column is without a letter.
+    // PLAIN: all columns are letters.
     template <bool PLAIN> HOST_DEVICE Lane score(i32 row, ColumnLetters columns) const {
         return select_equal(rows[row], columns, matching, differing);
     }
@@ -31,7 +31,7 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Identity, Lane, ROWS> {
 
 #ifdef __CUDACC__
 
-// A row's scores with the four letters are the bytes of a word, from which the letters of the two columns choose.
+// The scores of a row with the four letters are the bytes of a word, selected by the letters of two columns.
 template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
     typedef u32 Cell;
     typedef u32 ColumnLetters;
@@ -48,7 +48,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
         else low[row] = scores;
     }
     HOST_DEVICE static Cell& cell(Cell* window, i32, i32 place) { return window[place]; }
-    // Four selectors of bytes, the second one of each lane taking the sign; above them which lanes have no letter.
+    // Four byte selectors, the second of each lane for the sign; above them, flags of lanes without a letter.
     HOST_DEVICE static void put(Cell* window, i32, i32 place, i32 code, i32 before) {
         u32 first = code & 3, second = 4 | (before & 3);
         window[place] = first | (first | 8) << 4 | second << 8 | (second | 8) << 12 |
@@ -77,7 +77,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
         : matching(Lanes16::all(scheme.first_gap() + scheme.highest)),
           differing(Lanes16::all(scheme.first_gap() + scheme.lowest)) {}
     HOST_DEVICE void set_row(i32 row, i32 lane, i32 code) { rows[row].set(lane, code < NOT_NUCLEOTIDE ? code : -1); }
-    // Backwards, so that the columns of lanes that follow each other do so too.
+    // Reversed, so that the columns of consecutive lanes are adjacent.
     HOST_DEVICE static Cell& cell(Cell* window, i32 size, i32 place) { return window[size - 1 - place]; }
     HOST_DEVICE static void put(Cell* window, i32 size, i32 place, i32 code, i32) {
         cell(window, size, place) = (i16)(code < NOT_NUCLEOTIDE ? code : -2);

@@ -2,13 +2,13 @@
 #pragma once
 #include "common/simd_lanes.cuh"
 
-// What a row hands to the row below: H (within a wavefront less the first gap), and F.
+// The scores that a row passes to the row below: H (inside a wavefront less the cost of a gap's first letter) and F.
 struct Border {
     i32 h, f;
 };
 
 template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return WARP_WIDTH * Lane::width; }
-// Of the lanes that this thread holds, the first.
+// The first lane of this thread.
 template <class Lane> HOST_DEVICE i32 first_lane() { return warp_lane() * Lane::width; }
 
 template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
@@ -17,14 +17,14 @@ template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
     return most;
 }
 
-// Lane by lane: 1 where a is greater than b, which it is not smaller than, else 0; a and b; a * 2^bits.
+// For each lane: differ is 1 if a > b, else 0, given a >= b; and_lanes is a & b; shifted is a * 2^bits.
 HOST_DEVICE Lane32 differ(Lane32 a, Lane32 b) { return Lane32{a.value != b.value}; }
 template <class Lane> HOST_DEVICE Lane and_lanes(Lane a, Lane b) { return Lane{a.value & b.value}; }
 template <class Lane> HOST_DEVICE Lane shifted(Lane a, i32 bits) { return Lane{a.value << bits}; }
-// The first lanes of a, and from `lane` on, 0 to Lane::width, those of b.
+// The lanes of a before `lane`, 0 to Lane::width, and the lanes of b from `lane` on.
 HOST_DEVICE Lane32 merge_lanes(Lane32 a, Lane32 b, i32 lane) { return lane ? a : b; }
 
-// What the last of a thread's lanes hands to the lane below it, relative to the wavefront's base.
+// The scores that a thread's last lane passes to the lane below, relative to the base of the wavefront.
 template <class Lane> struct LaneOutput {
     Border border;
 
@@ -54,8 +54,8 @@ HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
     return Lanes16{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
 
-// Every lane's h and f go to the lane below, those that cross to the next thread too, and the first one gets what the row
-// above the wavefront has.
+// Pass h and f of every lane to the lane below, across threads too; the first lane receives those of the row above the
+// wavefront.
 HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16> crossing, LaneOutput<Lanes16> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (warp_lane() == 0) both = above.both;
@@ -76,7 +76,7 @@ HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
     return Lanes16{lanes < (i16)lane ? a.value : b.value};
 }
 
-// The last lane of a vector of `first` comes in front: two instructions.
+// Shift the lanes down by one and insert `first`: two instructions.
 HOST_DEVICE Lanes16 shift_down(Lanes16 x, i32 first) {
     Lanes16 above = Lanes16::all(first);
 #ifdef __clang__

@@ -1,4 +1,4 @@
-// The letters in wavefronts that a matrix scores.
+// Letters and scores of a substitution matrix in wavefronts.
 #pragma once
 #include "pairwise/substitution.cuh"
 #include "pairwise/wavefront.cuh"
@@ -8,7 +8,7 @@ template <class Lane, i32 ROWS> struct WavefrontLetters<Substitution, Lane, ROWS
     typedef const Cell* ColumnLetters;
     static const bool HANDLES_NON_LETTERS = true;
     const i32* matrix;
-    Lane rows[ROWS], offset;  // rows: where each letter's scores start
+    Lane rows[ROWS], offset;  // rows: offset of each letter's scores in the matrix
 
     HOST_DEVICE WavefrontLetters(const Substitution& scheme)
         : matrix(scheme.matrix), offset(Lane::all(scheme.first_gap())) {}

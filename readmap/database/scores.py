@@ -197,7 +197,7 @@ def find_ends(
     """Find where the best alignments end; a subject may have several.
 
     scores: int32 [subjects], above 0, as computed by `score`. Returns four arrays, int64 [subjects]: row and column of
-    the first end in the order of comparison.cuh, and the maximum row and column of all ends.
+    the first end in the order of recurrence.cuh, and the maximum row and column of all ends.
     """
     count = columns.count * backend.lanes_16bit
     targets = np.full(count, -1, np.int32)
