@@ -62,7 +62,7 @@ struct End {
     bool is_reversed, is_first;
 };
 
-HOST_DEVICE End end_of(BamFields record, const u64* contig_offsets) {
+HOST_DEVICE End outer_end(BamFields record, const u64* contig_offsets) {
     i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
     bool is_after = false;
     for (i64 i = 0; i < record.operation_count(); ++i) {
@@ -150,7 +150,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
                     row.high = (u64)library << (POSITION_BITS + 1);
                     if (read_groups.barcode_tag) barcode = hash_tag_text(tags, end, read_groups.barcode_tag);
                 }
-                found[mapped++] = end_of(record, contig_offsets);
+                found[mapped++] = outer_end(record, contig_offsets);
             }
         }
         if (mapped == 2 && has_mate) {

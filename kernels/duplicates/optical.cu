@@ -26,7 +26,7 @@ KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(s
     }
 }
 
-HOST_DEVICE i32 cluster(i32* parents, i32 member) {
+HOST_DEVICE i32 find_root(i32* parents, i32 member) {
     for (i32 parent = load_relaxed(parents + member); parent != member; parent = load_relaxed(parents + member)) {
         i32 above = load_relaxed(parents + parent);
         if (above != parent) compare_and_swap(parents + member, parent, above);
@@ -36,10 +36,10 @@ HOST_DEVICE i32 cluster(i32* parents, i32 member) {
 }
 
 // Merge two clusters; a cluster's index is its first member.
-HOST_DEVICE void unite(i32* parents, i32 one, i32 other) {
+HOST_DEVICE void unite_clusters(i32* parents, i32 one, i32 other) {
     for (;;) {
-        one = cluster(parents, one);
-        other = cluster(parents, other);
+        one = find_root(parents, one);
+        other = find_root(parents, other);
         if (one == other) return;
         i32 earlier = minimum(one, other), later = maximum(one, other);
         if (compare_and_swap(parents + later, later, earlier) == later) return;
@@ -59,7 +59,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
             const Fragment& neighbour = rows[members[other]];
             if ((i64)neighbour.x - row.x > distance) break;
             i64 apart = (i64)neighbour.y - row.y;
-            if (apart <= distance && -apart <= distance) unite(parents, (i32)at, (i32)next);
+            if (apart <= distance && -apart <= distance) unite_clusters(parents, (i32)at, (i32)next);
         }
     }
 }
@@ -68,7 +68,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
                          i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
-        if (!(marks[members[order[at]]] & DUPLICATE)) keepers[cluster(parents, (i32)at)] = (u32)at;
+        if (!(marks[members[order[at]]] & DUPLICATE)) keepers[find_root(parents, (i32)at)] = (u32)at;
     }
 }
 
@@ -78,7 +78,7 @@ KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* m
                          const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
                          const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {
     FOR_EACH(at, items) {
-        i32 first = cluster(parents, (i32)at);
+        i32 first = find_root(parents, (i32)at);
         i64 kept = keepers[first] == NO_KEEPER ? (i64)first : (i64)keepers[first];
         if (at == kept) continue;
         u32 member = members[order[at]];

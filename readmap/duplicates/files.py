@@ -58,6 +58,7 @@ def open_alignments(path: str, is_grouped: bool, threads: int) -> Iterator[Align
 
 @contextlib.contextmanager
 def _alignments(path: str, collate: bool, threads: int) -> Iterator[AlignmentReads]:
+    """Open BAM or CRAM, collated by samtools if `collate`; raise DataError if the file is neither."""
     reads = open_reads(path, threads, collate, dropped=[TYPE_TAG])
     if not isinstance(reads, AlignmentReads):
         reads.close()

@@ -204,6 +204,7 @@ class FragmentTable:
         ]
 
     def _groups_on_device(self) -> _ReadGroups:
+        """Return the hashed names and the libraries of the header's read groups."""
         to_device = self.backend.to_device
         numbers = {name: number for number, name in enumerate(self.libraries)}
         of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]

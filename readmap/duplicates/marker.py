@@ -93,6 +93,7 @@ class DuplicateMarker:
         return write_metrics(self.libraries, sizes, command_line)
 
     def _find(self) -> None:
+        """Find all duplicates, on the CPU if the device has too little memory."""
         table, backend = self.table, self._backend
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:

@@ -279,6 +279,9 @@ class _Contigs:
         return end
 
     def _add_header(self, header: bytes, start: int) -> None:
+        """Add a contig whose header is complete and which starts at `start`; raise DataError if its name is invalid or
+        repeated.
+        """
         if self._names:
             self._end_contig(start)
         name, number = record_name(self._path, len(self._names) + 1, header), len(self._names) + 1
@@ -294,6 +297,7 @@ class _Contigs:
             raise DataError(f"{self._record()}: record {earlier} has the same name")
 
     def _end_contig(self, next_start: int) -> None:
+        """Raise DataError if the last contig is empty or too long; next_start: start of the next contig."""
         length = next_start - 1 - self._starts[-1]
         if not length:
             raise DataError(f"{self._record()}: expected a sequence, found an empty contig")

@@ -57,6 +57,7 @@ def find(named: str | None, option: str = "-x") -> Path:
 
 
 def _resolve(name: str, origin: str) -> Path:
+    """Return the index folder named `name`, or made from a FASTA file of this name; origin: for messages."""
     path = Path(name)
     folder = default_folder(str(path))
     for candidate in (path, folder):

@@ -85,6 +85,7 @@ def _general(sample: SampleTally, name: str) -> dict[str, Any]:
 
 
 def _plot(section: Section) -> dict[str, Any]:
+    """Return a section as MultiQC's custom content."""
     named = f"readmap_{section.id}"
     axes = {"xlab": section.x, "ylab": section.y}
     return {

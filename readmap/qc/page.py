@@ -52,6 +52,7 @@ def write_page(samples: Sequence[SampleTally], tables: Sequence[Table], output: 
 
 
 def _section(sample: SampleTally, number: int, is_only: bool) -> str:
+    """Return the report of a sample."""
     heading = "" if is_only else f"<h2>{escape(sample.name)}</h2>"
     plots = "".join(map(_figure, sample_plots(sample)))
     return (
@@ -140,6 +141,7 @@ def _contigs(depths: Depths) -> str:
 
 
 def _further(table: Table) -> str:
+    """Return an additional section."""
     return (
         f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
         f'<div class="table"><h3>{escape(table.description)}</h3>{_table(table.columns, table.rows)}</div></section>\n'

@@ -62,6 +62,7 @@ def sample_plots(sample: SampleTally) -> Iterator[Plot]:
 
 
 def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
+    """Yield the plots over sequencing cycles: qualities, bases, mismatches and adapters."""
     tally = sample.tally
     shown = tally.cycles - tally.is_last_cycle_more
     cycles = np.arange(1, shown + 1, dtype=np.float64)
@@ -177,6 +178,7 @@ def _inserts(tally: Tally) -> Plot:
 
 
 def _depths(depths: Depths) -> Iterator[Plot]:
+    """Yield the plots of coverage: depth and breadth."""
     counts = depths.all_depths
     covered = counts[1:]
     end = int(np.searchsorted(covered.cumsum(), SHOWN * covered.sum())) + 2

@@ -165,6 +165,7 @@ def _longest(tally: Tally, mates: tuple[int, ...]) -> int:
 
 
 def _qualities(tally: Tally) -> Iterator[str]:
+    """Yield the lines of FFQ and LFQ: bases by cycle and quality."""
     present = np.flatnonzero(tally.qualities.sum((0, 1)))
     # samtools writes one more column than the highest quality.
     columns = max(int(present[-1]) if len(present) else 0, MIN_QUALITY_COLUMNS) + 2
@@ -176,6 +177,7 @@ def _qualities(tally: Tally) -> Iterator[str]:
 
 
 def _inserts(tally: Tally) -> Iterator[str]:
+    """Yield the lines of IS: pairs by insert size and orientation."""
     counted = tally.pairs_by_insert
     for size in np.flatnonzero(counted.sum(0)):
         inward, outward, other = counted[:, size]

@@ -73,6 +73,7 @@ class Survey:
 
     @property
     def _tables(self) -> tuple[RecordCounts, Coverage]:
+        """The counters, created at the first call."""
         backend = self._backend
         with self._lock:
             if self._counts is None or self._coverage is None:
