@@ -84,12 +84,12 @@ HOST_DEVICE Lanes16 select_match(Lanes16 letter, Lanes16 opposite, Lanes16 x, La
 }
 // Bytes of a (0 to 3) and b (4 to 7), by the hexadecimal digits of `chosen` from the lowest on; 8 more takes the sign of
 // that byte alone, which __byte_perm does not.
-HOST_DEVICE u32 chosen_bytes(u32 a, u32 b, u32 chosen) {
+HOST_DEVICE u32 permute_bytes(u32 a, u32 b, u32 chosen) {
     u32 bytes;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(chosen));
     return bytes;
 }
-HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return Lanes16{chosen_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
+HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return Lanes16{permute_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Lanes16 mask) { return mask.value != 0; }
 HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {
     return Lanes16{(bases.value >> (14 - 2 * i) & 0x30003u) * CODE_SPACING};

@@ -117,8 +117,8 @@ template <i32 CELLS> struct Profile<Lanes16, CELLS> {
     // The bytes of both subjects, sign-extended.
     HOST_DEVICE Lanes16 at(i32 k) const {
         u32 chosen = k % 4 * 0x1111u + 0xC480u;
-        return k % 8 < 4 ? Lanes16{chosen_bytes(low[k / 8].x, high[k / 8].x, chosen)}
-                         : Lanes16{chosen_bytes(low[k / 8].y, high[k / 8].y, chosen)};
+        return k % 8 < 4 ? Lanes16{permute_bytes(low[k / 8].x, high[k / 8].x, chosen)}
+                         : Lanes16{permute_bytes(low[k / 8].y, high[k / 8].y, chosen)};
     }
 };
 

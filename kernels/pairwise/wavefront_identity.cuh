@@ -58,7 +58,7 @@ template <i32 ROWS> struct WavefrontLetters<Identity, Lanes16, ROWS> {
         return window[place - first_lane<Lanes16>()];
     }
     template <bool PLAIN> HOST_DEVICE Lanes16 score(i32 row, ColumnLetters columns) const {
-        u32 scores = chosen_bytes(low[row], high[row], columns);
+        u32 scores = permute_bytes(low[row], high[row], columns);
         if (PLAIN) return Lanes16{scores};
         u32 without = (columns >> 16 & 1) * 0xFFFFu | (columns >> 17 & 1) * 0xFFFF0000u;
         return Lanes16{(scores & ~without) | (Lanes16::all(differing).value & without)};
