@@ -1,8 +1,8 @@
-// Places in ascending numbers, and the record of an item where items are numbered through all records.
+// Binary search in ascending numbers.
 #pragma once
 #include "common/portable.cuh"
 
-// The first of `count` ascending numbers that is above the bound; `count` where none is.
+// The index of the first of `count` ascending numbers that is greater than the bound; `count` if there is none.
 template <class T> HOST_DEVICE i64 upper_bound(const T* numbers, i64 count, T bound) {
     i64 low = 0, high = count;
     while (low < high) {
@@ -13,7 +13,8 @@ template <class T> HOST_DEVICE i64 upper_bound(const T* numbers, i64 count, T bo
     return low;
 }
 
-// ends: the items up to and with each record. guess: the record of the item before, or -1.
+// The record of an item, where items are counted through all records. ends: the inclusive sum of the records' item
+// counts; guess: the record of the previous item, or -1.
 HOST_DEVICE i64 record_of_item(const i64* ends, i64 records, i64 item, i64 guess) {
     if (guess >= 0 && item < ends[guess]) return guess;
     if (guess >= 0 && item < ends[guess + 1]) return guess + 1;

@@ -1,12 +1,12 @@
-// Checksums of arrays, a block each, by which a loading finds what was altered.
+// Checksums of the blocks of an array, to detect altered index files.
 //
-// Of words w[0], w[1], ... a block's is the sum of scramble(w[i] + i * STEP). That is one-to-one, so any change within a
-// word is found; another one is missed by chance, once in 2^64. A sum may be added up in any order.
+// The checksum of a block of words w[0], w[1], ... is the sum of scramble(w[i] + i * STEP), in any order. scramble is
+// one-to-one, so every change of a single word is detected; other changes are missed with a probability of 2^-64.
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1 << 22;  // bytes
 
-// Bytes of an item: few enough for all threads to have some, enough for its addition to the sum to count little.
+// Bytes of an item: few enough to occupy all threads, enough to make the cost of the atomic addition negligible.
 const i64 RUN = 1 << 15;
 
 const u64 STEP = 0x9E3779B97F4A7C15ull;
@@ -16,7 +16,7 @@ HOST_DEVICE u64 scramble(u64 x) {
     return x ^ x >> 32;
 }
 
-// An item is RUN bytes of the array. Behind its end the last word is 0.
+// An item is RUN bytes of the array. The last word is padded with 0.
 KERNEL void sum_runs(WarpItems items, const u8* bytes OF(size), u64* sums OF((size + BLOCK - 1) / BLOCK), i64 size) {
     FOR_EACH(run, items) {
         const u8* own = bytes + run * RUN;

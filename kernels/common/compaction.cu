@@ -29,8 +29,8 @@ KERNEL void add_flagged_count(WarpItems items, const u8* flags OF(size), u64* to
     }
 }
 
-// Write first_index plus the index of each selected flag, in order, up to the capacity; ends: the inclusive prefix sum of
-// count_flagged's counts.
+// Write first_index plus the index of each selected flag, in order, up to the capacity; ends: the inclusive prefix sum
+// of count_flagged's counts.
 KERNEL void select_flagged(WarpItems items, const u8* flags OF(size), const i64* ends OF(items),
                            i32* selected OF(capacity), i64 size, i64 capacity, i32 mask, i32 first_index) {
     FOR_EACH(block, items) {

@@ -1,4 +1,5 @@
-// The CRC-32 of gzip: bytes as polynomials of which the lowest bit is the highest power. RFC 1952, section 8.
+// The CRC-32 of gzip (RFC 1952, section 8). Remainders are polynomials over GF(2) whose lowest bit is the highest
+// power.
 #pragma once
 #include "common/portable.cuh"
 
@@ -6,14 +7,14 @@ const u32 CRC_POLYNOMIAL = 0xEDB88320, CRC_ONE = 1u << 31;
 
 HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }
 
-HOST_DEVICE u32 crc_product(u32 one, u32 other) {
+HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     u32 product = 0;
-    for (u32 power = CRC_ONE; power; power >>= 1, other = crc_times_x(other))
-        if (one & power) product ^= other;
+    for (u32 power = CRC_ONE; power; power >>= 1, b = crc_times_x(b))
+        if (a & power) product ^= b;
     return product;
 }
 
-// What so many bytes of 0 behind some others multiply their remainder by.
+// The factor of the remainder when so many zero bytes are appended.
 HOST_DEVICE u32 crc_shift(i64 bytes) {
     u32 shift = CRC_ONE, power = CRC_ONE >> 8;
     for (; bytes; bytes >>= 1, power = crc_product(power, power))
@@ -21,7 +22,7 @@ HOST_DEVICE u32 crc_shift(i64 bytes) {
     return shift;
 }
 
-// Of bytes that a group reads: each lane some of them, whose remainders add up.
+// The CRC-32 of bytes, computed by a warp: each lane computes the remainder of one part, and the remainders add up.
 HOST_DEVICE u32 warp_crc32(const u8* bytes, i64 count) {
     i64 each = (count + WARP_WIDTH - 1) / WARP_WIDTH;
     i64 first = minimum(warp_lane() * each, count), last = minimum(first + each, count);

@@ -1,8 +1,8 @@
-// The host's threads, which take a launch of a kernel in slices of its items, the one that launches among them. No GPU has a
-// use for this.
+// The host's threads, which run kernels on slices of the items of a launch; the launching thread takes slices too.
 //
-// Slices grow until a call takes its time: long enough for calls not to count, short enough for an interrupt to be heard.
-// What is left is divided so that all end together. Of several launches the oldest that has items left goes first.
+// Slices grow until a call takes CALL_NANOSECONDS: long enough to make the cost of calls negligible, short enough to
+// handle an interrupt. The last items are divided so that all threads end together. The oldest launch with items left
+// is served first.
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,18 +13,18 @@ const i64 CALL_NANOSECONDS = 5000000;
 
 namespace {
 
-typedef void Packed(i64 begin, i64 end, void* const* arguments);
+typedef void Entry(i64 begin, i64 end, void* const* arguments);
 
 struct Launch {
-    Packed* kernel;
+    Entry* kernel;
     void* const* arguments;
     i64 next, count;
-    i64 first, most;  // items of a thread's first call, and of any
-    i32 running;      // calls
-    bool begun;
-    Launch* behind;
+    i64 first, max;  // items of a thread's first call, maximum items of a call
+    i32 running;     // calls
+    bool started;
+    Launch* next_launch;
 };
-static_assert(sizeof(Launch) <= 64, "what the launching thread gives for it");
+static_assert(sizeof(Launch) <= 64, "the memory of _Launch in readmap/backend/cpu.py");
 
 struct Threads {
     pthread_mutex_t lock;
@@ -40,23 +40,23 @@ i64 now() {
     return time.tv_sec * 1000000000ll + time.tv_nsec;
 }
 
-// Call the kernel on slices until none are left, or until a moment has come. The lock is held before and after.
+// Call the kernel on slices until none is left or the time `until` is reached. The caller holds the lock.
 void take_slices(Threads& threads, Launch& launch, i64 until) {
-    i64 at_once = threads.alive + 1, began = now();
-    i64 least = maximum(minimum(minimum(launch.first, launch.count / (8 * at_once)), launch.most), (i64)1),
-        size = least;
-    while (launch.next < launch.count && began < until) {
-        i64 left = launch.count - launch.next, begin = launch.next;
-        i64 items = minimum(maximum(minimum(size, left / (2 * at_once)), least), left);
+    i64 concurrency = threads.alive + 1, start = now();
+    i64 min_size = maximum(minimum(minimum(launch.first, launch.count / (8 * concurrency)), launch.max), (i64)1),
+        size = min_size;
+    while (launch.next < launch.count && start < until) {
+        i64 left = launch.count - launch.next, first = launch.next;
+        i64 items = minimum(maximum(minimum(size, left / (2 * concurrency)), min_size), left);
         launch.next += items;
         ++launch.running;
         pthread_mutex_unlock(&threads.lock);
-        launch.kernel(begin, begin + items, launch.arguments);
+        launch.kernel(first, first + items, launch.arguments);
         i64 ended = now();
-        i64 fitting = (i64)((double)items * CALL_NANOSECONDS / (double)maximum(ended - began, (i64)1));
-        size = maximum(minimum(minimum(fitting, 2 * size), launch.most), least);
+        i64 fitting = (i64)((double)items * CALL_NANOSECONDS / (double)maximum(ended - start, (i64)1));
+        size = maximum(minimum(minimum(fitting, 2 * size), launch.max), min_size);
         pthread_mutex_lock(&threads.lock);
-        began = ended;
+        start = ended;
         --launch.running;
     }
     if (launch.next == launch.count && !launch.running) pthread_cond_broadcast(&threads.done);
@@ -67,7 +67,7 @@ void* work(void* given) {
     pthread_mutex_lock(&threads.lock);
     for (;;) {
         Launch* launch = threads.oldest;
-        while (launch && launch->next == launch->count) launch = launch->behind;
+        while (launch && launch->next == launch->count) launch = launch->next_launch;
         if (launch) {
             take_slices(threads, *launch, ~0ull >> 1);
         } else if (threads.ending) {
@@ -86,16 +86,16 @@ void* work(void* given) {
 
 }  // namespace
 
-// Null where no memory is left. `count` beside those that launch, or as many as the system lets start.
+// Start `count` threads in addition to those that launch, or as many as the system allows. Null if memory is exhausted.
 extern "C" void* open_threads(i64 count) {
     Threads* threads = (Threads*)calloc(1, sizeof(Threads));
     if (!threads) return nullptr;
     pthread_mutex_init(&threads->lock, nullptr);
     pthread_cond_init(&threads->work, nullptr);
-    pthread_condattr_t steady;
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&threads->done, &steady);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&threads->done, &monotonic);
     pthread_mutex_lock(&threads->lock);
     for (i64 i = 0; i < count; ++i) {
         pthread_t thread;
@@ -107,7 +107,7 @@ extern "C" void* open_threads(i64 count) {
     return threads;
 }
 
-// No launch is under way.
+// No launch may be running.
 extern "C" void close_threads(Threads* threads) {
     pthread_mutex_lock(&threads->lock);
     threads->ending = true;
@@ -117,19 +117,19 @@ extern "C" void close_threads(Threads* threads) {
     if (is_alone) free(threads);
 }
 
-// The launch and its arguments stay where they are until it has ended.
-extern "C" void begin_launch(Threads* threads, Launch* launch, Packed* kernel, void* const* arguments, i64 count,
-                             i64 first, i64 most) {
-    *launch = {kernel, arguments, 0, count, first, most, 0, true, nullptr};
+// The caller keeps the launch and its arguments in place until end_launch has returned.
+extern "C" void begin_launch(Threads* threads, Launch* launch, Entry* kernel, void* const* arguments, i64 count,
+                             i64 first, i64 max) {
+    *launch = {kernel, arguments, 0, count, first, max, 0, true, nullptr};
     pthread_mutex_lock(&threads->lock);
     Launch** last = &threads->oldest;
-    while (*last) last = &(*last)->behind;
+    while (*last) last = &(*last)->next_launch;
     *last = launch;
     for (i64 i = minimum((i64)threads->idle, count - 1); i > 0; --i) pthread_cond_signal(&threads->work);
     pthread_mutex_unlock(&threads->lock);
 }
 
-// Take slices and wait for those of others; whether all have ended, in so many milliseconds or sooner.
+// Take slices and wait for those of other threads, at most so many milliseconds; true if all have ended.
 extern "C" bool join_launch(Threads* threads, Launch* launch, i64 milliseconds) {
     i64 until = now() + milliseconds * 1000000;
     timespec moment = {until / 1000000000, until % 1000000000};
@@ -142,15 +142,15 @@ extern "C" bool join_launch(Threads* threads, Launch* launch, i64 milliseconds) 
     return has_ended;
 }
 
-// Leave the slices that nobody has taken, and wait for the others: they still write to the arguments. What has not begun has
-// no bytes set.
+// Drop the slices that no thread has taken, and wait for the running ones, which still write to the arguments. A launch
+// that has not started consists of zero bytes.
 extern "C" void end_launch(Threads* threads, Launch* launch) {
-    if (!launch->begun) return;
+    if (!launch->started) return;
     pthread_mutex_lock(&threads->lock);
     launch->next = launch->count;
     while (launch->running) pthread_cond_wait(&threads->done, &threads->lock);
-    Launch** place = &threads->oldest;
-    while (*place != launch) place = &(*place)->behind;
-    *place = launch->behind;
+    Launch** link = &threads->oldest;
+    while (*link != launch) link = &(*link)->next_launch;
+    *link = launch->next_launch;
     pthread_mutex_unlock(&threads->lock);
 }

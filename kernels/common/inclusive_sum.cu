@@ -1,5 +1,5 @@
-// Inclusive prefix sums, and counts that are read from their ends. Reduce, then scan: the sums of blocks are scanned in the same
-// way, and each block is then scanned from the sum of the blocks before it.
+// Inclusive prefix sums, and counts that are read from their ends. Reduce, then scan: the sums of blocks are scanned in
+// the same way, and each block is then scanned from the sum of the blocks before it.
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1024;     // counts of an item
@@ -41,8 +41,8 @@ KERNEL void copy_row_ends(Items items, const i64* ends OF(any), i64* lasts OF(it
     FOR_EACH(row, items) lasts[row] = ends[(row + 1) * row_size - 1];
 }
 
-// One item: let later launches read their count from the device. needed: the total of `ends`. count: the same if it is within
-// the capacity, else 0, and owner_count, the count of the elements that own these, becomes 0 too.
+// One item: let later launches read their count from the device. needed: the total of `ends`. count: the same if it is
+// within the capacity, else 0, and owner_count, the count of the elements that own these, becomes 0 too.
 KERNEL void clamp_count(Items items, const i64* ends OF(size), i64* count OF(1), i64* needed OF(1),
                         i64* owner_count OF(1), i64 size, i64 capacity) {
     FOR_EACH(item, items) {

@@ -1,4 +1,4 @@
-// libdeflate, which lies in a Python package: its functions come as addresses, of this process. No device but the host calls
+// The functions of libdeflate, which a Python package contains, by their addresses in this process. Only the host calls
 // them.
 #pragma once
 #include "common/portable.cuh"
@@ -9,10 +9,10 @@ struct Libdeflate {
 
     HOST_DEVICE void* compressor(i32 level) const { return ((void* (*)(i32))alloc_compressor)(level); }
     HOST_DEVICE void release(void* compressor) const { ((void (*)(void*))free_compressor)(compressor); }
-    // Bytes of the compressed ones; 0 where there is no room for them.
-    HOST_DEVICE i64 compress(void* compressor, const u8* bytes, i64 count, u8* target, i64 room) const {
+    // The size of the compressed bytes, 0 if they exceed the capacity.
+    HOST_DEVICE i64 compress(void* compressor, const u8* bytes, i64 count, u8* target, i64 capacity) const {
         typedef u64 Compress(void*, const void*, u64, void*, u64);
-        return (i64)((Compress*)deflate_compress)(compressor, bytes, (u64)count, target, (u64)room);
+        return (i64)((Compress*)deflate_compress)(compressor, bytes, (u64)count, target, (u64)capacity);
     }
     HOST_DEVICE u32 checksum(const u8* bytes, i64 count) const {
         return ((u32 (*)(u32, const void*, u64))crc32)(0, bytes, (u64)count);
@@ -21,11 +21,13 @@ struct Libdeflate {
     HOST_DEVICE void release_decompressor(void* decompressor) const {
         ((void (*)(void*))free_decompressor)(decompressor);
     }
-    // Bytes of the contents of one gzip member; -1 where it is corrupt, is not all there, is not all there is, or finds no room.
-    HOST_DEVICE i64 inflate(void* decompressor, const u8* bytes, i64 count, u8* target, i64 room) const {
+    // The size of the contents of one gzip member; -1 if it is corrupt or truncated, if bytes follow it, or if the
+    // contents exceed the capacity.
+    HOST_DEVICE i64 inflate(void* decompressor, const u8* bytes, i64 count, u8* target, i64 capacity) const {
         typedef i32 Inflate(void*, const void*, u64, void*, u64, u64*, u64*);
         u64 taken = 0, made = 0;
-        i32 failure = ((Inflate*)gzip_decompress_ex)(decompressor, bytes, (u64)count, target, (u64)room, &taken, &made);
+        i32 failure =
+            ((Inflate*)gzip_decompress_ex)(decompressor, bytes, (u64)count, target, (u64)capacity, &taken, &made);
         return failure || taken != (u64)count ? -1 : (i64)made;
     }
 };

@@ -1,22 +1,22 @@
-// Packed bases: A, C, G, T are 0, 1, 2, 3 in two bits, 32 bases to a word, the first base in the high bits, so that
-// words compare as the text does. A packed array ends in a pad word: 32 bases may be read at any offset in it.
+// Packed bases: A, C, G, T are 0, 1, 2, 3 in two bits, 32 bases per word, the first base in the high bits, so that
+// words compare as the text does. A packed array ends with a pad word, so that 32 bases may be read at any offset.
 #pragma once
 #include "common/portable.cuh"
 
 const u64 LOW_BITS = 0x5555555555555555ull;
 
-// Letters to codes: 0..3 the bases, 4 any other nucleotide letter, 5 what is no nucleotide. U is read as T.
+// The code of a letter: 0 to 3 the bases (U as T), 4 any other IUPAC nucleotide, 5 anything else.
 HOST_DEVICE u8 base_code(u8 letter) {
     const u32 bases = 1u << 1 | 1u << 3 | 1u << 7 | 1u << 20 | 1u << 21;  // bit i: the letter i of the alphabet
     const u32 others = 1u << 14 | 1u << 18 | 1u << 25 | 1u << 11 | 1u << 13 | 1u << 19 | 1u << 23 | 1u << 2 | 1u << 4 |
                        1u << 8 | 1u << 22;
-    u32 place = (letter & 0xC0) == 0x40 ? 1u << (letter & 31) : 0;
-    return place & bases ? (u8)((letter >> 1 ^ letter >> 2) & 3) : place & others ? 4 : 5;
+    u32 bit = (letter & 0xC0) == 0x40 ? 1u << (letter & 31) : 0;
+    return bit & bases ? (u8)((letter >> 1 ^ letter >> 2) & 3) : bit & others ? 4 : 5;
 }
 
 HOST_DEVICE u8 code_letter(i32 code) { return (u8)(0x4E54474341ull >> (8 * code)); }  // "ACGTN", lowest byte first
 
-// The words of one query: element w is words[w * stride]. The reference is the case of stride 1.
+// The packed bases of one query: word w is words[w * stride]. The reference has a stride of 1.
 struct PackedWords {
     const u64* words;
     i64 stride;
@@ -31,7 +31,7 @@ struct PackedWords {
     }
 };
 
-// Reads 32 bases after the other from any position of an array with a pad word; each word of it is loaded once.
+// Reads consecutive groups of 32 bases from any position of a packed array; each word is loaded once.
 struct PackedReader {
     const u64* following;
     u64 current;
@@ -42,17 +42,17 @@ struct PackedReader {
     HOST_DEVICE u64 next() {
         u64 before = current;
         current = *following++;
-        return before << shift | current >> 1 >> (63 - shift);  // in two steps, since no word is shifted by 64
+        return before << shift | current >> 1 >> (63 - shift);  // in two steps: a shift by 64 is undefined
     }
 };
 
-// One bit (the lower of its pair) for every base in which two words differ.
+// The lower bit of each pair of bits is set if the words differ in that base.
 HOST_DEVICE u64 mismatch_mask(u64 a, u64 b) {
     u64 x = a ^ b;
     return (x | x >> 1) & LOW_BITS;
 }
 
-// The pairs of the first n bases, n in 0..32.
+// The mask of the first n bases, n in 0..32.
 HOST_DEVICE u64 leading_mask(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
 
 HOST_DEVICE u64 reverse_complement(u64 bases) {
@@ -60,8 +60,8 @@ HOST_DEVICE u64 reverse_complement(u64 bases) {
     return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
 }
 
-// The first k bases of a word as a number, k in 0..32.
+// The first k bases of a word as an integer, k in 0..32.
 HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
 
-// The index of the first base that is marked in a mask of pairs; 32 where none is.
+// The index of the first base with a set bit in a mask of pairs; 32 if there is none.
 HOST_DEVICE i32 first_set_base(u64 pairs) { return leading_zeros(pairs) >> 1; }

@@ -1,24 +1,25 @@
-// What NVRTC and the host's C++ compiler disagree on. Other files test __CUDACC__ only where GPU threads cooperate on work that
-// one CPU thread does alone, or for vectors.
+// What NVRTC and the host's C++ compiler disagree on. Other files test __CUDACC__ only where GPU threads cooperate on
+// work that one CPU thread does alone, or for vectors.
 //
-// A kernel is `KERNEL void name(Items items, ...)` with one `FOR_EACH(item, items)`. The type of `items` says what takes an
-// item, and readmap/backend launches the kernel accordingly:
+// A kernel is `KERNEL void name(Items items, ...)` with one `FOR_EACH(item, items)`. The type of `items` says what
+// takes an item, and readmap/backend launches the kernel accordingly:
 //
 //     type               on the GPU                                     on the CPU
-//     Items              a thread                                       a call on a slice of the items, slices run on threads
+//     Items              a thread                                       a call on a slice of the items, by a thread
 //     WarpItems          a warp                                         one thread, WARP_WIDTH is 1
 //     OrderedWarpItems   a warp; an item may wait for those before it   one thread, items are taken one by one
 //     BlockItems         a block of 128 threads                         one thread, BLOCK_WIDTH is 1
 //
-// Only FOR_EACH reads the number of items: the GPU alone may know it. Where an item waits for memory more than it computes,
-// FOR_EACH_BUNCH gives a thread `size` items from `first` on, whose loads it interleaves: one item on the GPU, where other
-// warps fill the wait, and up to BUNCH on the CPU. UNROLL stands before a loop of few rounds whose arrays are to be registers.
+// Only FOR_EACH reads the number of items: the GPU alone may know it. Where an item waits for memory more than it
+// computes, FOR_EACH_BUNCH gives a thread `size` items from `first` on, whose loads it interleaves: one item on the
+// GPU, where other warps fill the wait, and up to BUNCH on the CPU. UNROLL stands before a loop of few rounds whose
+// arrays are to be registers.
 //
-// OF gives the number of elements of a parameter, which is checked at every launch: readmap/backend/compilation/declarations.py
-// has the grammar.
+// OF gives the number of elements of a parameter, which is checked at every launch:
+// readmap/backend/compilation/declarations.py has the grammar.
 //
-// An item may wait for data that another item publishes, if it took its index from a counter (`atomic_increment`) and waits for
-// smaller indices only: those have started.
+// An item may wait for data that another item publishes, if it took its index from a counter (`atomic_increment`) and
+// waits for smaller indices only: those have started.
 #pragma once
 
 typedef signed char i8;
@@ -35,7 +36,7 @@ typedef unsigned long long u64;
 #ifdef __CUDACC__
 
 #define KERNEL extern "C" __global__
-// Between a kernel's void and its name: so many blocks of it are to fit on a multiprocessor.
+// Stands between a kernel's `void` and its name: the minimum number of resident blocks per multiprocessor.
 #define MIN_BLOCKS(blocks) __launch_bounds__(128, blocks)
 #define HOST_DEVICE __device__ __forceinline__
 #define NOINLINE __device__ __noinline__
@@ -66,36 +67,36 @@ struct BlockItems : Items {
 #define UNROLL _Pragma("unroll")
 
 HOST_DEVICE i32 warp_lane() { return threadIdx.x % WARP_WIDTH; }
-HOST_DEVICE bool warp_any(bool mine) { return __any_sync(~0u, mine); }
-HOST_DEVICE i32 warp_max(i32 mine) { return __reduce_max_sync(~0u, mine); }
-HOST_DEVICE u32 warp_ballot(bool mine) { return __ballot_sync(~0u, mine); }
-// What a lane of the group holds.
-template <class T> HOST_DEVICE T warp_shuffle(const T& held, i32 lane) {
+HOST_DEVICE bool warp_any(bool value) { return __any_sync(~0u, value); }
+HOST_DEVICE i32 warp_max(i32 value) { return __reduce_max_sync(~0u, value); }
+HOST_DEVICE u32 warp_ballot(bool value) { return __ballot_sync(~0u, value); }
+// The value of another lane of the warp.
+template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32 lane) {
     T result;
-    const u32* in = (const u32*)&held;
+    const u32* in = (const u32*)&value;
     u32* out = (u32*)&result;
     for (u32 i = 0; i < sizeof(T) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
     return result;
 }
-// The sum of what this lane and those below it hold.
-HOST_DEVICE i32 warp_inclusive_sum(i32 mine) {
+// The sum of the values of this lane and all lower lanes.
+HOST_DEVICE i32 warp_inclusive_sum(i32 value) {
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
-        i32 other = __shfl_up_sync(~0u, mine, step);
-        if (warp_lane() >= step) mine += other;
+        i32 other = __shfl_up_sync(~0u, value, step);
+        if (warp_lane() >= step) value += other;
     }
-    return mine;
+    return value;
 }
-// The first lane that holds more than a number, where what they hold ascends; the last one if none does.
-HOST_DEVICE i32 warp_upper_bound(i32 mine, i32 number) {
-    i32 owner = 0;
+// The first lane whose value exceeds the bound, if the values ascend; the last lane if there is none.
+HOST_DEVICE i32 warp_upper_bound(i32 value, i32 bound) {
+    i32 lane = 0;
     for (i32 step = WARP_WIDTH / 2; step; step /= 2)
-        if (__shfl_sync(~0u, mine, owner + step - 1) <= number) owner += step;
-    return owner;
+        if (__shfl_sync(~0u, value, lane + step - 1) <= bound) lane += step;
+    return lane;
 }
 HOST_DEVICE u32 lower_lanes_mask() { return (1u << warp_lane()) - 1; }
-HOST_DEVICE i32 warp_broadcast(i32 mine) { return __shfl_sync(~0u, mine, 0); }
+HOST_DEVICE i32 warp_broadcast(i32 value) { return __shfl_sync(~0u, value, 0); }
 HOST_DEVICE void warp_sync() { __syncwarp(); }
-// An array that the threads of a group share. Blocks have four groups.
+// An array shared by the threads of a warp. A block has four warps.
 #define WARP_ARRAY(type, name, count)          \
     __shared__ type name##_of_block[4][count]; \
     type* name = name##_of_block[threadIdx.x / WARP_WIDTH]
@@ -104,25 +105,25 @@ HOST_DEVICE void warp_sync() { __syncwarp(); }
 #define BLOCK_ARRAY(type, name, count) __shared__ type name[count]
 HOST_DEVICE i32 block_thread() { return threadIdx.x; }
 HOST_DEVICE void block_sync() { __syncthreads(); }
-// To an element of a BLOCK_ARRAY.
+// Add to an element of a BLOCK_ARRAY.
 HOST_DEVICE void block_atomic_add(u32* address, u32 value) { atomicAdd(address, value); }
 HOST_DEVICE void block_atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 
 HOST_DEVICE i32 popcount(u64 x) { return __popcll((i64)x); }
 HOST_DEVICE i32 leading_zeros(u64 x) { return __clzll((i64)x); }
 HOST_DEVICE u64 reverse_bits(u64 x) { return __brevll(x); }
-// Eight bytes from any address, the first one lowest.
+// Load eight bytes from any address, little-endian.
 HOST_DEVICE u64 load_u64(const u8* bytes) {
     const u64* aligned = (const u64*)((u64)bytes & ~7ull);
     i32 shift = 8 * (i32)((u64)bytes & 7);
     return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
 }
-// The first place from `begin` on that holds the byte; `end` where none does.
-HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
-    while (begin < end && bytes[begin] != byte) ++begin;
-    return begin;
+// The index of the first such byte in [start, end); `end` if there is none.
+HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
+    while (start < end && bytes[start] != byte) ++start;
+    return start;
 }
-// No file is open there.
+// A GPU cannot read files.
 HOST_DEVICE i64 read_file(i32, u8*, i64, i64) { return 0; }
 HOST_DEVICE void atomic_min(u32* address, u32 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
@@ -130,15 +131,15 @@ HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value)
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { atomicOr(address, value); }
 HOST_DEVICE i32 atomic_increment(i32* counter) { return atomicAdd(counter, 1); }
-// What was there; where that was expected, it is the other number now.
-HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
-    return atomicCAS(address, expected, number);
+// Replace the value if it is the expected one; return the old value.
+HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 desired) {
+    return atomicCAS(address, expected, desired);
 }
-// What other groups may have written meanwhile, and what they are to find: a word, whole.
+// Load what other warps may have written, and store for other warps; words are not torn.
 HOST_DEVICE i32 load_relaxed(const i32* address) { return *(volatile const i32*)address; }
 HOST_DEVICE u64 load_relaxed(const u64* address) { return *(volatile const u64*)address; }
 HOST_DEVICE void store_relaxed(u64* address, u64 value) { *(volatile u64*)address = value; }
-// Before what has not come yet is looked for again.
+// Called between two polls of a value that has not been written yet.
 HOST_DEVICE void pause() { __nanosleep(20); }
 
 #else
@@ -179,14 +180,14 @@ template <class... A> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 sta
 #define UNROLL _Pragma("GCC unroll 16")
 
 HOST_DEVICE i32 warp_lane() { return 0; }
-HOST_DEVICE bool warp_any(bool mine) { return mine; }
-HOST_DEVICE i32 warp_max(i32 mine) { return mine; }
-HOST_DEVICE u32 warp_ballot(bool mine) { return mine; }
-template <class T> HOST_DEVICE T warp_shuffle(const T& held, i32) { return held; }
-HOST_DEVICE i32 warp_inclusive_sum(i32 mine) { return mine; }
+HOST_DEVICE bool warp_any(bool value) { return value; }
+HOST_DEVICE i32 warp_max(i32 value) { return value; }
+HOST_DEVICE u32 warp_ballot(bool value) { return value; }
+template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32) { return value; }
+HOST_DEVICE i32 warp_inclusive_sum(i32 value) { return value; }
 HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }
 HOST_DEVICE u32 lower_lanes_mask() { return 0; }
-HOST_DEVICE i32 warp_broadcast(i32 mine) { return mine; }
+HOST_DEVICE i32 warp_broadcast(i32 value) { return value; }
 HOST_DEVICE void warp_sync() {}
 #define WARP_ARRAY(type, name, count) type name[count]
 
@@ -210,13 +211,14 @@ HOST_DEVICE u64 load_u64(const u8* bytes) {
     __builtin_memcpy(&x, bytes, 8);
     return x;
 }
-HOST_DEVICE i64 find_byte(const u8* bytes, i64 begin, i64 end, u8 byte) {
-    const void* found = __builtin_memchr(bytes + begin, byte, (u64)(end - begin));
+HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
+    const void* found = __builtin_memchr(bytes + start, byte, (u64)(end - start));
     return found ? (const u8*)found - bytes : end;
 }
-extern "C" long pread(int file, void* bytes, unsigned long wanted, long offset);
-// How many bytes of an open file come from its offset; fewer than wanted, or none, at its end or where reading fails.
-HOST_DEVICE i64 read_file(i32 file, u8* bytes, i64 wanted, i64 offset) { return pread(file, bytes, wanted, offset); }
+extern "C" long pread(int file, void* bytes, unsigned long count, long offset);
+// Read bytes of an open file at an offset; return their number, which is smaller at the end of the file or after an
+// error.
+HOST_DEVICE i64 read_file(i32 file, u8* bytes, i64 count, i64 offset) { return pread(file, bytes, count, offset); }
 template <class T> HOST_DEVICE void atomic_min(T* address, T value) {
     T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value < seen &&
@@ -230,8 +232,8 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
 }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 atomic_increment(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
-HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 number) {
-    __atomic_compare_exchange_n(address, &expected, number, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 desired) {
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
 HOST_DEVICE i32 load_relaxed(const i32* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
@@ -248,13 +250,18 @@ template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
 template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
 template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
 
-// The lowest and the highest of the lanes of a ballot that are set; one is.
+// The highest and the lowest set lane of a ballot, which is not 0.
 HOST_DEVICE i32 last_lane(u32 ballot) { return 63 - leading_zeros(ballot); }
 HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }
 
-// The finaliser of splitmix64: decides ties by a number that depends on nothing but its argument.
+// The finalizer of splitmix64, to break ties by a pseudorandom number that depends only on its argument.
 HOST_DEVICE u64 splitmix64(u64 x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
+}
+
+// Copy bytes by all threads of the warp.
+HOST_DEVICE void warp_copy(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
+    for (i64 i = warp_lane(); i < length; i += WARP_WIDTH) target[i] = source[i];
 }

@@ -1,7 +1,7 @@
-// A digit of a key, and how a section of pairs goes to where pairs with its digits stand.
+// The digits of a radix sort, and the scatter of a section of key-value pairs by one digit.
 //
-// On the GPU a block takes a tile at a time, brings it into the order of its digits in the memory that its threads share,
-// and writes it from there, so that neighbours go to neighbouring places. A CPU's caches do that by themselves.
+// On the GPU a block sorts a tile at a time by digit in shared memory and writes it from there, so that neighbouring
+// threads write neighbouring elements. On the CPU the caches have that effect.
 #pragma once
 #include "common/portable.cuh"
 
@@ -15,26 +15,26 @@ HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGI
 const i32 TILE_ROWS = 16;
 const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
 
-// The pairs [first, last), in order, each to next[its digit], which becomes one more; next is a BLOCK_ARRAY.
+// Write the pairs [first, last) in order, each to next[digit]++; next is a BLOCK_ARRAY.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
                                                   i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
-    const i32 GROUPS = BLOCK_WIDTH / WARP_WIDTH;
+    const i32 WARPS = BLOCK_WIDTH / WARP_WIDTH;
     static_assert(DIGITS == 2 * BLOCK_WIDTH, "a thread has two digits");
     __shared__ u64 tile_keys[TILE];
     __shared__ value_t tile_values[TILE];
-    __shared__ u32 counts[GROUPS][DIGITS], sums[GROUPS];
+    __shared__ u32 counts[WARPS][DIGITS], sums[WARPS];
     __shared__ i64 offsets[DIGITS];
-    i32 group = block_thread() / WARP_WIDTH, lane = warp_lane();
-    u32 below = (1u << lane) - 1;
+    i32 warp = block_thread() / WARP_WIDTH, lane = warp_lane();
+    u32 lower_lanes = (1u << lane) - 1;
     for (i64 tile = first; tile < last; tile += TILE) {
         i32 size = (i32)minimum((i64)TILE, last - tile);
-        for (i32 d = block_thread(); d < GROUPS * DIGITS; d += BLOCK_WIDTH) counts[d / DIGITS][d % DIGITS] = 0;
+        for (i32 d = block_thread(); d < WARPS * DIGITS; d += BLOCK_WIDTH) counts[d / DIGITS][d % DIGITS] = 0;
         __syncthreads();
-        // A group has rows that follow each other. What is behind the end has the last digit, and the last places of it.
+        // A warp has consecutive rows. Padding after the end has the last digit and comes last within it.
         u64 key[TILE_ROWS];
         value_t value[TILE_ROWS];
         u32 rank[TILE_ROWS];
-        i32 own = group * WARP_WIDTH * TILE_ROWS + lane;
+        i32 own = warp * WARP_WIDTH * TILE_ROWS + lane;
         UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
             i32 i = own + row * WARP_WIDTH;
             key[row] = i < size ? keys[tile + i] : ~0ull;
@@ -48,20 +48,20 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
                 u32 with = warp_ballot(set);
                 equal &= set ? with : ~with;
             }
-            u32 before = counts[group][digit];
+            u32 before = counts[warp][digit];
             warp_sync();
-            rank[row] = before + (u32)__popc(equal & below);
-            if (!(equal & below)) counts[group][digit] = before + (u32)__popc(equal);
+            rank[row] = before + (u32)__popc(equal & lower_lanes);
+            if (!(equal & lower_lanes)) counts[warp][digit] = before + (u32)__popc(equal);
             warp_sync();
         }
         __syncthreads();
-        // How many stand before each digit in the tile: exclusive sums over the groups, then over the digits.
+        // The start of each digit in the tile: exclusive sums over the warps, then over the digits.
         u32 totals[2], start = 0;
         UNROLL for (i32 k = 0; k < 2; ++k) {
             totals[k] = 0;
-            for (i32 g = 0; g < GROUPS; ++g) {
-                u32 count = counts[g][2 * block_thread() + k];
-                counts[g][2 * block_thread() + k] = totals[k];
+            for (i32 w = 0; w < WARPS; ++w) {
+                u32 count = counts[w][2 * block_thread() + k];
+                counts[w][2 * block_thread() + k] = totals[k];
                 totals[k] += count;
             }
         }
@@ -70,22 +70,22 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
             u32 other = __shfl_up_sync(~0u, sum, step);
             if (lane >= step) sum += other;
         }
-        if (lane == WARP_WIDTH - 1) sums[group] = sum;
+        if (lane == WARP_WIDTH - 1) sums[warp] = sum;
         __syncthreads();
-        for (i32 g = 0; g < group; ++g) start += sums[g];
+        for (i32 w = 0; w < warp; ++w) start += sums[w];
         start += sum - totals[0] - totals[1];
         UNROLL for (i32 k = 0; k < 2; ++k) {
             i32 digit = 2 * block_thread() + k;
-            for (i32 g = 0; g < GROUPS; ++g) counts[g][digit] += start;
+            for (i32 w = 0; w < WARPS; ++w) counts[w][digit] += start;
             offsets[digit] = next[digit] - start;
             next[digit] += totals[k];
             start += totals[k];
         }
         __syncthreads();
         UNROLL for (i32 row = 0; row < TILE_ROWS; ++row) {
-            u32 place = counts[group][digit_of(key[row], shift)] + rank[row];
-            tile_keys[place] = key[row];
-            tile_values[place] = value[row];
+            u32 target = counts[warp][digit_of(key[row], shift)] + rank[row];
+            tile_keys[target] = key[row];
+            tile_values[target] = value[row];
         }
         __syncthreads();
         for (i32 i = block_thread(); i < size; i += BLOCK_WIDTH) {

@@ -1,5 +1,5 @@
-// Stable LSD radix sort of key-value pairs. For each digit, from the lowest: count the digits of every section, scan the counts
-// over digits and sections, and scatter the pairs.
+// Stable LSD radix sort of key-value pairs. For each digit, from the lowest: count the digits of every section, scan
+// the counts over digits and sections, and scatter the pairs.
 #include "common/radix_digits.cuh"
 
 // keys[i] = values[order[i]].

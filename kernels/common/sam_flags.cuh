@@ -1,4 +1,4 @@
-// The flags of a SAM record.
+// The flags of a SAM record (SAM specification, section 1.4).
 #pragma once
 
 enum Flag {

@@ -1,10 +1,16 @@
-// Vectors of scores: one template over a lane type aligns `width` pairs at once. Lanes16 is 16-bit, two lanes a register
-// on the GPU and sixteen on the CPU; Lanes32 is 32-bit, for scores that 16 bits cannot hold, one lane there and eight here;
-// Lane32 is one 32-bit lane on both. Lanes16 and Lanes32 take the same room. Lanes32x2 has as many lanes as Lanes16, of 32 bits.
+// Vectors of scores: templates over a lane type align `width` pairs at once.
+//
+//     type        bits   width on the GPU   width on the CPU
+//     Lanes16     16     2 (a register)     16
+//     Lanes32     32     1                  8, for scores that exceed 16 bits
+//     Lanes32x2   32     2                  16, as many lanes as Lanes16
+//     Lane32      32     1                  1
+//
+// Lanes16 and Lanes32 have the same size. All operations are lane by lane.
 #pragma once
 #include "common/portable.cuh"
 
-// A letter's code, apart from every other's by more than a mismatch costs.
+// The distance of the codes of two letters: more than a mismatch costs.
 const i32 CODE_SPACING = 2048;
 
 struct Lane32 {
@@ -15,32 +21,34 @@ struct Lane32 {
     HOST_DEVICE static Lane32 all(i32 x) { return Lane32{x}; }
     HOST_DEVICE void set(i32, i32 x) { value = x; }
     HOST_DEVICE i32 get(i32) const { return value; }
-    // What a letter is to be equal to in select_match().
+    // The second argument of select_match() that a letter matches.
     HOST_DEVICE static i32 match_code(i32 letter) { return letter; }
 };
 HOST_DEVICE Lane32 operator+(Lane32 a, Lane32 b) { return Lane32{a.value + b.value}; }
 HOST_DEVICE Lane32 operator^(Lane32 a, Lane32 b) { return Lane32{a.value ^ b.value}; }
 HOST_DEVICE Lane32 larger(Lane32 a, Lane32 b) { return Lane32{maximum(a.value, b.value)}; }
-// Lane by lane: where a == b, x, else y.
+// a == b ? x : y
 HOST_DEVICE Lane32 select_equal(Lane32 a, Lane32 b, Lane32 x, Lane32 y) { return a.value == b.value ? x : y; }
-// All bits of the lanes where a < b, none of the others; a - b has no overflow.
+// a < b ? all bits : 0; a - b must not overflow.
 HOST_DEVICE Lane32 less_mask(Lane32 a, Lane32 b) { return Lane32{-(i32)(a.value < b.value)}; }
 HOST_DEVICE bool any(Lane32 mask) { return mask.value != 0; }
-// Lane by lane: base i of eight that stand in its 16 low bits, times CODE_SPACING.
+// Base i of the eight packed bases in the 16 low bits, times CODE_SPACING.
 HOST_DEVICE Lane32 spaced_base(Lane32 bases, i32 i) { return Lane32{(bases.value >> (14 - 2 * i) & 3) * CODE_SPACING}; }
 HOST_DEVICE Lane32 select(Lane32 mask, Lane32 x, Lane32 y) { return mask.value ? x : y; }
-// Lane by lane: the bits shifted up by one, and behind them whether a < b; a - b has no overflow.
-HOST_DEVICE Lane32 shift_in_less(Lane32 bits, Lane32 a, Lane32 b) { return Lane32{bits.value * 2 + (a.value < b.value)}; }
+// bits << 1 | (a < b); a - b must not overflow.
+HOST_DEVICE Lane32 shift_in_less(Lane32 bits, Lane32 a, Lane32 b) {
+    return Lane32{bits.value * 2 + (a.value < b.value)};
+}
 
 #define LANE template <class Lane> HOST_DEVICE Lane
-// Lane by lane the larger of a + b and c; with _or_zero the largest of those and 0.
+// max(a + b, c); with _or_zero at least 0.
 LANE add_larger(Lane a, Lane b, Lane c) { return larger(a + b, c); }
 LANE add_larger_or_zero(Lane a, Lane b, Lane c) { return larger(add_larger(a, b, c), Lane::all(0)); }
 LANE largest(Lane a, Lane b, Lane c) { return larger(larger(a, b), c); }
 LANE largest_or_zero(Lane a, Lane b, Lane c) { return larger(largest(a, b, c), Lane::all(0)); }
-// Lane by lane: x where a letter, a multiple of CODE_SPACING, is the one whose opposite is given, else y, which is less than
-// CODE_SPACING below x.
-LANE select_match(Lane letter, Lane opposite, Lane x, Lane y) { return select_equal(letter, opposite, x, y); }
+// letter matches match ? x : y. letter: a multiple of CODE_SPACING; match: match_code(another letter); x - y is less
+// than CODE_SPACING.
+LANE select_match(Lane letter, Lane match, Lane x, Lane y) { return select_equal(letter, match, x, y); }
 #undef LANE
 
 #ifdef __CUDACC__
@@ -69,7 +77,9 @@ HOST_DEVICE Lanes16 add_larger(Lanes16 a, Lanes16 b, Lanes16 c) {
 HOST_DEVICE Lanes16 add_larger_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
     return Lanes16{__viaddmax_s16x2_relu(a.value, b.value, c.value)};
 }
-HOST_DEVICE Lanes16 largest(Lanes16 a, Lanes16 b, Lanes16 c) { return Lanes16{__vimax3_s16x2(a.value, b.value, c.value)}; }
+HOST_DEVICE Lanes16 largest(Lanes16 a, Lanes16 b, Lanes16 c) {
+    return Lanes16{__vimax3_s16x2(a.value, b.value, c.value)};
+}
 HOST_DEVICE Lanes16 largest_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
     return Lanes16{__vimax3_s16x2_relu(a.value, b.value, c.value)};
 }
@@ -78,18 +88,20 @@ HOST_DEVICE Lanes16 select_equal(Lanes16 a, Lanes16 b, Lanes16 x, Lanes16 y) {
     u32 mask = __vcmpeq2(a.value, b.value);
     return Lanes16{(x.value & mask) | (y.value & ~mask)};
 }
-// The exclusive or with the complement is -1 where the letters are equal, and less than -CODE_SPACING where not.
-HOST_DEVICE Lanes16 select_match(Lanes16 letter, Lanes16 opposite, Lanes16 x, Lanes16 y) {
-    return add_larger(letter ^ opposite, x + Lanes16::all(1), y);
+// The exclusive or with the complement is -1 if the letters are equal, else less than -CODE_SPACING.
+HOST_DEVICE Lanes16 select_match(Lanes16 letter, Lanes16 match, Lanes16 x, Lanes16 y) {
+    return add_larger(letter ^ match, x + Lanes16::all(1), y);
 }
-// Bytes of a (0 to 3) and b (4 to 7), by the hexadecimal digits of `chosen` from the lowest on; 8 more takes the sign of
-// that byte alone, which __byte_perm does not.
-HOST_DEVICE u32 permute_bytes(u32 a, u32 b, u32 chosen) {
+// Bytes of a (0 to 3) and b (4 to 7), selected by the hexadecimal digits of `selector`, the lowest first. 8 added to a
+// digit repeats the byte's sign bit, which __byte_perm cannot do.
+HOST_DEVICE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     u32 bytes;
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(chosen));
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
     return bytes;
 }
-HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return Lanes16{permute_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
+HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) {
+    return Lanes16{permute_bytes(__vsub2(a.value, b.value), 0, 0xBB99)};
+}
 HOST_DEVICE bool any(Lanes16 mask) { return mask.value != 0; }
 HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {
     return Lanes16{(bases.value >> (14 - 2 * i) & 0x30003u) * CODE_SPACING};
@@ -143,17 +155,23 @@ struct Lanes32x2 {
     Lanes32 low, high;
 
     HOST_DEVICE static Lanes32x2 all(i32 x) { return Lanes32x2{Lanes32::all(x), Lanes32::all(x)}; }
-    HOST_DEVICE void set(i32 lane, i32 x) { lane < Lanes32::width ? low.set(lane, x) : high.set(lane - Lanes32::width, x); }
-    HOST_DEVICE i32 get(i32 lane) const { return lane < Lanes32::width ? low.get(lane) : high.get(lane - Lanes32::width); }
+    HOST_DEVICE void set(i32 lane, i32 x) {
+        lane < Lanes32::width ? low.set(lane, x) : high.set(lane - Lanes32::width, x);
+    }
+    HOST_DEVICE i32 get(i32 lane) const {
+        return lane < Lanes32::width ? low.get(lane) : high.get(lane - Lanes32::width);
+    }
 };
 HOST_DEVICE Lanes32x2 operator+(Lanes32x2 a, Lanes32x2 b) { return Lanes32x2{a.low + b.low, a.high + b.high}; }
-HOST_DEVICE Lanes32x2 larger(Lanes32x2 a, Lanes32x2 b) { return Lanes32x2{larger(a.low, b.low), larger(a.high, b.high)}; }
+HOST_DEVICE Lanes32x2 larger(Lanes32x2 a, Lanes32x2 b) {
+    return Lanes32x2{larger(a.low, b.low), larger(a.high, b.high)};
+}
 HOST_DEVICE Lanes32x2 select_equal(Lanes32x2 a, Lanes32x2 b, Lanes32x2 x, Lanes32x2 y) {
     return Lanes32x2{select_equal(a.low, b.low, x.low, y.low), select_equal(a.high, b.high, x.high, y.high)};
 }
 HOST_DEVICE bool any(Lanes32x2 mask) { return any(mask.low) || any(mask.high); }
 
-const i32 ALIGNMENT = 64;  // bytes, of the CPU's vectors
+const i32 ALIGNMENT = 64;  // bytes of the CPU's vectors
 
-// The first place of a buffer where vectors may lie.
+// The first address in a buffer that is aligned for vectors.
 template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & (ALIGNMENT - 1))); }

@@ -1,5 +1,5 @@
-// Lines of text from arrays. One function writes a line into a sink; a sink that only counts gives the lengths, and a
-// prefix sum of those every line's place.
+// Sinks for lines of text. One function writes a line: with a CountingSink it computes the line's length, and after a
+// prefix sum of the lengths it writes the line with a ByteSink.
 #pragma once
 #include "common/packed.cuh"
 
@@ -35,7 +35,7 @@ struct ByteSink {
         for (i64 i = 0; i < length; ++i) next[i] = code_letter(code(read, length, i, reversed));
         next += length;
     }
-    // As in BAM: two to a byte, a bit for each of A, C, G, T, and all for N.
+    // The 4-bit codes of BAM, two per byte: one bit for each of A, C, G, T, all bits for N.
     HOST_DEVICE void nibbles(const u8* read, i64 length, bool reversed) {
         for (i64 i = 0; i < length; i += 2) {
             u32 high = code(read, length, i, reversed), low = i + 1 < length ? code(read, length, i + 1, reversed) : 5;
@@ -61,13 +61,13 @@ template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
     while (count) sink.put(digits[--count]);
 }
 
-// A tab, and the number behind it.
+// A tab followed by the number.
 template <class Sink> HOST_DEVICE void put_column(Sink& sink, i64 number) {
     sink.put('\t');
     put_number(sink, number);
 }
 
-// What lines say of reads, by record; quality_starts holds -1 where a read has no qualities.
+// Names, bases and qualities of reads in their text, by record; quality_starts: -1 if a read has no qualities.
 struct ReadTexts {
     const u8* bytes OF(any);
     const i64* name_starts OF(reads);
@@ -81,7 +81,7 @@ struct ReadTexts {
     }
 };
 
-// One behind the other: contig c's is [offsets[c], offsets[c + 1]).
+// Concatenated names: contig c's is [offsets[c], offsets[c + 1]).
 struct ContigNames {
     const u8* letters OF(any);
     const i64* offsets OF(contigs + 1);
