@@ -81,9 +81,9 @@ struct RecordWriter {
     }
     // Return the primary entry of the mate of a read.
     HOST_DEVICE i64 mate_of(i64 record) const { return plan.offsets[record ^ 1]; }
-    HOST_DEVICE Fields fields(i64 entry) const {
+    HOST_DEVICE RecordFields fields(i64 entry) const {
         i64 record = record_of(entry), slot = plan.slots[entry];
-        Fields fields = no_place(record, alignments.flags[entry], queries.lengths[slot]);
+        RecordFields fields = unmapped_fields(record, alignments.flags[entry], queries.lengths[slot]);
         if (mapped(entry)) {
             fields.mapq = alignments.mapqs[entry];
             fields.contig = alignments.contigs[entry];
@@ -93,7 +93,7 @@ struct RecordWriter {
             fields.operation_count = extensions.counts[entry];
             if (alignments.roles[entry] == SECONDARY_ALIGNMENT) fields.length = 0;
             bool whole = style.soft_clipped || reference.on_alternate(fields.contig);
-            if (alignments.roles[entry] != PRIMARY_ALIGNMENT && !whole) fields.cut_off();
+            if (alignments.roles[entry] != PRIMARY_ALIGNMENT && !whole) fields.hard_clip();
         }
         if (!(alignments.flags[entry] & PAIRED)) return fields;
         i64 mate = mate_of(record);
