@@ -1,4 +1,4 @@
-"""readmap maps short DNA reads, on a GPU where there is one and on the CPU where there is none.
+"""Map short DNA reads to a reference, on a GPU if there is one, else on the CPU.
 
 >>> import readmap
 >>> index = readmap.build_index("data/demo.fa.gz")
@@ -40,9 +40,15 @@ if TYPE_CHECKING:
     from readmap.pairwise.api import align_pairs as align_pairs
     from readmap.pairwise.api import compare as compare
     from readmap.run.aligner import Aligner as Aligner
+    from readmap.run.api import estimate as estimate
+    from readmap.run.api import search as search
     from readmap.run.hits import Hit as Hit
     from readmap.run.hits import Hits as Hits
     from readmap.run.hits import Pairs as Pairs
+    from readmap.run.lanes import Lane as Lane
+    from readmap.run.sample_model import SampleModel as SampleModel
+    from readmap.run.summary import ExactSearchSummary as ExactSearchSummary
+    from readmap.run.summary import SearchSummary as SearchSummary
 
 _HOMES = {
     "readmap.duplicates.api": ("mark_duplicates",),
@@ -63,7 +69,11 @@ _HOMES = {
     "readmap.database.database": ("Database", "build_database"),
     "readmap.database.api": ("scan",),
     "readmap.run.aligner": ("Aligner",),
+    "readmap.run.api": ("estimate", "search"),
     "readmap.run.hits": ("Hit", "Hits", "Pairs"),
+    "readmap.run.lanes": ("Lane",),
+    "readmap.run.sample_model": ("SampleModel",),
+    "readmap.run.summary": ("ExactSearchSummary", "SearchSummary"),
     "readmap.mapping.inserts": ("InsertSize",),
     "readmap.mapping.parameters": ("Pairing", "Reporting", "Scoring"),
 }
@@ -73,7 +83,7 @@ __all__ = sorted(["__version__", *(name for names in _HOMES.values() for name in
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: the command has something to say before NumPy is (cli/common/numerics.py).
+    # Imported on first use: the command sets variables before NumPy is imported (cli/common/numerics.py).
     for module, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(module), name)

@@ -24,8 +24,8 @@ from readmap.dask.worker import CONCURRENT_TASKS, address, read_ahead, return_er
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.reads.chunks import PairLayout
-from readmap.reads.record_ranges import RecordRange
 from readmap.reads.inflaters import inflaters_for
+from readmap.reads.record_ranges import RecordRange
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import estimate_from_lanes
 from readmap.run.file_checks import InputFiles
@@ -77,8 +77,8 @@ def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskT
     index, backend = worker_index(job.config, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
-    first = _fragments_before([part.first for part in parts], job.layouts)
-    last = _fragments_before([part.last for part in parts], job.layouts)
+    first = _fragments_before([part.first_record for part in parts], job.layouts)
+    last = _fragments_before([part.end_record for part in parts], job.layouts)
     with backend.thread_stream(), contextlib.ExitStack() as opened:
         recorder = None
         if job.rules:
