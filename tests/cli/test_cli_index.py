@@ -90,7 +90,7 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     report = json.loads(Path("report.json").read_text())
     size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
     expected = {
-        "schema": 1,
+        "schema": 2,
         "index": "ref.fa.readmap",
         "contigs": 2,
         "bases": 22,
@@ -326,7 +326,7 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     captured = capfd.readouterr()
     report = json.loads(captured.out)
     assert captured.err.startswith("whole: ")
-    assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (1, True, 184, 32)
+    assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (2, True, 184, 32)
     assert report["contigs"][22]["name"] == "HLA*01:02:22"
     assert report["bytes"] == sum(report["files"].values())
 
@@ -379,7 +379,7 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ [MG]iB", lines[1])
     report = json.loads(Path("report.json").read_text())
     expected = {
-        "schema": 1,
+        "schema": 2,
         "database": "db.fa.readmapdb",
         "format_version": 3,
         "source": name,

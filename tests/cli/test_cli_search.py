@@ -135,7 +135,7 @@ def test_summary_and_record_agree(demo_index: Path, capfd: pytest.CaptureFixture
 def test_record_for_programs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["search", few_reads, "-x", str(demo_index), "-o", "out.sam", "--json", "-", "-q", "--device=cpu"]) == 0
     report = json.loads(capfd.readouterr().out)
-    assert report["schema"] == 1
+    assert report["schema"] == 2
     assert report["command"] == f"readmap search {few_reads} -x {demo_index} -o out.sam --json - -q --device=cpu"
     assert set(report["versions"]) == {"readmap", "python", "numpy", "cupy"}
     assert (report["device"], report["output"], report["reads"]) == ("cpu", "out.sam", [few_reads])

@@ -42,7 +42,7 @@ def test_map_reports_a_checked_output_runs_and_stages(backends: str, tmp_path: P
     done = run(tmp_path, "map", "--reference", reference, "--reads", reads, *words)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "figures.json").read_text())
-    assert report["schema"] == 1
+    assert report["schema"] == 2
     assert report["label"] == "demo"
     assert report["checked"] is True
     assert report["checked_reads"] == report["counts"]["reads"] == 600

@@ -21,7 +21,7 @@ from readmap.formats.wording import format_bytes, format_duration
 from readmap.version import __version__
 
 #: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
-SCHEMA = 1
+SCHEMA = 2
 
 #: Between two lines of progress in a log.
 LOG_SECONDS = 60.0
