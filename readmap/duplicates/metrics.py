@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.compilation.declarations import constant
 from readmap.formats.wording import format_percent
-from readmap.qc.page import Table
+from readmap.qc.page import ReportTable
 
 _READS = ("UNPAIRED_READS", "PAIRED_READS", "OTHER_RECORDS", "UNMAPPED_READS")
 _MARKED = ("UNPAIRED_DUPLICATES", "PAIR_DUPLICATES", "OPTICAL_DUPLICATES")
@@ -202,7 +202,7 @@ def _decimal(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def duplicates_table(libraries: Sequence[LibraryMetrics]) -> Table:
+def duplicates_table(libraries: Sequence[LibraryMetrics]) -> ReportTable:
     """Return the duplicates table of the HTML report, one row per library."""
     rows = [
         (
@@ -217,4 +217,4 @@ def duplicates_table(libraries: Sequence[LibraryMetrics]) -> Table:
         )
         for one in libraries
     ]
-    return Table("Duplicates", "By library", _TABLE_COLUMNS, rows)
+    return ReportTable("Duplicates", "By library", _TABLE_COLUMNS, rows)

@@ -50,7 +50,7 @@ MAX_OPTICAL_SET = 300_000
 
 
 @dataclass(frozen=True)
-class _Fragments:
+class _FragmentColumns:
     """struct Fragments of kernels/duplicates/fragment.cuh."""
 
     rows: Array
@@ -83,7 +83,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         counters of all libraries. distance: of optical duplicates, pixels; 0 disables them.
     """
     size, has_barcodes = len(rows), len(barcodes) > 0
-    fragments = _Fragments(rows, barcodes, has_barcodes)
+    fragments = _FragmentColumns(rows, barcodes, has_barcodes)
     order = _order(fragments, backend)
     begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
     backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)
@@ -116,7 +116,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     )
 
 
-def _order(fragments: _Fragments, backend: Backend) -> Array:
+def _order(fragments: _FragmentColumns, backend: Backend) -> Array:
     """Return the indices of all fragments, uint32, sorted by set and, within a set, by input order."""
     size = len(fragments.rows)
     highs, lows = backend.empty(size, np.uint64), backend.empty(size, np.uint64)

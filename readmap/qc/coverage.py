@@ -31,7 +31,7 @@ BREADTHS = (1, 10, 20, 30)
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _CoverageLayout:
     """struct Layout of kernels/qc/coverage.cu."""
 
     contigs: Array
@@ -82,7 +82,7 @@ class Coverage:
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         contigs = np.cumsum([0, *(length + 1 for length in lengths)])
         to_device = backend.to_device
-        self._layout = _Layout(
+        self._layout = _CoverageLayout(
             to_device(contigs), to_device(names), to_device(np.array(samples, np.uint16)), len(lengths), len(groups)
         )
         self._samples = max(samples) + 1

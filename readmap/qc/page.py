@@ -18,7 +18,7 @@ MAX_ROWS = 5_000
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A further section of the report, such as the duplicates."""
 
     title: str
@@ -27,7 +27,7 @@ class Table:
     rows: Sequence[Row]
 
 
-def write_page(samples: Sequence[SampleTally], tables: Sequence[Table], output: str, command: str) -> str:
+def write_page(samples: Sequence[SampleTally], tables: Sequence[ReportTable], output: str, command: str) -> str:
     """Return the report. tables: shown after the samples. output: name of the output file; command: that wrote it."""
     names = [sample.name for sample in samples]
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
@@ -140,7 +140,7 @@ def _contigs(depths: Depths) -> str:
     return f'<div class="table"><h3>Coverage by contig</h3>{_table(columns, rows, tall=True)}{note}</div>\n'
 
 
-def _further(table: Table) -> str:
+def _further(table: ReportTable) -> str:
     """Return an additional section."""
     return (
         f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
