@@ -211,7 +211,7 @@ def _fine() -> None:
 
     few_rows()
     for backend in (CpuBackend, CudaBackend):
-        _after(backend, "__init__", lambda self: vars(self).update(groups=1, resident_warps=1))
+        _after(backend, "__init__", lambda self: vars(self).update(concurrent_warps=1, resident_warps=1))
 
 
 def _interrupted() -> None:

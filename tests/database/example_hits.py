@@ -1,4 +1,4 @@
-"""Hits that tests of the formats write by hand: alignments as two lines of letters and gaps."""
+"""Hits written by hand for tests of the formats: alignments as two lines of letters and gaps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reverse_complement(text: str) -> str:
 
 
 def blosum62() -> np.ndarray:
-    """int32 [32, 32] by codes; letters that the matrix lacks have its lowest score."""
+    """Return int32 [32, 32] by codes; missing letters have the lowest score."""
     scores = np.full((CODES, CODES), -4, np.int32)
     codes = codes_of(array("ARNDCQEGHILKMFPSTWYVBZX*"))
     scores[np.ix_(codes, codes)] = parasail.blosum62.matrix
@@ -34,7 +34,7 @@ def blosum62() -> np.ndarray:
 
 @dataclass(frozen=True)
 class FakeDatabase:
-    """Sequences by their titles."""
+    """Sequences by title."""
 
     sequences: dict[str, str]
     molecule: str = "protein"
@@ -59,7 +59,7 @@ class FakeDatabase:
 
 @dataclass(frozen=True)
 class Aligned:
-    """A hit: the lines of the query and of the subject as aligned, and their places, 0-based and half-open."""
+    """A hit: its lines of the query and the subject as aligned, and their 0-based, half-open positions."""
 
     subject: int
     lines: tuple[str, str]
@@ -71,7 +71,7 @@ class Aligned:
 
 
 def align(subject: int, query: str, target: str, sequences: tuple[str, str], **more: object) -> Aligned:
-    """The hit of two lines, whose letters are looked for in the query and in the subject as aligned."""
+    """Return the hit of two lines, whose letters are searched in the query and in the subject as aligned."""
     places: list[int] = []
     for line, sequence in ((query, sequences[0]), (target, sequences[1])):
         letters = line.replace("-", "")
@@ -81,7 +81,7 @@ def align(subject: int, query: str, target: str, sequences: tuple[str, str], **m
 
 
 def operations(query: str, target: str) -> list[int]:
-    """Operations as PairAlignments has them."""
+    """Return operations as in PairAlignments."""
 
     def kind(letters: tuple[str, str]) -> int:
         if "-" in letters:
@@ -93,7 +93,7 @@ def operations(query: str, target: str) -> list[int]:
 
 
 def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[Aligned]) -> QueryHits:
-    """What a query found."""
+    """Return the hits of a query."""
     found = [operations(*each.lines) for each in aligned]
     places = np.array([each.places for each in aligned], np.int64).reshape(-1, 4).T
     scores = np.array([each.score for each in aligned], np.int32)
@@ -116,7 +116,7 @@ def results(title: str, letters: str, database: FakeDatabase, aligned: Sequence[
     return QueryHits(ScanQuery(name.encode(), title.encode(), array(letters)), hits, database, blosum62())
 
 
-#: A protein's query with two hits in one subject and one in another, and one with none.
+#: A protein query with two hits in one subject and one hit in another.
 QUERY = "MKVLAAGIVGLCAWERTYHKLMNPQRSTXXWYVHDEKLMAQWERTYFPS"
 PROTEINS = FakeDatabase({
     "s1 a first title": "AAMKVLSAGIVGLCATYHKLMNPRRSTXXWYVGG",
@@ -134,7 +134,7 @@ PROTEIN_HITS = [
     align(1, "MKVLAAGIVG", "MKVLAAGIVG", (QUERY, PROTEINS.sequences["s2"]), score=45, bit_score=21.94, evalue=1.26),
 ]  # fmt: skip
 
-#: A query of nucleotides with a hit on each strand.
+#: A nucleotide query with a hit on each strand.
 DNA_QUERY = "TTACGGATCCATTGCAGTNACCGATTAGACGG"
 _FORWARD = "CCCGGATCCATGCAGTNACCAATTAG"
 _REVERSE = "GGATCCATTGCAGGGTNACCGA"

@@ -1,4 +1,4 @@
-"""The database of a scan: longest first, the same from memory as from its folder, and each damage reported."""
+"""Test databases: sorted by length, equal in memory and from a folder, and errors for damage."""
 
 import gzip
 import os
@@ -32,7 +32,7 @@ def fasta_of(texts: list[str]) -> str:
 
 
 def texts_of(found: Database) -> list[str]:
-    """The sequences in the file's order."""
+    """Return the sequences in the order of the file."""
     codes = np.asarray(found.codes)
     texts = [""] * len(found)
     for number, start, length in zip(found.order, found.starts, found.lengths, strict=True):
@@ -69,7 +69,7 @@ def test_codes() -> None:
     assert PAD not in CODE_OF_BYTE
 
 
-def test_codes_are_an_array_of_their_own() -> None:
+def test_codes_are_a_new_array() -> None:
     letters = np.frombuffer(b"ACGT", np.uint8)
     codes = codes_of(letters)
     codes[0] = PAD
@@ -110,7 +110,7 @@ def test_many_sequences_of_many_lengths() -> None:
     assert ranks == sorted(ranks)
 
 
-def test_titles_and_names_are_those_of_the_file() -> None:
+def test_titles_and_names() -> None:
     found = Database.of(sequences_of(proteins([3, 9, 5])), Alphabet.PROTEINS)
     assert list(found.titles) == [b"p0", b"p1 protein 1", b"p2 protein 2"]
     assert list(found.names) == [b"p0", b"p1", b"p2"]
@@ -125,7 +125,7 @@ def test_titles_and_names_are_those_of_the_file() -> None:
 
 @pytest.mark.parametrize("molecule", [None, Alphabet.PROTEINS], ids=["guessed", "known"])
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gzip"])
-def test_folder_is_file_is_memory(tmp_path: Path, molecule: Alphabet | None, compressed: bool) -> None:
+def test_folder_file_and_memory_are_equal(tmp_path: Path, molecule: Alphabet | None, compressed: bool) -> None:
     texts = proteins([9, 70, 0, 130, 70, 0])
     data = fasta_of(texts).encode()
     file = tmp_path / "db.fa"
@@ -153,8 +153,8 @@ def test_letters_of_either_case_and_of_rna(tmp_path: Path) -> None:
     assert texts_of(open_database(str(tmp_path / "db.fa"), molecule=Alphabet.PROTEINS))[0] == "ACGUN"
 
 
-def test_order_of_the_file_changes_the_order_alone(tmp_path: Path) -> None:
-    """Sequences of lengths of their own: the codes do not depend on the file's order."""
+def test_the_order_of_the_file_changes_only_order(tmp_path: Path) -> None:
+    """The lengths are distinct, so the codes do not depend on the order of the file."""
     texts = proteins([7, 3, 90, 20, 0, 55])
     turned = texts[::-1]
     one, other = (Database.of(sequences_of(each), Alphabet.PROTEINS) for each in (texts, turned))
@@ -186,12 +186,12 @@ def test_bad_files(tmp_path: Path, data: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_the_other_molecule(path: Path) -> None:
+def test_the_wrong_molecule_is_rejected(path: Path) -> None:
     with pytest.raises(DataError, match=r"db\.readmapdb: expected a database of nucleotide sequences, found one of pr"):
         open_database(str(path), molecule=Alphabet.NUCLEOTIDES)
 
 
-def test_memory_is_a_few_bytes_a_letter(tmp_path: Path) -> None:
+def test_memory_per_letter(tmp_path: Path) -> None:
     (tmp_path / "db.fa").write_bytes(
         b"".join(b">p%d\n" % i + b"MKVLA" * (100 + i % 200) + b"\n" for i in range(20_050))
     )
@@ -219,8 +219,8 @@ def test_the_human_proteome(shared: Path, tmp_path: Path) -> None:
 # What can be wrong with a folder.
 
 
-def test_damage_is_an_error_of_databases(path: Path) -> None:
-    """What is found is the folder's, whatever it holds; test_index_folder.py has all kinds of damage."""
+def test_damage_raises_database_folder_error(path: Path) -> None:
+    """test_index_folder.py tests all kinds of damage."""
     file = path / f"{database_folder.ARRAYS[0]}.npy"
     os.truncate(file, file.stat().st_size - 1)
     with pytest.raises(
@@ -236,7 +236,7 @@ def test_damage_is_an_error_of_databases(path: Path) -> None:
         Database.open(path)
 
 
-def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) -> None:
+def test_an_unknown_molecule_is_rejected(path: Path, tmp_path: Path) -> None:
     found = Database.open(path)
     arrays: dict[str, Any] = {name: getattr(found, name) for name in ARRAYS}
     arrays |= {"titles": found.titles.text, "title_offsets": found.titles.offsets}
@@ -245,7 +245,7 @@ def test_a_molecule_that_this_version_does_not_know(path: Path, tmp_path: Path) 
         Database.open(tmp_path / "x")
 
 
-def test_an_index_is_no_database_nor_the_other_way_round(path: Path, tmp_path: Path) -> None:
+def test_indexes_and_databases_are_not_confused(path: Path, tmp_path: Path) -> None:
     index = index_of(["ACGT" * 30])
     index.write(tmp_path / "ref.readmap")
     with pytest.raises(DatabaseFolderError, match=r"ref\.readmap is a readmap index and no readmap database"):
@@ -279,8 +279,8 @@ def test_an_existing_database_is_kept_unless_forced(path: Path) -> None:
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_the_default_index_is_no_database(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither by the ending of its name, nor where a user called it as an index is called."""
+def test_the_default_index_is_not_a_database(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by the ending of its name, nor where an index was asked for."""
     monkeypatch.chdir(path.parent)
     index_of(["ACGT" * 30]).write(path.parent / "ref.fa.readmap")
     shutil.copytree(path, path.parent / "db.readmap")
@@ -292,7 +292,7 @@ def test_default_folder(name: str) -> None:
     assert database_folder.default_folder(f"a/{name}") == Path("a/db.fa.readmapdb")
 
 
-def test_contigs_of_an_index_are_a_database_of_nucleotides(tmp_path: Path) -> None:
+def test_contigs_are_a_nucleotide_database(tmp_path: Path) -> None:
     (tmp_path / "ref.fa").write_bytes(fasta({"a": "ACGT" * 20, "b": "N" * 90}))
     found = open_database(str(tmp_path / "ref.fa"))
     assert (found.molecule, found.order.tolist(), found.names[0]) == ("nucleotide", [1, 0], b"a")

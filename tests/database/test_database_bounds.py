@@ -1,4 +1,4 @@
-"""A database whose arrays do not fit each other is refused, though its checksums are right."""
+"""Test that inconsistent arrays of a database are rejected, although their checksums are valid."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ Change = Callable[[Arrays], object]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Of sequences of 5, 3, 0 and 9 letters."""
+    """Write a database of sequences of 5, 3, 0 and 9 letters."""
     letters = [np.frombuffer(text, np.uint8) for text in (b"MKVLA", b"WKV", b"", b"MKVLAWMKV")]
     given = Sequences.of([b"a first", b"b", b"c", b"d"], letters)
     Database.of(given, Alphabet.PROTEINS).write(tmp_path / "right.readmapdb")
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def stored(path: Path, change: Change) -> Path:
-    """The database with other arrays, its checksums theirs."""
+    """Write the database with other arrays and their checksums."""
     arrays = {name: np.array(array) for name, array in database_folder.read(path)[2].arrays.items()}
     change(arrays)
     facts = {"source": "x", "molecule": "protein"}
@@ -79,12 +79,12 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_what_opening_refuses(path: Path, message: str) -> None:
+def test_opening_rejects_inconsistent_arrays(path: Path, message: str) -> None:
     with pytest.raises(DatabaseFolderError, match=rf"x\.readmapdb: {message.strip()}.*; build the database again"):
         Database.open(stored(path, WRONG[message]), check=False)
 
 
-def test_what_a_scan_refuses(backends: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_rejects_invalid_codes(backends: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_folder, "_CHUNK", 4)
     wrong = stored(path, put("codes", 13, 27))
     with pytest.raises(DatabaseFolderError, match=r"codes\.npy contains an invalid code at 12 to 16;"):
@@ -92,8 +92,8 @@ def test_what_a_scan_refuses(backends: str, path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", database_folder.ARRAYS)
-def test_altered_bytes(backends: str, path: Path, name: str) -> None:
-    """Opening may not see them; a scan does, unless it is not to check."""
+def test_altered_bytes_are_detected(backends: str, path: Path, name: str) -> None:
+    """Opening may not detect them; a scan does, unless verification is disabled."""
     file = path / f"{name}.npy"
     data = bytearray(file.read_bytes())
     data[128] ^= 1

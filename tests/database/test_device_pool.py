@@ -1,4 +1,4 @@
-"""Devices that scan together: what they find is what one finds, and none goes on when another fails."""
+"""Test scans on several devices: results do not depend on their number, and all stop if one fails."""
 
 import random
 import threading
@@ -50,13 +50,13 @@ def nothing(cells: int) -> None:
 
 
 def letters_of(worked: DevicePool, database: Database) -> list[int]:
-    """Letters of each device's partition."""
+    """Return the letters of each device's partition."""
     partitions = [worker.partition for worker in worked._workers]
     return [int(database.lengths[each._first : each._end].sum()) for each in partitions]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_any_number_finds_the_same(
+def test_the_number_of_devices_changes_nothing(
     backends: str, database: Database, queries: list[Codes], expected: NDArray[np.int32], count: int
 ) -> None:
     reported: list[int] = []
@@ -88,9 +88,9 @@ def test_partitions_follow_the_speeds(
         worked = DevicePool(even, team)
         assert letters_of(worked, even) == pytest.approx([3330, 3330, 3340], abs=10)
         for now, partitions in (
-            ([1.0, 1.05, 1.0], [3330, 3330, 3340]),  # not worth sending what moves
+            ([1.0, 1.05, 1.0], [3330, 3330, 3340]),  # too small a change to send data again
             ([1.0, 2.0, 7.0], [1000, 2000, 7000]),
-            ([1.0, 2.0, 0.0], [1000, 2000, 7000]),  # not known yet
+            ([1.0, 2.0, 0.0], [1000, 2000, 7000]),  # one speed is unknown
             ([8.0, 1.0, 1.0], [8000, 1000, 1000]),
         ):
             speeds[:] = now
@@ -116,12 +116,12 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes], failing: int) -> None:
-    """Whatever its place, and its error comes out: the others would take minutes."""
+def test_a_failing_device_stops_all(database: Database, queries: list[Codes], failing: int) -> None:
+    """The error is raised for any device that fails; the other devices would take minutes."""
     scanned = [0, 0, 0]
 
     def scores(number: int) -> Any:
-        def slow(queries: Any, costs: Any, report: Callable[[int], None]) -> Any:
+        def slow(queries: Any, scoring: Any, report: Callable[[int], None]) -> Any:
             if number == failing:
                 time.sleep(0.1)
                 raise Broken
@@ -145,14 +145,14 @@ def test_one_that_fails_stops_the_others(database: Database, queries: list[Codes
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, Broken])
-def test_a_report_may_stop_it(
+def test_a_report_can_stop_the_scan(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
     count: int,
     failure: type[BaseException],
 ) -> None:
-    """A progress bar's error, or an interrupt in a thread; the pool is as good as before."""
+    """An error of a progress bar, or an interrupt in a thread; the pool remains usable."""
 
     def stop(cells: int) -> None:
         raise failure
@@ -170,7 +170,7 @@ def test_an_interrupt_of_the_main_thread_stops_all(
         time.sleep(0.05)
         raise KeyboardInterrupt
 
-    def endless(queries: Any, costs: Any, report: Callable[[int], None]) -> None:
+    def endless(queries: Any, scoring: Any, report: Callable[[int], None]) -> None:
         while True:
             time.sleep(0.01)
             report(1)

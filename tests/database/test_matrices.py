@@ -1,4 +1,4 @@
-"""Scoring matrices: the built-in ones against NCBI's files and against what blastp scores, and files of one's own."""
+"""Test score matrices: built-in matrices against NCBI's files and blastp, and matrix files."""
 
 import pathlib
 import shutil
@@ -46,7 +46,7 @@ def write(tmp_path: pathlib.Path):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_standard_matrix_is_ncbis(name: str) -> None:
+def test_standard_matrices_match_ncbi(name: str) -> None:
     if not (NCBI / name).is_file():
         pytest.skip(f"{NCBI / name} is not there (Debian's ncbi-data)")
     header, *rows = (line.split() for line in (NCBI / name).read_text().splitlines() if not line.startswith("#"))
@@ -56,7 +56,7 @@ def test_standard_matrix_is_ncbis(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_standard_matrix_has_all_letters(name: str) -> None:
+def test_standard_matrices_have_all_letters(name: str) -> None:
     matrix = standard(name.lower())
     assert matrix.name == name
     assert not matrix.is_nucleotide
@@ -81,8 +81,8 @@ def test_blosum62_of_rare_letters() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in STANDARD if name != "BLOSUM80"])
-def test_amino_acids_score_as_parasails(name: str) -> None:
-    """But for BLOSUM80, which parasail has in thirds of a bit, and but for B, Z and X, where it is older than BLAST."""
+def test_amino_acid_scores_match_parasail(name: str) -> None:
+    """Except BLOSUM80, which parasail has in thirds of a bit, and B, Z and X, which it has in an older version."""
     theirs = getattr(parasail, name.lower()).matrix
     places = ["ARNDCQEGHILKMFPSTWYVBZX*".index(letter) for letter in AMINO_ACIDS]
     pairs = np.ix_(codes(AMINO_ACIDS), codes(AMINO_ACIDS))
@@ -90,8 +90,8 @@ def test_amino_acids_score_as_parasails(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["BLOSUM62", "PAM30"])
-def test_letters_score_as_blastps(name: str, tmp_path: pathlib.Path) -> None:
-    """Every letter with every other, each pair between letters of which none can be left out."""
+def test_letter_scores_match_blastp(name: str, tmp_path: pathlib.Path) -> None:
+    """Align every letter with every other letter between flanks that keep each pair in the alignment."""
     if shutil.which("blastp") is None:
         pytest.skip("blastp is not installed (Debian's ncbi-blast+)")
     matrix = standard(name)
@@ -135,7 +135,7 @@ def test_nucleotides_out_of_range(match: int, mismatch: int, named: str) -> None
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_file_of_a_standard_matrix_is_known(name: str, write) -> None:  # type: ignore[no-untyped-def]
+def test_the_file_of_a_standard_matrix_is_recognized(name: str, write) -> None:  # type: ignore[no-untyped-def]
     matrix = read_matrix(write((PUBLISHED / name).read_text().lower().replace("\n", "\r\n")))
     assert (matrix.scores == standard(name).scores).all()
     assert (matrix.name, standard_name(matrix)) == ("MINE", name)
@@ -148,8 +148,8 @@ def test_default_gaps() -> None:
     assert default_gaps(nucleotides(1, 3)) == (5, 2)
 
 
-def test_own_matrix(write) -> None:  # type: ignore[no-untyped-def]
-    """Rows in another order than columns, not symmetric, without U, J, * and others."""
+def test_custom_matrix(write) -> None:  # type: ignore[no-untyped-def]
+    """Rows and columns have different orders, the matrix is not symmetric, and letters such as U, J and * are missing."""
     matrix = read_matrix(write("# mine\n\n  A C x\n\nC 0 9 -2 \n a 5 -1 +1\n#\nX -3 -4 -5"))
     assert [[score(matrix, one, other) for other in "ACX"] for one in "ACX"] == [[5, -1, 1], [0, 9, -2], [-3, -4, -5]]
     assert (matrix.scores[codes("U")] == matrix.scores[codes("C")]).all()
@@ -162,7 +162,7 @@ def test_own_matrix(write) -> None:  # type: ignore[no-untyped-def]
     assert default_gaps(matrix) == (11, 1)
 
 
-def test_own_matrix_without_stand_ins(write) -> None:  # type: ignore[no-untyped-def]
+def test_custom_matrix_without_x(write) -> None:  # type: ignore[no-untyped-def]
     matrix = read_matrix(write("A U\nA 5 -1\nU -7 3\n"))
     assert (score(matrix, "U", "U"), score(matrix, "U", "A")) == (3, -7)
     for letter in "CXOJ*":
@@ -189,7 +189,7 @@ def test_own_matrix_without_stand_ins(write) -> None:  # type: ignore[no-untyped
         ("A C D\nC 1 2 3\n", "MINE: expected a row for each of ACD, found none for AD"),
     ],
 )
-def test_files_that_are_none(text: str, message: str, write) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_files_are_rejected(text: str, message: str, write) -> None:  # type: ignore[no-untyped-def]
     path = write(text)
     with pytest.raises(DataError) as error:
         read_matrix(path)
@@ -201,6 +201,6 @@ def test_missing_file(tmp_path: pathlib.Path) -> None:
         read_matrix(tmp_path / "none")
 
 
-def test_a_file_that_never_ends_is_no_matrix() -> None:
+def test_an_endless_file_is_rejected() -> None:
     with pytest.raises(DataError, match=r"/dev/zero: expected a matrix of scores, found more than 1,048,576 bytes"):
         read_matrix("/dev/zero")

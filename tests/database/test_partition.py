@@ -1,4 +1,4 @@
-"""A partition of a database: in batches or all at once, cut or not, its scores are those of its subjects."""
+"""Test partitions of a database: batches and cuts do not change scores."""
 
 import random
 from typing import Any
@@ -32,7 +32,7 @@ def database() -> Database:
 
 @pytest.fixture(scope="module")
 def queries(database: Database) -> list[Codes]:
-    """Some of which are related to subjects."""
+    """Return queries, some of which are related to subjects."""
     draw = random.Random(6)
     text = database.subject_letters(len(LENGTHS) - 1, 100, 300).tobytes().decode()
     return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2, RESIDUES), text[:50])]
@@ -45,7 +45,7 @@ def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
 
 @pytest.fixture
 def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The subjects, or pieces of them, of each batch as it is placed."""
+    """Record the subjects, or pieces of them, of each batch."""
     counts: list[int] = []
 
     def interleave(codes: Codes, starts: Any, *others: Any) -> Any:
@@ -58,7 +58,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have batches of so many letters at most."""
+    """Limit batches to this number of letters."""
     size = backend.scratch_bytes + LETTER_BYTES * letters
     monkeypatch.setattr(partition, "MIN_BATCH_LETTERS", 0)
     monkeypatch.setattr(backend, "memory", lambda: (size, size))
@@ -87,7 +87,7 @@ def test_scores(
 
 
 @pytest.mark.parametrize("letters", [0, 1, 10, 699, 700, 1350, 5000, LETTERS - 1, LETTERS, LETTERS + 1])
-def test_batches_give_the_same(
+def test_batches_change_nothing(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
@@ -101,7 +101,7 @@ def test_batches_give_the_same(
     for times in (1, 2):
         assert np.array_equal(scored(taken, queries), expected)
         assert sum(placed) == (times if letters < LETTERS else 1) * len(database)
-    # None holds more, but for a subject that is longer by itself.
+    # No batch has more, except a single subject that is longer.
     first = 0
     for count in placed[: len(placed) // 2]:
         assert database.lengths[first : first + count].sum() <= max(letters, 1) or count == 1
@@ -110,10 +110,10 @@ def test_batches_give_the_same(
         assert len(placed) <= 2 * -(-LETTERS // (letters - 200))
 
 
-def test_a_window_is_worth_placing(
+def test_minimum_size_of_batches(
     database: Database, queries: list[Codes], backend: Backend, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However little memory there is."""
+    """Batches have a minimum size even with little memory."""
     monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
     scored(whole(database, backend), queries)
     assert LETTERS < partition.MIN_BATCH_LETTERS
@@ -121,7 +121,7 @@ def test_a_window_is_worth_placing(
 
 
 @pytest.mark.parametrize("letters", [500, LETTERS + 1])
-def test_what_the_host_shares_goes_in_batches_too(
+def test_batches_in_host_memory(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
@@ -135,7 +135,7 @@ def test_what_the_host_shares_goes_in_batches_too(
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 40), (60, 60), (50, len(LENGTHS)), (105, 107)])
-def test_some_of_the_subjects(
+def test_part_of_the_subjects(
     database: Database,
     queries: list[Codes],
     expected: NDArray[np.int32],
@@ -153,7 +153,7 @@ def test_some_of_the_subjects(
     assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
 
 
-def test_it_stays_where_the_same_is_taken(
+def test_subjects_stay_on_the_device(
     database: Database, queries: list[Codes], backend: Backend, placed: list[int]
 ) -> None:
     taken = whole(database, backend)
@@ -164,10 +164,10 @@ def test_it_stays_where_the_same_is_taken(
 
 
 @pytest.mark.parametrize("letters", [800, 1 << 40])
-def test_pieces_give_the_same(
+def test_pieces_change_nothing(
     backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The query with the longer span wants longer pieces, and those do for the shorter one."""
+    """The query with the longer span needs longer pieces, which also suit the shorter query."""
     monkeypatch.setattr(partition, "UNCUT_LETTERS", 1)
     limited(backend, letters, monkeypatch)
     database = Database.of(sequences_of(proteins([3000, 10, 2000, 0, *range(90, 150)], seed=5)), "protein")
@@ -194,7 +194,7 @@ def test_cells_are_reported(
         assert (len(reported) == len(queries)) == (letters > LETTERS)
 
 
-def test_a_report_may_stop_it(database: Database, queries: list[Codes], backend: Backend) -> None:
+def test_a_report_can_stop_the_scan(database: Database, queries: list[Codes], backend: Backend) -> None:
     taken = whole(database, backend)
 
     def stop(cells: int) -> None:

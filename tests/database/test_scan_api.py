@@ -1,4 +1,4 @@
-"""readmap.scan from Python."""
+"""Test readmap.scan."""
 
 import random
 from pathlib import Path
@@ -13,7 +13,7 @@ RANDOM = random.Random(7)
 PROTEINS = {f"p{i}": "".join(RANDOM.choices("ACDEFGHIKLMNPQRSTVWY", k=50 + 10 * i)) for i in range(8)}
 
 
-def test_what_comes_out(backends: str) -> None:
+def test_result(backends: str) -> None:
     (hits,) = readmap.scan(PROTEINS["p3"][10:60], PROTEINS, evalue=1e-10, device=backends)
     assert hits.query == 0
     assert hits.subjects.tolist() == [3]
@@ -25,7 +25,7 @@ def test_what_comes_out(backends: str) -> None:
     assert not hits.reverse.any()
 
 
-def test_kinds_of_sequences_and_databases(tmp_path: Path) -> None:
+def test_types_of_sequences_and_databases(tmp_path: Path) -> None:
     path = tmp_path / "p.fa"
     path.write_text("".join(f">{name}\n{letters}\n" for name, letters in PROTEINS.items()))
     database = readmap.build_database(str(path))
@@ -51,14 +51,14 @@ def test_nucleotides() -> None:
     assert len(hits) == 0
 
 
-def test_nothing() -> None:
+def test_empty_input() -> None:
     assert readmap.scan([], PROTEINS, device="cpu") == []
     assert [len(hits) for hits in readmap.scan(["", "A"], PROTEINS, device="cpu", evalue=1e-3)] == [0, 0]
     assert [len(hits) for hits in readmap.scan("ACDEF", [], device="cpu")] == [0]
     assert [len(hits) for hits in readmap.scan("ACDEF", [""], device="cpu")] == [0]
 
 
-def test_what_is_refused() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(DataError, match=r"query1, position 3: expected an amino acid .*, found b'1'"):
         readmap.scan("AC1", PROTEINS, device="cpu")
     with pytest.raises(DataError, match="x, position 2: expected a nucleotide"):

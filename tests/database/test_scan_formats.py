@@ -1,4 +1,4 @@
-"""Each format says what was found: by hand on a few hits, beside BLAST's own output, and read back by pysam."""
+"""Test the output formats of scans by hand on a few hits, against BLAST's output, and with pysam."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def test_table(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     )
 
 
-def test_columns_that_are_named(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
+def test_chosen_columns(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     columns = parse_columns("stitle,cigar btop, sstrand qcovs")
     assert columns == ("stitle", "cigar", "btop", "sstrand", "qcovs")
     assert written(ScanFormat.TAB, proteins, columns).splitlines()[0] == (
@@ -76,7 +76,7 @@ def test_unknown_columns(option: str) -> None:
         parse_columns(option)
 
 
-def test_percentages_are_rounded_as_those_of_blast() -> None:
+def test_percentages_are_rounded_as_in_blast() -> None:
     lines = "A" * 160, "A" * 49 + "C" * 111
     found = results("q", lines[0], FakeDatabase({"s": lines[1]}), [Aligned(0, lines, (0, 160, 0, 160))])
     assert written(ScanFormat.TAB, [found], ("pident", "ppos")) == "30.625\t30.63\n"
@@ -133,7 +133,7 @@ def test_text_of_the_reverse_strand(nucleotides: list[QueryHits]) -> None:
     ) in written(ScanFormat.TEXT, nucleotides)
 
 
-def test_a_long_title_is_cut_in_the_table_alone() -> None:
+def test_long_titles_are_cut_in_the_table_only() -> None:
     title = "s " + "x" * 90
     found = results("q", "MKV", FakeDatabase({title: "MKV"}), [Aligned(0, ("MKV", "MKV"), (0, 3, 0, 3))])
     lines = written(ScanFormat.TEXT, [found]).splitlines()
@@ -157,7 +157,7 @@ def test_json(proteins: list[QueryHits], nucleotides: list[QueryHits]) -> None:
     assert (reverse["evalue"], reverse["bit_score"]) == (None, None)
 
 
-def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[QueryHits]) -> None:
+def test_pysam_reads_the_sam_output(tmp_path: Path, nucleotides: list[QueryHits]) -> None:
     (tmp_path / "x.sam").write_text(written(ScanFormat.SAM, nucleotides))
     with pysam.AlignmentFile(str(tmp_path / "x.sam")) as sam:
         assert dict(zip(sam.references, sam.lengths, strict=True)) == {"c1": 35, "c2": 27}
@@ -184,12 +184,12 @@ def test_sam_as_pysam_reads_it(tmp_path: Path, nucleotides: list[QueryHits]) -> 
     assert not second.has_tag("EV")
 
 
-def test_sam_tells_of_nucleotides_alone() -> None:
+def test_sam_is_for_nucleotides_only() -> None:
     with pytest.raises(UsageError, match="SAM is for nucleotides"):
         writer(ScanFormat.SAM, PROTEINS, "1", "")
 
 
-def test_sam_wants_names_of_its_own() -> None:
+def test_invalid_sam_names_are_rejected() -> None:
     database = FakeDatabase({"a": "A", "b": "C", "a again": "G"}, "nucleotide")
     with pytest.raises(DataError, match=r"record 3 of the database \(a\): record 1 has the same name"):
         writer(ScanFormat.SAM, database, "1", "")
@@ -199,7 +199,7 @@ def test_sam_wants_names_of_its_own() -> None:
 
 
 def mutated(generator: random.Random, text: str, letters: str, share: float) -> str:
-    """With letters that are changed, lost and brought in."""
+    """Return text with substitutions, deletions and insertions."""
     parts = []
     for letter in text:
         chance = generator.random()
@@ -216,7 +216,7 @@ def mutated(generator: random.Random, text: str, letters: str, share: float) -> 
 def family(
     generator: random.Random, letters: str, shares: list[float], both_strands: bool
 ) -> tuple[str, dict[str, str]]:
-    """A query, and subjects that have parts of it."""
+    """Return a query, and subjects that contain parts of it."""
     query = "".join(generator.choices(letters, k=230))
     subjects = {}
     for number, share in enumerate(shares):
@@ -236,7 +236,7 @@ def run_blast(program: str, folder: Path, outfmt: str) -> str:
 
 
 def found_by_blast(program: str, folder: Path, query: str, subjects: dict[str, str]) -> QueryHits:
-    """BLAST's own alignments as results."""
+    """Return BLAST's own alignments as results."""
     molecule = "protein" if program == "blastp" else "nucleotide"
     search = json.loads(run_blast(program, folder, "15"))["BlastOutput2"][0]["report"]["results"]["bl2seq"]
     aligned = []
@@ -253,7 +253,7 @@ def found_by_blast(program: str, folder: Path, query: str, subjects: dict[str, s
 
 
 @pytest.mark.parametrize("program", ["blastp", "blastn"])
-def test_beside_blast(tmp_path: Path, program: str) -> None:
+def test_output_matches_blast(tmp_path: Path, program: str) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not there (Debian's ncbi-blast+)")
     letters = "ACDEFGHIKLMNPQRSTVWYX" if program == "blastp" else "ACGT"
@@ -264,22 +264,22 @@ def test_beside_blast(tmp_path: Path, program: str) -> None:
     found = found_by_blast(program, tmp_path, query, subjects)
     assert len(found) > 5
     assert {hit.reverse for hit in found} == ({True, False} if program == "blastn" else {False})
-    # BLAST knows titles of databases alone.
+    # BLAST reports titles for databases only.
     columns = tuple(name for name in COLUMNS if name not in ("cigar", "stitle", "salltitles"))
     ours = written(ScanFormat.TAB, [found], columns).splitlines()
     for line, theirs in zip(ours, run_blast(program, tmp_path, " ".join(["6", *columns])).splitlines(), strict=True):
         assert dict(zip(columns, line.split("\t"), strict=True)) == dict(zip(columns, theirs.split("\t"), strict=True))
-    # BLAST names a subject once, and fills its lines up with blanks.
+    # BLAST names each subject once, and pads its lines with blanks.
     assert alignments(written(ScanFormat.TEXT, [found])) == alignments(run_blast(program, tmp_path, "0"))
 
 
 def alignments(text: str) -> list[str]:
-    """Each from its score to its last line."""
+    """Return each alignment from its score to its last line."""
     parts = ["\n".join(line.rstrip() for line in part.splitlines()) for part in text.split("\n Score = ")[1:]]
     return [part[: part.rindex("Sbjct")] + part[part.rindex("Sbjct") :].split("\n")[0] for part in parts]
 
 
-def test_a_gap_of_whole_lines() -> None:
+def test_a_gap_longer_than_a_line() -> None:
     generator = random.Random(6)
     target = "".join(generator.choices("ACGT", k=300))
     query = target[:50] + target[210:]
@@ -294,7 +294,7 @@ def test_a_gap_of_whole_lines() -> None:
 
 
 def many() -> QueryHits:
-    """500 hits of 350 columns and 40 gaps."""
+    """Return 500 hits of 350 columns and 40 gaps."""
     query = "MKVLAAGIVGLCAWERTYHKLMNPQRSTWYVDHED" * 10
     line = "-".join(query[i : i + 8] for i in range(0, len(query), 8)) + "-" * 7
     target = "G".join(query[i : i + 8] for i in range(0, len(query), 8)) + "A" * 7
@@ -303,16 +303,16 @@ def many() -> QueryHits:
 
 
 @pytest.mark.parametrize("format", [ScanFormat.TAB, ScanFormat.TEXT, ScanFormat.JSON])
-def test_hits_take_microseconds(format: ScanFormat) -> None:
+def test_formatting_takes_microseconds_per_hit(format: ScanFormat) -> None:
     found = many()
     maker = writer(format, found.subjects, "1", "")
     began = time.process_time()
     maker.write(found, True, lambda written: None)
-    # Some ten times what it takes.
+    # About ten times the usual time.
     assert time.process_time() - began < 500 * 2e-3
 
 
-def test_names_that_are_no_text() -> None:
+def test_names_that_are_not_utf8() -> None:
     database = FakeDatabase({"s": "MKV"})
     found = results("q", "MKV", database, [Aligned(0, ("MKV", "MKV"), (0, 3, 0, 3))])
 

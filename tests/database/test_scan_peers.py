@@ -1,4 +1,4 @@
-"""Scans beside ssearch36, blastp and blastn: the same scores, places, E-values; of real proteins and a real genome."""
+"""Compare scans of real proteins and a real genome with ssearch36, blastp and blastn: scores, positions, E-values."""
 
 import gzip
 import random
@@ -24,7 +24,7 @@ from readmap.database.results import QueryHits, ScanQuery
 from readmap.database.search import Scan
 from readmap.reads.sequences import read_sequences
 
-#: Names that BLAST and the tabular format have for what is compared.
+#: The compared columns, by BLAST's names.
 COLUMNS = (
     *("qseqid", "sseqid", "score", "qstart", "qend", "sstart", "send", "evalue", "bitscore"),
     *("length", "pident"),
@@ -34,7 +34,7 @@ PLACES, STATISTICS = slice(3, 7), slice(7, 9)
 #: A globin, ras, glutathione transferase, trypsin, cytochrome P450, an ATP synthase, and a channel of 2,005 residues.
 NAMES = ("P02232", "P01111", "P14942", "P00762", "P10635", "P25705", "P04775")
 
-#: One sequence of so many of the proteome is in the database.
+#: One of this number of sequences of the proteome is in the database.
 STEP = 19
 
 Row = list[str]
@@ -51,7 +51,7 @@ def output(*command: str | Path, folder: Path) -> str:
 
 
 def records(path: Path, is_wanted: Callable[[int, str], bool]) -> str:
-    """Some of a file, by their numbers and headers."""
+    """Return some records of a file, selected by index and header."""
     texts = gzip.decompress(path.read_bytes()).decode().split(">")[1:]
     return "".join(f">{text}" for number, text in enumerate(texts) if is_wanted(number, text.split("\n")[0]))
 
@@ -69,7 +69,7 @@ def proteins(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def genome(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pieces of E. coli; queries are mutated parts of them, from either strand."""
+    """Cut E. coli into pieces; queries are mutated parts of them, from either strand."""
     folder = tmp_path_factory.mktemp("genome")
     source = shared / "data/ecoli/mg1655.fa.gz"
     if not source.is_file():
@@ -88,23 +88,23 @@ def genome(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def scanned(folder: Path, costs: ScanScoring, hit_filter: HitFilter) -> list[Row]:
-    """The best hit of each query with each subject."""
+def scanned(folder: Path, scoring: ScanScoring, hit_filter: HitFilter) -> list[Row]:
+    """Return the best hit of each query with each subject."""
     database = open_database(str(folder / "db.fa"))
     queries = read_sequences(str(folder / "queries.fa"), 1, database.molecule)
     rows = []
     pool = DevicePool(database, Team.of(open_backend("cpu", threads=2)))
-    for found in Scan(database, costs, hit_filter, pool)(queries):
+    for found in Scan(database, scoring, hit_filter, pool)(queries):
         number = found.hits.query
         letters = queries.letters[queries.offsets[number] : queries.offsets[number + 1]]
         query = ScanQuery(queries.names[number], queries.titles[number], letters)
-        hits = QueryHits(query, found.hits, database, costs.matrix.scores)
+        hits = QueryHits(query, found.hits, database, scoring.matrix.scores)
         rows += b"".join(records(hits, COLUMNS)).decode().splitlines()
     return best([row.split("\t") for row in rows])
 
 
 def best(rows: list[Row]) -> list[Row]:
-    """The first one of each query and subject."""
+    """Return the first row of each query and subject."""
     return list({(row[0], row[1]): row for row in reversed(rows)}.values())[::-1]
 
 
@@ -117,9 +117,9 @@ def blast(program: str, folder: Path, *options: str) -> list[Row]:
 
 
 def compare(rows: list[Row], theirs: list[Row]) -> tuple[int, int, int, int]:
-    """How many of BLAST's hits there are, how many have the best score, those in the same places, those alike in all.
+    """Count BLAST's hits, those with the best score, those in the same positions, and those with equal rows.
 
-    BLAST misses hits, and parts of weak ones. E-values and bit scores are the same where scores are.
+    BLAST misses hits and parts of weak hits. E-values and bit scores are equal if the scores are.
     """
     mine = {(row[0], row[1]): row for row in rows}
     scored, placed, same = 0, 0, 0
@@ -135,8 +135,8 @@ def compare(rows: list[Row], theirs: list[Row]) -> tuple[int, int, int, int]:
 
 
 @pytest.mark.parametrize(("name", "gaps"), [("BLOSUM62", (11, 1)), ("BLOSUM45", (14, 2)), ("PAM70", (10, 1))])
-def test_proteins_are_blastps(proteins: Path, name: str, gaps: tuple[int, int]) -> None:
-    """Of BLOSUM62, 76 of 94 hits are complete; of these 74 are in the same places, 71 the same column by column."""
+def test_proteins_match_blastp(proteins: Path, name: str, gaps: tuple[int, int]) -> None:
+    """For BLOSUM62, 76 of 94 hits are complete; of these, 74 have the same positions and 71 the same columns."""
     need("blastp", "makeblastdb")
     options = f"-comp_based_stats 0 -seg no -matrix {name} -gapopen {gaps[0]} -gapextend {gaps[1]}"
     theirs = blast("blastp", proteins, *options.split())
@@ -146,7 +146,7 @@ def test_proteins_are_blastps(proteins: Path, name: str, gaps: tuple[int, int]) 
     assert same >= 0.9 * placed
 
 
-def test_nucleotides_are_blastns(genome: Path) -> None:
+def test_nucleotides_match_blastn(genome: Path) -> None:
     need("blastn", "makeblastdb")
     options = "-task blastn -reward 2 -penalty -3 -gapopen 5 -gapextend 2 -word_size 7 -dust no -evalue 1e-3"
     theirs = blast("blastn", genome, *options.split())
@@ -163,7 +163,7 @@ SSEARCH_HIT = re.compile(
 
 
 def ssearch(folder: Path, most: int, *options: str) -> dict[tuple[str, str], list[int]]:
-    """Of each query and subject: score, first and last place in the query and in the subject, counted from 1."""
+    """Return score and 1-based first and last positions in the query and the subject, by query and subject."""
     command = ("ssearch36", "-q", "-m", "10", "-E", "1000", "-b", str(most), "-d", str(most), *options)
     parts = re.split(r"^>>>(?!>)", output(*command, "queries.fa", "db.fa", folder=folder), flags=re.MULTILINE)[1:]
     found = {}
@@ -174,18 +174,18 @@ def ssearch(folder: Path, most: int, *options: str) -> dict[tuple[str, str], lis
 
 
 @pytest.mark.parametrize(("name", "gaps"), [("BL62", (11, 1)), ("BL50", (8, 2))])
-def test_top_hits_are_ssearchs(proteins: Path, name: str, gaps: tuple[int, int]) -> None:
-    """Whose gaps cost as BLAST's since version 35."""
+def test_top_hits_match_ssearch(proteins: Path, name: str, gaps: tuple[int, int]) -> None:
+    """Since version 35 ssearch defines gap costs as BLAST does."""
     need("ssearch36")
     theirs = ssearch(proteins, 15, "-s", name, "-f", str(-gaps[0]), "-g", str(-gaps[1]), "-z", "11")
     assert len(theirs) > 80
-    costs = ScanScoring(standard(name.replace("BL", "BLOSUM")), *gaps)
-    hit_filter = HitFilter(evalue=None if costs.statistics is None else 1e9, max_hits=200)
-    rows = scanned(proteins, costs, hit_filter)
+    scoring = ScanScoring(standard(name.replace("BL", "BLOSUM")), *gaps)
+    hit_filter = HitFilter(evalue=None if scoring.statistics is None else 1e9, max_hits=200)
+    rows = scanned(proteins, scoring, hit_filter)
     mine = {(row[0], row[1]): [int(number) for number in row[2:7]] for row in rows}
     same = 0
     for pair, numbers in theirs.items():
         assert mine[pair][0] == numbers[0], pair
         same += mine[pair] == numbers
-    # Others are of several best alignments.
+    # The other hits have several best alignments.
     assert same >= 0.9 * len(theirs)

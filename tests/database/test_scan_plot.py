@@ -1,4 +1,4 @@
-"""What the histogram of scores draws; the pictures themselves are for people."""
+"""Test the data of the score histograms; the pictures themselves are inspected by people."""
 
 import re
 from types import ModuleType
@@ -14,7 +14,7 @@ def plot() -> ModuleType:
 
 
 def scores(best: int, count: int = 1000) -> np.ndarray:
-    """As a scan has them: most about 35, and one that is the best."""
+    """Return scores as in a scan: most about 35, and one best score."""
     found = np.random.default_rng(4).gumbel(33, 4, count).clip(0, best).astype(np.int32)
     found[0] = best
     return found
@@ -56,7 +56,7 @@ def texts(svg: bytes) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]+)</text>", svg.decode())
 
 
-def test_a_query_alone(plot: ModuleType) -> None:
+def test_a_single_query(plot: ModuleType) -> None:
     shown = texts(drawn(plot, 1))
     hits = int((scores(100) > 60).sum())
     assert {"query$0", f"1,000 scores, {hits} hits, the best 100", "hits", "all sequences", "score"} <= {*shown}
@@ -64,14 +64,14 @@ def test_a_query_alone(plot: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("queries", [2, 5])
-def test_a_panel_a_query(plot: ModuleType, queries: int) -> None:
+def test_one_panel_per_query(plot: ModuleType, queries: int) -> None:
     shown = texts(drawn(plot, queries))
     assert [text for text in shown if text.startswith("query")] == [f"query${number}" for number in range(queries)]
     assert sum(text.strip() == "E = 10" for text in shown) == queries
     assert shown.count("hits") == 1
 
 
-def test_many_queries_together(plot: ModuleType) -> None:
+def test_many_queries_share_a_panel(plot: ModuleType) -> None:
     shown = texts(drawn(plot, 13))
     hits = sum(int((scores(100 * (number + 1)) > 60).sum()) for number in range(13))
     assert "13 queries" in shown

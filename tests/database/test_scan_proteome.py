@@ -1,4 +1,4 @@
-"""Scores of real proteins against parasail's: the longest ones of a proteome, those like a query, and some others."""
+"""Compare scores of real proteins with parasail: the longest proteins, those similar to a query, and a sample."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def queries(shared: Path) -> Sequences:
 
 @pytest.fixture(scope="module")
 def chosen(shared: Path, queries: Sequences) -> list[bytes]:
-    """The ten longest proteins, all that share a word with a query, and one in two hundred of the rest."""
+    """Return the ten longest proteins, all that share a word with a query, and one in two hundred of the others."""
     proteome = read_sequences(str(shared / "data/protein/human_proteome.fa.gz"), 2, Alphabet.PROTEINS)
     texts = [letters.tobytes() for letters in queries]
     words = {text[i : i + WORD] for text in texts for i in range(len(text) - WORD + 1)}
@@ -38,7 +38,7 @@ def chosen(shared: Path, queries: Sequences) -> list[bytes]:
     return list(dict.fromkeys([*longest, *sorted(like, key=len)[-150:], *proteins[::200]]))
 
 
-def test_scores_are_parasails(backends: str, queries: Sequences, chosen: list[bytes]) -> None:
+def test_scores_match_parasail(backends: str, queries: Sequences, chosen: list[bytes]) -> None:
     offsets = np.cumsum([0, *map(len, chosen)], dtype=np.int64)
     letters = np.frombuffer(b"".join(chosen), np.uint8)
     database = Database.of(Sequences([b"p"] * len(chosen), letters, offsets), Alphabet.PROTEINS)

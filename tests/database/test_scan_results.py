@@ -1,4 +1,4 @@
-"""Facts about hits, against alignments written by hand."""
+"""Test properties of hits against alignments written by hand."""
 
 import itertools
 import math
@@ -47,7 +47,7 @@ def test_counts(proteins: list[ScanHit], nucleotides: list[ScanHit]) -> None:
     ]
 
 
-def test_places_are_those_of_the_sequences_as_given(nucleotides: list[ScanHit]) -> None:
+def test_positions_refer_to_the_sequences_as_given(nucleotides: list[ScanHit]) -> None:
     for hit, aligned in zip(nucleotides, DNA_HITS, strict=True):
         letters = [*NUCLEOTIDES.sequences.values()][aligned.subject][hit.subject_start : hit.subject_end]
         assert hit.subject.tobytes().decode() == (reverse_complement(letters) if hit.reverse else letters)
@@ -65,7 +65,7 @@ def test_subjects(proteins: list[ScanHit]) -> None:
     assert [hit.cigar for hit in proteins] == [b"4=1X8=3I8=1X8=", b"6=2D1=1X4=", b"10="]
 
 
-def test_what_hits_of_a_subject_cover() -> None:
+def test_coverage_by_all_hits_of_a_subject() -> None:
     query = "ACGTTGCAAGTCCATGGATC"
     database = FakeDatabase(dict.fromkeys("abc", query), "nucleotide")
     parts = [(0, 2, 9), (1, 0, 20), (0, 5, 12), (0, 15, 20), (0, 6, 8), (2, 3, 4)]
@@ -79,7 +79,7 @@ def test_no_hits() -> None:
     assert list(empty) == []
 
 
-# Every pair of texts as NCBI BLAST 2.12 wrote it for such a number, in a table and in pairwise text.
+# Each number as NCBI BLAST 2.12 writes it in a table and in pairwise text.
 EVALUES = [
     *((0.0, "0.0", "0.0"), (9.9e-181, "0.0", "0.0"), (1.13e-177, "1.13e-177", "1e-177")),
     *((9.32e-151, "9.32e-151", "9e-151"), (2.05e-83, "2.05e-83", "2e-83"), (3.204e-05, "3.20e-05", "3e-05")),
@@ -103,7 +103,7 @@ def test_bit_scores(bits: float, text: str) -> None:
     assert format_bit_score(math.nan) == "NA"
 
 
-def test_similar_letters_are_those_of_the_matrix(proteins: list[ScanHit]) -> None:
+def test_similar_letters_depend_on_the_matrix(proteins: list[ScanHit]) -> None:
     hit = proteins[0]
     pairs = itertools.compress(zip(hit.columns.query, hit.columns.target, strict=True), hit.similar.tolist())
     assert [bytes(pair) for pair in pairs] == [b"AS", b"QR"]

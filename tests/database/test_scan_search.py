@@ -1,4 +1,4 @@
-"""Hits of a scan against brute force: all scores, all E-values, sorted and cut; and how they are aligned."""
+"""Test hits of a scan against brute force: all scores and E-values, sorted and filtered, and their alignments."""
 
 import random
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def reverse_complement(text: str) -> str:
 
 
 def family(draw: random.Random, queries: list[str], count: int, letters: str) -> list[str]:
-    """Texts of which two in three have a relative of a query within, or of its reverse complement; some are equal."""
+    """Return texts; two in three contain a relative of a query or of its reverse complement, and some are equal."""
     texts = ["", random_letters(draw, 1, letters)]
     while len(texts) < count:
         text = random_letters(draw, int(draw.lognormvariate(4, 1)), letters)
@@ -68,7 +68,7 @@ def family(draw: random.Random, queries: list[str], count: int, letters: str) ->
 
 
 def drawn(letters: str, count: int = 130) -> tuple[list[str], list[str]]:
-    """Queries and subjects."""
+    """Return random queries and subjects."""
     draw = random.Random(letters)
     queries = [random_letters(draw, length, letters) for length in (90, 0, 30, 250, 3, 1, 60)]
     return queries, family(draw, queries, count, letters)
@@ -78,53 +78,55 @@ PROTEINS, NUCLEOTIDES = drawn(RESIDUES), drawn("ACGT")
 
 
 @contextmanager
-def opened(subjects: list[str], costs: ScanScoring, hit_filter: HitFilter, *backends: Backend) -> Iterator[Scan]:
-    molecule = "nucleotide" if costs.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
+def opened(subjects: list[str], scoring: ScanScoring, hit_filter: HitFilter, *backends: Backend) -> Iterator[Scan]:
+    molecule = "nucleotide" if scoring.matrix.is_nucleotide or set("".join(subjects)) <= set("ACGTN") else "protein"
     database = Database.of(sequences_of(subjects), molecule)
     with Team.of(*backends) as team:
-        yield Scan(database, costs, hit_filter, DevicePool(database, team))
+        yield Scan(database, scoring, hit_filter, DevicePool(database, team))
 
 
 def scanned(
-    queries: list[str], subjects: list[str], costs: ScanScoring, hit_filter: HitFilter, *backends: Backend
+    queries: list[str], subjects: list[str], scoring: ScanScoring, hit_filter: HitFilter, *backends: Backend
 ) -> list[QueryResult]:
-    with opened(subjects, costs, hit_filter, *backends) as scan:
+    with opened(subjects, scoring, hit_filter, *backends) as scan:
         return list(scan(sequences_of(queries)))
 
 
 KNOWN: dict[tuple[int, str, str], int] = {}
 
 
-def known(query: str, subjects: list[str], costs: ScanScoring) -> list[int]:
-    """What the oracle says, which is asked but once for scores of the same costs."""
+def known(query: str, subjects: list[str], scoring: ScanScoring) -> list[int]:
+    """Return the scores of the oracle, cached by scoring."""
     for subject in subjects:
-        if (id(costs), query, subject) not in KNOWN:
-            KNOWN[id(costs), query, subject] = score_of(coded(query), coded(subject), costs)
-    return [KNOWN[id(costs), query, subject] for subject in subjects]
+        if (id(scoring), query, subject) not in KNOWN:
+            KNOWN[id(scoring), query, subject] = score_of(coded(query), coded(subject), scoring)
+    return [KNOWN[id(scoring), query, subject] for subject in subjects]
 
 
 Row = tuple[int, bool, int]
 
 
-def brute(query: str, subjects: list[str], costs: ScanScoring, hit_filter: HitFilter) -> tuple[list[Row], list[float]]:
-    """(number of the subject, whether it is reversed, score) of each hit, and their E-values."""
-    is_dna = costs.matrix.is_nucleotide
+def brute(
+    query: str, subjects: list[str], scoring: ScanScoring, hit_filter: HitFilter
+) -> tuple[list[Row], list[float]]:
+    """Return (subject index, reverse, score) of each hit, and the E-values."""
+    is_dna = scoring.matrix.is_nucleotide
     strands = {Strand.FORWARD: [False], Strand.REVERSE: [True], Strand.BOTH: [False, True]}[hit_filter.strand]
     rows = []
     for reverse in strands if is_dna else [False]:
         texts = [reverse_complement(text) if reverse else text for text in subjects]
-        rows += [(number, reverse, score) for number, score in enumerate(known(query, texts, costs))]
+        rows += [(number, reverse, score) for number, score in enumerate(known(query, texts, scoring))]
     letters = hit_filter.database_letters or sum(map(len, subjects))
     evalues = [0.0] * len(rows)
-    if costs.statistics:
-        space = SearchSpace(costs.statistics, len(query), letters, sum(map(bool, subjects)))
+    if scoring.statistics:
+        space = SearchSpace(scoring.statistics, len(query), letters, sum(map(bool, subjects)))
         lengths = np.array([len(subjects[number]) for number, _, _ in rows])
         evalues = space.evalues(np.array([score for _, _, score in rows]), lengths).tolist() if rows else []
     highest = 10.0 if hit_filter.evalue is None else hit_filter.evalue
     kept = [
         (row, evalue)
         for row, evalue in zip(rows, evalues, strict=True)
-        if row[2] >= hit_filter.min_score and (costs.statistics is None or evalue <= highest)
+        if row[2] >= hit_filter.min_score and (scoring.statistics is None or evalue <= highest)
     ]
     kept.sort(key=lambda each: (-each[0][2], each[0][0], each[0][1]))
     kept = kept[: hit_filter.max_hits]
@@ -135,32 +137,34 @@ def rows_of(hits: ScanHits) -> list[Row]:
     return list(zip(hits.subjects.tolist(), hits.reverse.tolist(), hits.scores.tolist(), strict=True))
 
 
-def assert_found(found: QueryResult, query: str, subjects: list[str], costs: ScanScoring, hit_filter: HitFilter) -> int:
-    rows, evalues = brute(query, subjects, costs, hit_filter)
+def assert_found(
+    found: QueryResult, query: str, subjects: list[str], scoring: ScanScoring, hit_filter: HitFilter
+) -> int:
+    rows, evalues = brute(query, subjects, scoring, hit_filter)
     hits = found.hits
     assert rows_of(hits) == rows
-    if costs.statistics:
+    if scoring.statistics:
         assert hits.evalues.tolist() == evalues
-        assert hits.bit_scores.tolist() == costs.statistics.bit_scores(hits.scores).tolist()
+        assert hits.bit_scores.tolist() == scoring.statistics.bit_scores(hits.scores).tolist()
     else:
         assert np.isnan(hits.evalues).all()
         assert np.isnan(hits.bit_scores).all()
     for (number, reverse, score), alignment in zip(rows, parsed(hits.alignments), strict=True):
         subject = reverse_complement(subjects[number]) if reverse else subjects[number]
-        assert alignment.score == score == rescored(alignment, query, subject, costs.pairwise_scores())
+        assert alignment.score == score == rescored(alignment, query, subject, scoring.pairwise_scores())
     return len(rows)
 
 
-# What is found.
+# Hits.
 
 
 @pytest.mark.parametrize("evalue", [0.0, 1e-20, 1e-3, 0.5, None, 30.0, 1e3, 1e9, float("inf")])
-@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_hits_are_those_of_brute_force(backend: Backend, costs: ScanScoring, evalue: float | None) -> None:
-    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
+@pytest.mark.parametrize("scoring", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_hits_match_brute_force(backend: Backend, scoring: ScanScoring, evalue: float | None) -> None:
+    queries, subjects = PROTEINS if scoring is BLOSUM62 else NUCLEOTIDES
     hit_filter = HitFilter(evalue=evalue)
-    found = scanned(queries, subjects, costs, hit_filter, backend)
-    counts = [assert_found(*each, subjects, costs, hit_filter) for each in zip(found, queries, strict=True)]
+    found = scanned(queries, subjects, scoring, hit_filter, backend)
+    counts = [assert_found(*each, subjects, scoring, hit_filter) for each in zip(found, queries, strict=True)]
     assert [each.hits.query for each in found] == list(range(len(queries)))
     assert (sum(counts) > 0) == (evalue != 0.0)
     assert counts[1] == 0
@@ -181,14 +185,14 @@ def test_hits_are_those_of_brute_force(backend: Backend, costs: ScanScoring, eva
     ],
     ids=str,
 )
-def test_limits(backend: Backend, hit_filter: HitFilter) -> None:
-    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        for found, query in zip(scanned(queries, subjects, costs, hit_filter, backend), queries, strict=True):
-            assert_found(found, query, subjects, costs, hit_filter)
+def test_hit_filters(backend: Backend, hit_filter: HitFilter) -> None:
+    for scoring, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        for found, query in zip(scanned(queries, subjects, scoring, hit_filter, backend), queries, strict=True):
+            assert_found(found, query, subjects, scoring, hit_filter)
 
 
 @pytest.mark.parametrize("name", ["BLOSUM50, 8/2", "linear gaps", "lopsided", "large"])
-def test_costs_without_statistics(backend: Backend, name: str) -> None:
+def test_scoring_without_statistics(backend: Backend, name: str) -> None:
     queries, subjects = PROTEINS
     for hit_filter in (HitFilter(), HitFilter(min_score=45, max_hits=20)):
         for found, query in zip(scanned(queries, subjects, COSTS[name], hit_filter, backend), queries, strict=True):
@@ -201,24 +205,24 @@ def test_costs_without_statistics(backend: Backend, name: str) -> None:
         next(scan(sequences_of(queries)))
 
 
-def test_scores_that_have_no_room(backend: Backend) -> None:
-    costs = ScanScoring(nucleotides(1000, 1), 5, 2)
-    with opened(["A" * 1_100_000], costs, HitFilter(), backend) as scan:
+def test_scores_out_of_range_are_rejected(backend: Backend) -> None:
+    scoring = ScanScoring(nucleotides(1000, 1), 5, 2)
+    with opened(["A" * 1_100_000], scoring, HitFilter(), backend) as scan:
         assert next(scan(sequences_of(["ACGT"]))).hits.scores.tolist() == [1000, 1000]
         with pytest.raises(UsageError, match="scores of 1,100,000 letters with 1,100,000 may reach 1,100,000,000"):
             next(scan(sequences_of(["A" * 1_100_000])))
 
 
 def test_all_scores_are_reported(backend: Backend) -> None:
-    """By the number in the file, the better one of both strands."""
-    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        turned = [reverse_complement(text) for text in subjects] if costs is DNA else subjects
-        for found, query in zip(scanned(queries, subjects, costs, HitFilter(), backend), queries, strict=True):
-            both = (known(query, texts, costs) for texts in (subjects, turned))
+    """By index in the file, the better score of both strands."""
+    for scoring, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        turned = [reverse_complement(text) for text in subjects] if scoring is DNA else subjects
+        for found, query in zip(scanned(queries, subjects, scoring, HitFilter(), backend), queries, strict=True):
+            both = (known(query, texts, scoring) for texts in (subjects, turned))
             assert np.array_equal(found.scores, np.maximum(*both))
 
 
-def test_nothing_to_find_it_with_or_in(backend: Backend) -> None:
+def test_empty_input(backend: Backend) -> None:
     queries, subjects = PROTEINS
     assert scanned([], subjects, BLOSUM62, HitFilter(), backend) == []
     for texts in ([], [""], ["", ""]):
@@ -229,8 +233,8 @@ def test_nothing_to_find_it_with_or_in(backend: Backend) -> None:
         assert len(found.hits) == 0
 
 
-def test_ties_are_in_the_databases_order(backend: Backend) -> None:
-    """However long the subjects are, and the forward strand first."""
+def test_ties_keep_the_order_of_the_database(backend: Backend) -> None:
+    """For any lengths of the subjects, and the forward strand first."""
     text = "ACGTACGTACGT" * 3
     subjects = [text, text + "N" * 40, "N" * 9 + text, text, "N" * 200 + text + "N"]
     (found,) = scanned([text], subjects, DNA, HitFilter(evalue=1e9), backend)
@@ -239,11 +243,11 @@ def test_ties_are_in_the_databases_order(backend: Backend) -> None:
     assert rows_of(found.hits) == [(0, False, 72), (0, True, 72), (1, False, 72)]
 
 
-# The threshold by which hits are looked for.
+# The score threshold of hits.
 
 
 def all_lengths(draw: random.Random) -> NDArray[np.int64]:
-    """Of subjects, falling: the extremes that databases have."""
+    """Return decreasing subject lengths, including the extremes that databases have."""
     shortest = draw.choice([1, 2, 5, 30, 300])
     longest = shortest + draw.choice([0, 1, 20, 3_000, 40_000, 3_000_000])
     drawn = [int(shortest * (longest / shortest) ** draw.random()) for _ in range(200)]
@@ -252,22 +256,22 @@ def all_lengths(draw: random.Random) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("name", STANDARD)
 def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All subjects score just enough to be hits, or one less."""
+    """All subjects have the minimum score of a hit, or one less."""
     draw = random.Random(name)
     for gaps in draw.sample(supported_gaps(standard(name)), 2):
-        costs = ScanScoring(standard(name), *gaps)
-        assert costs.statistics is not None
+        scoring = ScanScoring(standard(name), *gaps)
+        assert scoring.statistics is not None
         for _ in range(10):
             lengths, rows = all_lengths(draw), draw.choice([1, 7, 40, 400, 9_000])
             evalue = 10.0 ** draw.choice([-150, -30, -3, 1, 1, 4])
-            space = SearchSpace(costs.statistics, rows, int(lengths.sum()), len(lengths))
+            space = SearchSpace(scoring.statistics, rows, int(lengths.sum()), len(lengths))
             least = space.min_scores(evalue, lengths)
             order = np.arange(len(lengths))
             codes = np.zeros(int(lengths.sum()) + 64, np.uint8)
             starts = np.cumsum(lengths) - lengths
             database = Database.of(sequences_of([""]), "protein")
             database = replace(database, codes=codes, starts=starts, lengths=lengths, order=order)
-            scan = Scan(database, costs, HitFilter(evalue=evalue, max_hits=1000), None)  # type: ignore[arg-type]
+            scan = Scan(database, scoring, HitFilter(evalue=evalue, max_hits=1000), None)  # type: ignore[arg-type]
             for below in (0, 1):
                 scores = np.maximum(least - below, 1).astype(np.int32)
                 chosen = scan._choose(np.zeros(rows, np.uint8), scores[None])
@@ -276,23 +280,23 @@ def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.M
                 assert below or len(expected) == len(lengths)
 
 
-# How hits are aligned.
+# Alignments.
 
 
-@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_alignments_are_those_of_pairs(backend: Backend, costs: ScanScoring) -> None:
-    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    for found, query in zip(scanned(queries, subjects, costs, HitFilter(evalue=1e4), backend), queries, strict=True):
+@pytest.mark.parametrize("scoring", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_alignments_match_align_pairs(backend: Backend, scoring: ScanScoring) -> None:
+    queries, subjects = PROTEINS if scoring is BLOSUM62 else NUCLEOTIDES
+    for found, query in zip(scanned(queries, subjects, scoring, HitFilter(evalue=1e4), backend), queries, strict=True):
         texts = [reverse_complement(subjects[n]) if turned else subjects[n] for n, turned, _ in rows_of(found.hits)]
-        assert parsed(found.hits.alignments) == aligned([query] * len(texts), texts, costs, backend)
+        assert parsed(found.hits.alignments) == aligned([query] * len(texts), texts, scoring, backend)
 
 
-def aligned(queries: list[str], subjects: list[str], costs: ScanScoring, backend: Backend) -> list[Any]:
+def aligned(queries: list[str], subjects: list[str], scoring: ScanScoring, backend: Backend) -> list[Any]:
     letters = []
     for texts in (queries, subjects):
         codes = np.array([code_of(letter) for letter in "".join(texts)], np.uint8)
         letters.append(sequences_from_codes(codes, np.cumsum([0, *map(len, texts)]), backend))
-    return parsed(align_pairs(*letters, costs.pairwise_scores(), Mode.LOCAL, backend).to_host(backend))
+    return parsed(align_pairs(*letters, scoring.pairwise_scores(), Mode.LOCAL, backend).to_host(backend))
 
 
 def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:
@@ -304,21 +308,21 @@ def test_both_strands_of_ambiguous_letters(backend: Backend) -> None:
 
 
 def test_scores_that_differ_by_strand(backend: Backend) -> None:
-    """A C may be read as T, as where DNA was treated with bisulfite: the reverse complement must not read G as A."""
+    """A C may be read as T, as in bisulfite-treated DNA: the reverse complement must not read G as A."""
     scores = nucleotides(2, 3).scores.copy()
     scores[coded("C")[0], coded("T")[0]] = 2
-    costs = ScanScoring(ScoreMatrix("bisulfite", scores), 5, 2)
+    scoring = ScanScoring(ScoreMatrix("bisulfite", scores), 5, 2)
     draw = random.Random(4)
     query = random_letters(draw, 60, "ACGT")
     treated = query.replace("C", "T")
     subjects = [treated, reverse_complement(treated), query.replace("G", "A")]
-    (found,) = scanned([query], subjects, costs, HitFilter(min_score=110), backend)
+    (found,) = scanned([query], subjects, scoring, HitFilter(min_score=110), backend)
     assert rows_of(found.hits) == [(0, False, 120), (1, True, 120)]
     (text,) = {subjects[0], reverse_complement(subjects[1])}
-    assert parsed(found.hits.alignments) == aligned([query] * 2, [text] * 2, costs, backend)
+    assert parsed(found.hits.alignments) == aligned([query] * 2, [text] * 2, scoring, backend)
 
 
-def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
+def test_an_alignment_with_a_wrong_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
     with pytest.raises(InternalError, match="a hit has score 30, but its alignment 36"):
         hit_alignment.align_hits(
@@ -327,7 +331,7 @@ def test_an_alignment_with_another_score_is_an_error(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("letters", [0, 300, 1000])
-def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_pairs_change_nothing(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     queries, subjects = PROTEINS
     whole = scanned(queries, subjects, BLOSUM62, HitFilter(), backend)
     monkeypatch.setattr(hit_alignment, "BATCH_LETTERS", letters)
@@ -335,13 +339,11 @@ def test_batches_of_pairs_give_the_same(backend: Backend, letters: int, monkeypa
         assert_same(one, other)
 
 
-@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_parts_of_sequences_are_aligned_as_the_whole(
-    backend: Backend, costs: ScanScoring, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where there are several best alignments, in a few letters and in repeats."""
+@pytest.mark.parametrize("scoring", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_cropping_changes_nothing(backend: Backend, scoring: ScanScoring, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if there are several best alignments, with few letters and in repeats."""
     draw = random.Random(8)
-    letters = "AWGC" if costs is BLOSUM62 else "ACGT"
+    letters = "AWGC" if scoring is BLOSUM62 else "ACGT"
     repeat = random_letters(draw, 9, letters)
     queries = [
         repeat * 4,
@@ -350,13 +352,13 @@ def test_parts_of_sequences_are_aligned_as_the_whole(
     ]
     subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
     subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
-    for given in ((queries, subjects), PROTEINS if costs is BLOSUM62 else NUCLEOTIDES):
+    for given in ((queries, subjects), PROTEINS if scoring is BLOSUM62 else NUCLEOTIDES):
         monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 1 << 60)
-        whole = scanned(*given, costs, HitFilter(evalue=1e9), backend)
+        whole = scanned(*given, scoring, HitFilter(evalue=1e9), backend)
         assert sum(len(found.hits) for found in whole) > 30
         monkeypatch.setattr(hit_alignment, "MIN_CROP_CELLS", 0)
         monkeypatch.setattr(hit_alignment, "MAX_LANE_RATIO", 1 << 30)
-        for one, other in zip(whole, scanned(*given, costs, HitFilter(evalue=1e9), backend), strict=True):
+        for one, other in zip(whole, scanned(*given, scoring, HitFilter(evalue=1e9), backend), strict=True):
             assert_same(one, other)
 
 
@@ -368,7 +370,7 @@ def test_regions_of_scores_beyond_16_bits(backend: Backend, monkeypatch: pytest.
     assert found.hits.alignments.target_starts[0] == 30
 
 
-def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hit_alignment, "BATCH_LETTERS", 100)
     pairs = [CroppedPair(coded("M" * 10), coded("M" * length), 0, 0, 0) for length in (90, 1, 300, 1, 2, 3, 50, 10, 4)]
     batches = list(hit_alignment._batches(iter(pairs)))
@@ -376,7 +378,7 @@ def test_batches_hold_few_letters(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(hit_alignment._batches([])) == [[]]
 
 
-# What does not matter.
+# Division of the work.
 
 
 def assert_same(one: QueryResult, other: QueryResult) -> None:
@@ -390,28 +392,28 @@ def assert_same(one: QueryResult, other: QueryResult) -> None:
 
 
 @pytest.mark.parametrize("scores", [0, 130, 300, 600])
-@pytest.mark.parametrize("costs", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
-def test_blocks_of_queries_give_the_same(
-    backend: Backend, costs: ScanScoring, scores: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("scoring", [BLOSUM62, DNA], ids=["proteins", "nucleotides"])
+def test_blocks_of_queries_change_nothing(
+    backend: Backend, scoring: ScanScoring, scores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queries, subjects = PROTEINS if costs is BLOSUM62 else NUCLEOTIDES
-    whole = scanned(queries, subjects, costs, HitFilter(), backend)
+    queries, subjects = PROTEINS if scoring is BLOSUM62 else NUCLEOTIDES
+    whole = scanned(queries, subjects, scoring, HitFilter(), backend)
     monkeypatch.setattr(search, "BLOCK_SCORES", scores)
-    found = scanned(queries, subjects, costs, HitFilter(), backend)
+    found = scanned(queries, subjects, scoring, HitFilter(), backend)
     for one, other in zip(whole, found, strict=True):
         assert_same(one, other)
 
 
 @pytest.mark.parametrize("threads", [[1], [3], [1, 1], [2, 1, 1]])
-def test_threads_and_devices_give_the_same(backends: str, threads: list[int]) -> None:
-    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
-        whole = scanned(queries * 2, subjects, costs, HitFilter(), open_backend(backends, threads=2))
+def test_threads_and_devices_change_nothing(backends: str, threads: list[int]) -> None:
+    for scoring, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+        whole = scanned(queries * 2, subjects, scoring, HitFilter(), open_backend(backends, threads=2))
         several = [open_backend(backends, threads=count) for count in threads]
-        for one, other in zip(whole, scanned(queries * 2, subjects, costs, HitFilter(), *several), strict=True):
+        for one, other in zip(whole, scanned(queries * 2, subjects, scoring, HitFilter(), *several), strict=True):
             assert_same(one, other)
 
 
-def test_devices_are_timed_by_a_few_queries() -> None:
+def test_devices_are_timed_with_a_few_queries() -> None:
     backends = [open_backend("cpu", threads=1)] * 2
     with opened(PROTEINS[1], BLOSUM62, HitFilter(), *backends) as scan:
         assert [scan._blocks(queries) for queries in (0, 1, 4, 5, 9)] == [[], [0, 1], [0, 4], [0, 4, 5], [0, 4, 9]]
@@ -420,8 +422,8 @@ def test_devices_are_timed_by_a_few_queries() -> None:
 
 
 def test_cells_are_counted(backend: Backend) -> None:
-    for costs, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
+    for scoring, (queries, subjects) in ((BLOSUM62, PROTEINS), (DNA, NUCLEOTIDES)):
         reported: list[int] = []
-        with opened(subjects, costs, HitFilter(), backend) as scan:
+        with opened(subjects, scoring, HitFilter(), backend) as scan:
             list(scan(sequences_of(queries), reported.append))
             assert sum(reported) == scan.cells(sequences_of(queries))

@@ -1,4 +1,4 @@
-"""E-values and bit scores against what blastp and blastn print, the tables against BLAST's, the numbers as text."""
+"""Test E-values and bit scores against blastp and blastn, the published tables against BLAST, and number formats."""
 
 import gzip
 import math
@@ -20,13 +20,13 @@ from readmap.database.statistics import SearchSpace, gapped_parameters, length_a
 
 #: Of ../shared/data/protein/queries.fa.gz: 24, 63, 189, 729 and 2,504 letters.
 QUERIES = ("P56980", "O29181", "P01111", "P21177", "P19096")
-#: Sequences of the proteome that are searched; all would take a minute.
+#: Number of sequences of the proteome; all would take a minute.
 SUBJECTS = 1500
 
 
 @dataclass(frozen=True)
 class Database:
-    """What makeblastdb has made, and what is in it."""
+    """A database made by makeblastdb, and its sequences."""
 
     path: pathlib.Path
     letters: int
@@ -51,13 +51,13 @@ def make_database(path: pathlib.Path, sequences: list[tuple[str, str]], kind: st
 
 @pytest.fixture(scope="module")
 def proteins(shared: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Database, pathlib.Path]:
-    """A part of the human proteome, and queries."""
+    """Return a part of the human proteome, and queries."""
     need("blastp", "makeblastdb")
     folder = tmp_path_factory.mktemp("proteins")
     subjects = read_proteins(shared / "data/protein/human_proteome.fa.gz")
     queries = read_proteins(shared / "data/protein/queries.fa.gz")
     (folder / "queries.fa").write_text(fasta([(n, s) for n, s in queries if n.split("|")[1] in QUERIES]))
-    # All along the file, so that short and long ones are among them.
+    # Spread over the file, so that they include short and long sequences.
     database = make_database(folder / "database.fa", subjects[:: len(subjects) // SUBJECTS], "prot")
     return database, folder / "queries.fa"
 
@@ -71,7 +71,7 @@ def read_proteins(path: pathlib.Path) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def genes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Database, pathlib.Path]:
-    """Random DNA, and pieces of it with differences."""
+    """Return random DNA, and mutated pieces of it."""
     need("blastn", "makeblastdb")
     folder = tmp_path_factory.mktemp("genes")
     choose = random.Random(6)
@@ -123,14 +123,14 @@ def blast(
     command = [*program, "-db", str(database.path), "-query", str(queries), *costs, *table]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **environment})
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    # A number of bits between 99.9 and 100 has a blank before it.
+    # Bit scores between 99.9 and 100 are preceded by a blank.
     return [Line(name, evalue, bits.strip(), *map(int, numbers)) for name, evalue, bits, *numbers in rows]
 
 
 def texts(
     lines: list[Line], matrix: ScoreMatrix, gaps: tuple[int, int], letters: int, sequences: int, adjusted: bool = False
 ) -> list[tuple[str, str]]:
-    """The E-value and the bit score of each line as they should be printed."""
+    """Return the E-value and the bit score that should be printed for each line."""
     parameters = gapped_parameters(matrix, *gaps)
     assert parameters is not None
     found = []
@@ -161,7 +161,7 @@ BLASTN = ["blastn", "-task", "blastn", "-dust", "no"]
         ("PAM70", (11, 2)),
     ],
 )
-def test_as_blastp(name: str, gaps: tuple[int, int], proteins: tuple[Database, pathlib.Path]) -> None:
+def test_evalues_match_blastp(name: str, gaps: tuple[int, int], proteins: tuple[Database, pathlib.Path]) -> None:
     database, queries = proteins
     lines = blast([*BLASTP, "-matrix", name], database, queries, gaps)
     assert len(lines) > 40
@@ -169,14 +169,14 @@ def test_as_blastp(name: str, gaps: tuple[int, int], proteins: tuple[Database, p
     assert texts(lines, standard(name), gaps, database.letters, database.sequences) == printed(lines)
 
 
-def test_as_blastp_of_another_size(proteins: tuple[Database, pathlib.Path]) -> None:
+def test_evalues_match_blastp_for_another_database_size(proteins: tuple[Database, pathlib.Path]) -> None:
     database, queries = proteins
     lines = blast([*BLASTP, "-dbsize", "50000000"], database, queries, (11, 1))
     assert texts(lines, standard("BLOSUM62"), (11, 1), 50_000_000, database.sequences) == printed(lines)
 
 
 @pytest.mark.parametrize(("name", "gaps"), STANDARD.items())
-def test_as_blastp_with_the_length_adjustment(
+def test_evalues_match_blastp_with_length_adjustment(
     name: str, gaps: tuple[int, int], proteins: tuple[Database, pathlib.Path]
 ) -> None:
     database, queries = proteins
@@ -200,7 +200,9 @@ def test_as_blastp_with_the_length_adjustment(
         (5, 4, (10, 6)),
     ],
 )
-def test_as_blastn(match: int, mismatch: int, gaps: tuple[int, int], genes: tuple[Database, pathlib.Path]) -> None:
+def test_evalues_match_blastn(
+    match: int, mismatch: int, gaps: tuple[int, int], genes: tuple[Database, pathlib.Path]
+) -> None:
     database, queries = genes
     lines = blast([*BLASTN, "-reward", str(match), "-penalty", str(-mismatch)], database, queries, gaps)
     assert len(lines) > 40
@@ -210,7 +212,7 @@ def test_as_blastn(match: int, mismatch: int, gaps: tuple[int, int], genes: tupl
     assert texts(lines, matrix, gaps, database.letters, database.sequences) == printed(lines)
 
 
-def test_as_blastn_of_another_size(genes: tuple[Database, pathlib.Path]) -> None:
+def test_evalues_match_blastn_for_another_database_size(genes: tuple[Database, pathlib.Path]) -> None:
     database, queries = genes
     lines = blast([*BLASTN, "-reward", "2", "-penalty", "-3", "-dbsize", "30000000"], database, queries, (5, 2))
     assert lines
@@ -218,7 +220,7 @@ def test_as_blastn_of_another_size(genes: tuple[Database, pathlib.Path]) -> None
 
 
 @pytest.mark.parametrize("name", STANDARD)
-def test_costs_that_blastp_supports(name: str, tmp_path: pathlib.Path) -> None:
+def test_gap_costs_supported_by_blastp(name: str, tmp_path: pathlib.Path) -> None:
     need("blastp")
     query = tmp_path / "query.fa"
     query.write_text(">q\nMKVLAWWGKR\n")
@@ -231,7 +233,7 @@ def test_costs_that_blastp_supports(name: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "scores", [(1, 5), (1, 4), (2, 7), (1, 3), (2, 5), (1, 2), (2, 3), (4, 6), (3, 4), (4, 5), (1, 1), (3, 2), (5, 4)]
 )
-def test_costs_that_blastn_supports(scores: tuple[int, int], tmp_path: pathlib.Path) -> None:
+def test_gap_costs_supported_by_blastn(scores: tuple[int, int], tmp_path: pathlib.Path) -> None:
     need("blastn")
     query = tmp_path / "query.fa"
     query.write_text(">q\nACGTTGCATCGATTCAGCATC\n")
@@ -240,7 +242,7 @@ def test_costs_that_blastn_supports(scores: tuple[int, int], tmp_path: pathlib.P
     done = subprocess.run(command, capture_output=True, text=True)
     supported = " are supported existence and extension values"
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.endswith(supported)]
-    # The last line is where BLAST begins to take the parameters of no gaps, which readmap does not.
+    # From the last line on, BLAST uses ungapped parameters, which readmap does not.
     assert lines
     listed = [tuple(map(int, line.removesuffix(supported).split()[-3::2])) for line in lines[:-1]]
     assert supported_gaps(nucleotides(*scores)) == listed
@@ -255,7 +257,7 @@ def test_defaults_have_parameters() -> None:
         assert (parameters.finite_size is None) == matrix.is_nucleotide
 
 
-def test_costs_without_parameters(tmp_path: pathlib.Path) -> None:
+def test_gap_costs_without_parameters(tmp_path: pathlib.Path) -> None:
     assert gapped_parameters(standard("BLOSUM50"), 8, 2) is None
     assert gapped_parameters(nucleotides(2, 3), 50, 50) is None
     assert supported_gaps(nucleotides(7, 3)) == []
@@ -265,7 +267,7 @@ def test_costs_without_parameters(tmp_path: pathlib.Path) -> None:
     assert supported_gaps(read_matrix(path)) == []
 
 
-def test_parameters_of_a_multiple() -> None:
+def test_parameters_of_scaled_scores() -> None:
     once, twice = gapped_parameters(nucleotides(1, 3), 2, 2), gapped_parameters(nucleotides(2, 6), 4, 4)
     assert once is not None
     assert twice is not None
@@ -292,7 +294,7 @@ def test_length_adjustment_is_a_fixed_point(query: int, letters: int, sequences:
 @pytest.mark.parametrize("matrix", [standard("BLOSUM62"), nucleotides(2, 3)], ids=["proteins", "nucleotides"])
 @pytest.mark.parametrize("query", [10, 24, 374, 35_000])
 @pytest.mark.parametrize("evalue", [0.0, 1e-300, 1e-3, 10.0, 1e9])
-def test_least_scores(matrix: ScoreMatrix, query: int, evalue: float) -> None:
+def test_min_scores(matrix: ScoreMatrix, query: int, evalue: float) -> None:
     parameters = gapped_parameters(matrix, *default_gaps(matrix))
     assert parameters is not None
     lengths = np.array([0, 1, 2, 10, 50, 300, 1000, 5000, 35_000, 10**6, 10**9])
@@ -324,11 +326,11 @@ def test_least_scores(matrix: ScoreMatrix, query: int, evalue: float) -> None:
         (math.nan, "NA"),
     ],
 )
-def test_evalue_text(evalue: float, text: str) -> None:
+def test_format_evalue(evalue: float, text: str) -> None:
     assert format_evalue(evalue) == text
 
 
-def test_evalue_text_of_pairwise_output() -> None:
+def test_format_evalue_for_pairwise_text() -> None:
     assert [format_evalue(value, 0) for value in (2.345e-5, 1.6e-120, 0.002)] == ["2e-05", "2e-120", "0.002"]
 
 
@@ -336,5 +338,5 @@ def test_evalue_text_of_pairwise_output() -> None:
     ("bit_score", "text"),
     [(12.345, "12.3"), (99.9, "99.9"), (99.91, "99"), (166.7, "166"), (99999.5, "1.000e+05"), (math.nan, "NA")],
 )
-def test_bit_score_text(bit_score: float, text: str) -> None:
+def test_format_bit_score(bit_score: float, text: str) -> None:
     assert format_bit_score(bit_score) == text

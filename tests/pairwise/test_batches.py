@@ -1,4 +1,4 @@
-"""Batches of pairs against the oracle, and against parasail where they are too long for it."""
+"""Test batches of pairs against the oracle, and long pairs against parasail."""
 
 import doctest
 import random
@@ -45,7 +45,7 @@ def align(
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
-def test_alignments_are_the_oracles(backend: Backend, scores: MatchScores, mode: Mode) -> None:
+def test_alignments_match_the_oracle(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     pairs = [*CORNERS, *(draw_pair(draw, longest) for longest in (1, 2, 5, 9, 17, 40) for _ in range(20))]
     found = align(pairs, scores, mode, backend)
@@ -59,13 +59,13 @@ DTYPES = (np.int32, np.int64, np.int64, np.int64, np.int64, np.int64, np.uint32)
 EMPTY: Cigar = []
 
 
-def test_an_empty_local_alignment_is_nothing(backend: Backend) -> None:
+def test_empty_local_alignments(backend: Backend) -> None:
     pairs = [("A" * 30, "C" * 50), ("", "ACGT"), ("N" * 9, "N" * 9)]
     assert parsed(align(pairs, MatchScores(), Mode.LOCAL, backend)) == [Alignment(0, 0, 0, 0, 0, EMPTY)] * 3
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_scores_only_are_the_same_scores_and_ends(backend: Backend, mode: Mode) -> None:
+def test_score_only_finds_the_same_scores_and_ends(backend: Backend, mode: Mode) -> None:
     draw = random.Random(5)
     pairs = [draw_pair(draw, 100) for _ in range(100)]
     whole, part = (align(pairs, MatchScores(), mode, backend, score_only) for score_only in (False, True))
@@ -77,7 +77,7 @@ def test_scores_only_are_the_same_scores_and_ends(backend: Backend, mode: Mode) 
     assert not part.operation_ends.any()
 
 
-# Its striped functions miss the best score now and then where gaps are linear.
+# parasail's striped functions sometimes miss the best score with linear gaps; its scan functions do not.
 PARASAIL: dict[Mode, Callable[..., Any]] = {
     Mode.LOCAL: parasail.sw_scan_32,
     Mode.GLOBAL: parasail.nw_scan_32,
@@ -85,8 +85,8 @@ PARASAIL: dict[Mode, Callable[..., Any]] = {
 }
 
 
-def parasails(pair: Pair, scores: MatchScores, mode: Mode) -> Any:
-    """What parasail finds; its N matches nothing."""
+def align_with_parasail(pair: Pair, scores: MatchScores, mode: Mode) -> Any:
+    """Align with parasail; its N matches nothing."""
     matrix = parasail.matrix_create("ACGTN", scores.match, -scores.mismatch)
     matrix[4, 4] = -scores.mismatch
     query, target = map(clean, pair)
@@ -99,15 +99,15 @@ def parasails(pair: Pair, scores: MatchScores, mode: Mode) -> Any:
     [MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(10, 7, 20, 3)],
     ids=["default", "long gaps", "linear gaps", "32 bits"],
 )
-def test_scores_are_parasails(backend: Backend, scores: MatchScores, mode: Mode) -> None:
+def test_scores_match_parasail(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     sizes = [300] * 150 + [1000] * 50 + [5000] * 6
     pairs = [draw_long_pair(draw, size) for size in sizes]
     backend = open_backend(backend.name, threads=2)
-    backend.scratch_bytes = 4 << 30  # what one block of the longest takes on a GPU
+    backend.scratch_bytes = 4 << 30  # size of a block of the longest pairs on a GPU
     found = align(pairs, scores, mode, backend)
     for pair, alignment in zip(pairs, parsed(found), strict=True):
-        expected = parasails(pair, scores, mode) if all(pair) else None
+        expected = align_with_parasail(pair, scores, mode) if all(pair) else None
         if expected is not None:
             assert alignment.score == expected.score
         assert rescored(alignment, *pair, scores) == alignment.score
@@ -118,11 +118,11 @@ def test_scores_are_parasails(backend: Backend, scores: MatchScores, mode: Mode)
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_where_parasail_ends_is_an_optimal_end(backend: Backend, mode: Mode) -> None:
+def test_ends_of_parasail_are_optimal(backend: Backend, mode: Mode) -> None:
     draw = random.Random(8)
     pairs = [pair for pair in (draw_long_pair(draw, 150) for _ in range(15)) if all(pair)]
     for pair, alignment in zip(pairs, parsed(align(pairs, MatchScores(), mode, backend)), strict=True):
-        theirs, comparison = parasails(pair, MatchScores(), mode), Comparison(*pair, MatchScores(), mode)
+        theirs, comparison = align_with_parasail(pair, MatchScores(), mode), Comparison(*pair, MatchScores(), mode)
         if theirs.score > 0 or mode != Mode.LOCAL:
             assert (theirs.end_query + 1, theirs.end_ref + 1) in comparison.ends
         assert (alignment.query_end, alignment.target_end) == comparison.ends[0]
@@ -143,8 +143,8 @@ def test_results_do_not_depend_on_slices_threads_or_batches(backends: str, mode:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_who_stands_beside_a_pair_changes_nothing(backend: Backend, mode: Mode) -> None:
-    """Pairs of which the paths lie on diagonals far apart share a block."""
+def test_neighbouring_pairs_change_nothing(backend: Backend, mode: Mode) -> None:
+    """Pairs whose paths lie on distant diagonals share a block."""
     for seed in range(60, 100):
         draw = random.Random(seed)
         pairs = [pair for pair in (draw_long_pair(draw, 300) for _ in range(6)) if all(pair)]
@@ -154,7 +154,7 @@ def test_who_stands_beside_a_pair_changes_nothing(backend: Backend, mode: Mode) 
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("score_only", [False, True], ids=["paths", "scores"])
-def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool) -> None:
+def test_large_pairs_are_aligned_one_by_one(backends: str, mode: Mode, score_only: bool) -> None:
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
     draw = random.Random(10)
     pairs = [draw_pair(draw, 60) for _ in range(60)]
@@ -165,7 +165,7 @@ def test_large_pairs_go_another_way(backends: str, mode: Mode, score_only: bool)
     assert same(found, align(pairs, MatchScores(), mode, roomy, score_only))
 
 
-def test_letters_of_arrays_are_those_of_texts(backend: Backend) -> None:
+def test_arrays_and_texts_give_the_same_codes(backend: Backend) -> None:
     texts = ["ACGTUN", "", "acgtun", "R-*\n"]
     offsets = np.cumsum([0, *map(len, texts)])
     by_array = sequences_from_letters(np.frombuffer("".join(texts).encode(), np.uint8), offsets, backend)
@@ -179,12 +179,12 @@ def test_letters_of_arrays_are_those_of_texts(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("offsets", [[], [0], [0, 3], [1, 4], [0, 3, 2, 4]])
-def test_offsets_that_are_none_are_refused(backend: Backend, offsets: list[int]) -> None:
+def test_invalid_offsets_are_rejected(backend: Backend, offsets: list[int]) -> None:
     with pytest.raises(UsageError, match="offsets that ascend from 0 to 4, the number of letters"):
         sequences_from_letters(np.frombuffer(b"ACGT", np.uint8), np.array(offsets, np.int64), backend)
 
 
-def test_the_api_takes_texts_and_arrays(backends: str) -> None:
+def test_align_pairs_accepts_texts_and_arrays(backends: str) -> None:
     texts = ["GATTACA", "ACGT"], ("TTGATTTACATT", b"ACGTT")
     found = readmap.align_pairs(*texts, mode="global", device=backends, threads=1)
     assert parsed(found) == [
@@ -202,7 +202,7 @@ def test_the_api_takes_texts_and_arrays(backends: str) -> None:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("count", [2, 3, 8])
-def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
+def test_align_pairs_divides_pairs_among_devices(backends: str, mode: Mode, count: int) -> None:
     draw = random.Random(f"{mode}{count}")
     drawn = [draw_pair(draw, draw.choice([5, 60, 300])) for _ in range(60)]
     for pairs in ([], drawn[:1], drawn[:2], [("", "")] * 5, CORNERS, drawn):
@@ -216,7 +216,7 @@ def test_the_api_divides_pairs(backends: str, mode: Mode, count: int) -> None:
                 assert np.array_equal(one, other)
 
 
-def test_the_apis_example() -> None:
+def test_example_in_the_docstring() -> None:
     done = doctest.testmod(api, raise_on_error=False)
     assert done.attempted > 2
     assert done.failed == 0
@@ -232,7 +232,7 @@ def test_the_apis_example() -> None:
         ({"device": "gpu"}, "--device gpu"),
     ],
 )
-def test_what_the_api_refuses(arguments: dict[str, Any], message: str) -> None:
+def test_align_pairs_rejects_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
     whole: dict[str, Any] = {"queries": ["A", "C"], "targets": ["A", "C"], "device": "cpu", **arguments}
     with pytest.raises(UsageError, match=message):
         readmap.align_pairs(**whole)

@@ -1,4 +1,4 @@
-"""The checker lets right alignments pass, and finds each thing that can be wrong with one, anywhere in a batch."""
+"""Test that the checker accepts valid alignments, and finds every kind of error anywhere in a batch."""
 
 import random
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def random_pairs(count: int, seed: int) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("scores", [SCORES, MatchScores(2, 0, 0, 1), MatchScores(5, 4, 8, 6)])
-def test_right_alignments_pass(mode: Mode, scores: MatchScores) -> None:
+def test_valid_alignments_pass(mode: Mode, scores: MatchScores) -> None:
     pairs = random_pairs(150, 1)
     check(results(*pairs, mode, scores), scores, mode)
     check(results(*pairs, mode, scores, score_only=True), scores, mode)
@@ -58,7 +58,7 @@ Given = tuple[int, int, int, int, int, list[tuple[int, int]]]
 
 
 def alignments(given: list[Given]) -> PairAlignments:
-    """The alignment as aligners return it."""
+    """Return alignments as the aligners do."""
     places = [np.array([each[k] for each in given], np.int64) for k in range(1, 5)]
     ends = np.cumsum([len(each[5]) for each in given], dtype=np.int64)
     operations = [length << 4 | kind for each in given for kind, length in each[5]]
@@ -67,20 +67,20 @@ def alignments(given: list[Given]) -> PairAlignments:
     )
 
 
-#: A local alignment with one of each operation, and what it is made of.
+#: A local alignment with each operation, and its parts.
 QUERY, TARGET = "TTACGTACGAGTTACCAGTACCATT", "GACGTACGACTTACCAGTACGTTCATCC"
 OPERATIONS = [(EQUAL, 8), (DIFFERENT, 1), (EQUAL, 9)]
 
 
 def planted(operations: list[tuple[int, int]], places: tuple[int, int, int, int], score: int) -> Results:
-    """A batch of three, of which the second is what is given."""
+    """Return results of three pairs; the second has the given alignment."""
     right: Given = (4, 0, 4, 0, 4, [(EQUAL, 4)])
     found = alignments([right, (score, *places, operations), right])
     sides = sequences(["ACGT", QUERY, "ACGT"]), sequences(["ACGT", TARGET, "ACGT"])
     return Results(*sides, np.zeros(3, np.bool_), found, False, 0, 0)
 
 
-def test_what_is_planted_is_right_but_for_the_plants() -> None:
+def test_the_unmodified_batch_passes() -> None:
     check(planted(OPERATIONS, (2, 20, 1, 19), 14), SCORES, Mode.LOCAL)
 
 
@@ -105,7 +105,7 @@ def test_what_is_planted_is_right_but_for_the_plants() -> None:
         ([(0, 18)], (2, 20, 1, 19), 14, "not I, D, = or X is 1, expected 0"),
     ],
 )
-def test_faults_are_found(
+def test_errors_are_found(
     operations: list[tuple[int, int]], places: tuple[int, int, int, int], score: int, message: str
 ) -> None:
     with pytest.raises(InternalError) as caught:
@@ -121,12 +121,12 @@ def test_faults_are_found(
         (Mode.SEMIGLOBAL, "the end in the query is 20, expected 25"),
     ],
 )
-def test_the_mode_is_kept(mode: Mode, message: str) -> None:
+def test_alignments_must_fit_the_mode(mode: Mode, message: str) -> None:
     with pytest.raises(InternalError, match=message):
         check(planted(OPERATIONS, (2, 20, 1, 19), 14), SCORES, mode)
 
 
-def test_no_free_gap_at_the_end_of_a_semiglobal_alignment() -> None:
+def test_a_semiglobal_alignment_must_not_end_with_a_deletion() -> None:
     found = alignments([(-1, 0, 4, 0, 5, [(EQUAL, 4), (DELETED, 1)])])
     sides = sequences(["ACGT"]), sequences(["ACGTA"])
     wrong = Results(*sides, np.zeros(1, np.bool_), found, False, 0, 0)
@@ -135,7 +135,7 @@ def test_no_free_gap_at_the_end_of_a_semiglobal_alignment() -> None:
     check(wrong, SCORES, Mode.GLOBAL)
 
 
-def test_ambiguous_letters_match_none() -> None:
+def test_ambiguous_letters_match_nothing() -> None:
     sides = sequences(["ACNGT"]), sequences(["ACNGT"])
     for operations, score, is_right in (([(7, 5)], 5, False), ([(7, 2), (8, 1), (7, 2)], 1, True)):
         found = alignments([(score, 0, 5, 0, 5, operations)])
@@ -158,7 +158,7 @@ def test_ambiguous_letters_match_none() -> None:
     ],
     ids=["score", "query end", "target start", "length", "operation"],
 )
-def test_any_change_of_any_pair_is_found(change: Callable[[PairAlignments, int], PairAlignments]) -> None:
+def test_changes_of_any_pair_are_found(change: Callable[[PairAlignments, int], PairAlignments]) -> None:
     right = results(*random_pairs(40, 2), Mode.LOCAL, SCORES)
     sizes = np.diff(right.alignments.operation_ends, prepend=0)
     for at in np.flatnonzero(sizes):
@@ -173,7 +173,7 @@ def plus(values: Any, at: int, step: int) -> Any:
     return changed
 
 
-def test_scores_alone_are_checked_too() -> None:
+def test_score_only_results_are_checked() -> None:
     right = results(["ACGT"], ["ACGT"], Mode.GLOBAL, SCORES, score_only=True)
     for name in ("query_ends", "target_ends", "query_starts"):
         wrong = replace(right.alignments, **{name: plus(getattr(right.alignments, name), 0, 1)})

@@ -1,4 +1,4 @@
-"""The folder of an interrupted comparison: what was altered there is an error, or comes to a right end."""
+"""Test that altered checkpoints cause an error or a correct result."""
 
 import random
 from pathlib import Path
@@ -19,22 +19,22 @@ from readmap.strand import Strand
 
 
 class Interrupted(Exception):
-    """In the middle of a sweep."""
+    """Raised in the middle of a sweep."""
 
 
 @pytest.fixture
 def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
-    """Small tiles and slabs, so that small matrices have several of them."""
+    """Use small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
     opened = open_backend(backends, threads=1)
-    opened.groups = opened.resident_warps = 1  # slabs of few rows
+    opened.concurrent_warps = opened.resident_warps = 1  # slabs of few rows
     return opened
 
 
 class Comparing:
-    """A comparison in a folder, which can be interrupted."""
+    """A comparison with a checkpoint folder, which can be interrupted."""
 
     def __init__(self, backend: Backend, folder: Path, score_only: bool = False) -> None:
         self.backend = backend
@@ -45,20 +45,20 @@ class Comparing:
         self.folder = folder / "1-1-forward"
 
     def run(self, slabs: int | None = None) -> tuple[int, list[int]]:
-        """The score and the operations; slabs: after which it is interrupted."""
-        told = 0
+        """Return the score and the operations. slabs: interrupt after this number of slabs."""
+        reported = 0
 
         def progress(done: int, total: int) -> None:
-            nonlocal told
-            told += 1
-            if told == slabs:
+            nonlocal reported
+            reported += 1
+            if reported == slabs:
                 raise Interrupted
 
         (found,) = compare_all(*self.sides, self.settings, Strand.FORWARD, Team.of(self.backend), progress)
         return int(found.alignments.scores[0]), found.alignments.operations.tolist()
 
     def change(self, file: str, arrays: dict[str, Any]) -> None:
-        """Write a file of the folder anew, whole, with other arrays."""
+        """Write a file of the folder again with other arrays."""
         with np.load(self.folder / file) as kept:
             np.savez(self.folder / file, **dict(kept) | arrays)
 
@@ -69,7 +69,7 @@ class Comparing:
 
 @pytest.mark.parametrize("score_only", [False, True], ids=["alignment", "score"])
 @pytest.mark.parametrize("file", ["state.npz", "slab-1.npz", "alignment.npz"])
-def test_another_shape_or_dtype_is_refused(backend: Backend, tmp_path: Path, file: str, score_only: bool) -> None:
+def test_wrong_shapes_and_dtypes_are_rejected(backend: Backend, tmp_path: Path, file: str, score_only: bool) -> None:
     comparing = Comparing(backend, tmp_path, score_only)
     right = comparing.run()
     if file != "alignment.npz":
@@ -105,7 +105,7 @@ IMPOSSIBLE: list[tuple[str, int | list[int]]] = [
 
 
 @pytest.mark.parametrize(("name", "value"), IMPOSSIBLE)
-def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, value: int | list[int]) -> None:
+def test_impossible_values_are_rejected(backend: Backend, tmp_path: Path, name: str, value: int | list[int]) -> None:
     comparing = Comparing(backend, tmp_path)
     with pytest.raises(Interrupted):
         comparing.run(slabs=2)
@@ -115,8 +115,8 @@ def test_numbers_that_cannot_be(backend: Backend, tmp_path: Path, name: str, val
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_scores_end_in_an_error_or_in_an_alignment(backend: Backend, tmp_path: Path, seed: int) -> None:
-    """Whatever numbers a slab holds: what comes out scores what it says, or nothing does."""
+def test_arbitrary_scores_cause_an_error_or_a_valid_alignment(backend: Backend, tmp_path: Path, seed: int) -> None:
+    """The alignment that is returned always has its score."""
     comparing, rng = Comparing(backend, tmp_path), np.random.default_rng(seed)
     with pytest.raises(Interrupted):
         comparing.run(slabs=3)
@@ -134,7 +134,7 @@ def test_any_scores_end_in_an_error_or_in_an_alignment(backend: Backend, tmp_pat
     assert not message or "1-1-forward: expected a checkpoint of this comparison, found contradictory data" in message
 
 
-def test_an_alignment_that_contradicts_the_sequences(backend: Backend, tmp_path: Path) -> None:
+def test_an_alignment_that_contradicts_the_sequences_is_rejected(backend: Backend, tmp_path: Path) -> None:
     comparing = Comparing(backend, tmp_path)
     score, _ = comparing.run()
     for name, value in (("scores", [score + 1]), ("query_starts", [-5]), ("target_ends", [2**40])):

@@ -1,4 +1,4 @@
-"""readmap.compare from Python."""
+"""Test readmap.compare."""
 
 import dataclasses
 from typing import Any
@@ -10,7 +10,7 @@ import readmap
 from readmap.errors import DataError, UsageError
 
 
-def test_what_comes_out() -> None:
+def test_result() -> None:
     found = readmap.compare("CCACGTTTGACCATTT", "ACGTTGACCATGGG", match=2, gap_first=3, gap_extend=1, device="cpu")
     places = found.query_start, found.query_end, found.target_start, found.target_end
     assert (found.score, places, found.strand, found.cigar) == (19, (2, 14, 0, 11), 1, "3=1I8=")
@@ -23,7 +23,7 @@ def test_what_comes_out() -> None:
     assert isinstance(found, readmap.Comparison)
 
 
-def test_kinds_of_sequences() -> None:
+def test_types_of_sequences() -> None:
     for text in ("acguN", b"ACGTN", bytearray(b"ACGUn"), np.frombuffer(b"ACGTN", np.uint8)):
         sequence: Any = text
         assert readmap.compare(sequence, "TACGTN", device="cpu").cigar == "4="
@@ -32,7 +32,7 @@ def test_kinds_of_sequences() -> None:
     assert (nothing.score, nothing.query_start, nothing.target_end, nothing.identity) == (0, -1, -1, None)
 
 
-def test_strands_and_scores_alone() -> None:
+def test_strands_and_score_only() -> None:
     for strand, way in (("reverse", -1), ("both", -1), ("forward", 1)):
         found = readmap.compare("GGGGGAACCC", "GGGTTCC", strand=strand, device="cpu")
         assert (found.strand, found.score) == (way, 7 if way < 0 else 3)
@@ -50,6 +50,6 @@ def test_errors() -> None:
         readmap.compare("A", "A", gap_first=1, device="cpu")
 
 
-def test_public_names_are_shown() -> None:
+def test_dir_lists_public_names() -> None:
     assert set(readmap.__all__) <= set(dir(readmap))
     assert all(callable(getattr(readmap, name)) for name in ("compare", "scan", "align_pairs"))

@@ -1,4 +1,4 @@
-"""Each format says what was found: by hand on a few results, and read back by other programs on many."""
+"""Test the output formats of comparisons by hand on a few results, and with other programs on many results."""
 
 import json
 import random
@@ -26,7 +26,7 @@ from readmap.strand import Strand
 
 BACKEND = open_backend("cpu", threads=2)
 
-#: One with a gap in each and a different letter, one on the reverse strand, one where nothing is aligned.
+#: One with gaps in both sequences and a mismatch, one on the reverse strand, one without an alignment.
 QUERIES = ["CCACGTACGTTTGACCATTGACCAGATTACAGATTACCANGTAA", "GGGGGAACCC", ""]
 TARGETS = ["TACGTACGTTTGACATTGACCAGGGATTACAGCTTACCANGT", "GGGTTCC", "ACGT"]
 
@@ -154,7 +154,7 @@ def random_pairs(count: int) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("strand", list(Strand))
-def test_sam_as_pysam_reads_it(tmp_path: Path, mode: Mode, strand: Strand) -> None:
+def test_pysam_reads_the_sam_output(tmp_path: Path, mode: Mode, strand: Strand) -> None:
     queries, targets = random_pairs(80)
     found = compare(queries, targets, CompareSettings(), mode, strand)
     (tmp_path / "x.sam").write_text(written(ComparisonFormat.SAM, found, targets))
@@ -183,7 +183,7 @@ def test_sam_as_pysam_reads_it(tmp_path: Path, mode: Mode, strand: Strand) -> No
     assert mapped > 50
 
 
-def test_sam_wants_names_of_its_own() -> None:
+def test_invalid_sam_names_are_rejected() -> None:
     targets = Sequences([b"a", b"b", b"a"], np.frombuffer(b"ACG", np.uint8), np.arange(4))
     with pytest.raises(DataError, match=r"record 3 of the targets \(a\): record 1 has the same name"):
         writer(ComparisonFormat.SAM, targets, "1", "")
@@ -204,7 +204,7 @@ def test_sam_wants_names_of_its_own() -> None:
 def test_blocks_of_a_long_alignment(strand: Strand) -> None:
     generator = random.Random(6)
     query = "".join(generator.choices("ACGT", k=200))
-    target = query[:50] + query[140:]  # the gap fills a line and more
+    target = query[:50] + query[140:]  # the gap is longer than a line
     if strand is Strand.REVERSE:
         target = target[::-1].translate(str.maketrans("ACGT", "TGCA"))
     found = compare([query], [target], CompareSettings(), Mode.GLOBAL, strand)
@@ -227,7 +227,7 @@ def test_blocks_of_a_long_alignment(strand: Strand) -> None:
 
 
 def many(pairs: int) -> Results:
-    """Pairs of 150 letters with three operations each."""
+    """Return pairs of 150 letters with three operations each."""
     letters = np.random.default_rng(1).choice(np.frombuffer(b"ACGT", np.uint8), 150 * pairs)
     names = [b"pair%d" % i for i in range(pairs)]
     side = Sequences(names, letters, np.arange(pairs + 1) * 150)
@@ -238,20 +238,20 @@ def many(pairs: int) -> Results:
 
 
 @pytest.mark.parametrize("format", list(ComparisonFormat))
-def test_pairs_take_microseconds(format: ComparisonFormat) -> None:
+def test_formatting_takes_microseconds_per_pair(format: ComparisonFormat) -> None:
     results = many(20_000)
     maker = writer(format, results.targets.part(0, 1), "1", "")
     began = time.process_time()
     maker.write(results, True, lambda written: None)
-    # Some fifteen times what it takes, and far less than a second a pair's objects would.
+    # About fifteen times the usual time.
     assert time.process_time() - began < 20_000 * 200e-6
 
 
-def test_names_that_are_no_text() -> None:
+def test_names_that_are_not_utf8() -> None:
     side = Sequences([b"\xff\xc3\xa9"], np.frombuffer(b"ACGT", np.uint8), np.array([0, 4]))
     found = align_batch(side, side, CompareSettings().scores, Mode.LOCAL, BACKEND, False)
     results = Results(side, side, np.zeros(1, np.bool_), found, False, 0, 0)
-    for format in {*ComparisonFormat} - {ComparisonFormat.SAM}:  # which takes no such name
+    for format in {*ComparisonFormat} - {ComparisonFormat.SAM}:  # SAM does not allow such names
         maker = writer(format, side, "1", "")
         written: list[bytes] = []
         maker.write(results, True, written.append)

@@ -1,4 +1,4 @@
-"""The paths that are drawn, against every column's place; the pictures themselves are for people."""
+"""Test the drawn paths against the position of every column; the pictures themselves are inspected by people."""
 
 import random
 
@@ -19,7 +19,7 @@ def sequences(texts: list[str]) -> Sequences:
 
 
 def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: int, end: int) -> Results:
-    """The results of some pairs; those queries that are said to be reverse are."""
+    """Return results of pairs [first, end), with `reverse` as given."""
     part = queries.part(first, end)
     backwards = part.reverse_complements()
     letters = np.where(np.repeat(reverse[first:end], part.lengths), backwards.letters, part.letters)
@@ -30,7 +30,7 @@ def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: in
 
 
 def lines(paths: Paths) -> list[list[tuple[float, float, int]]]:
-    """The corners of each alignment, with the gap that begins there."""
+    """Return the corners of each alignment, with the gap that starts there."""
     found: list[list[tuple[float, float, int]]] = [[]]
     for x, y, gap in zip(paths.x, paths.y, paths.gaps, strict=True):
         if np.isnan(x):

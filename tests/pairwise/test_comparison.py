@@ -1,4 +1,4 @@
-"""Every query with every target, and pair by pair: strands, batches, progress, and what is handed to the aligners."""
+"""Test comparisons of all pairs and pair by pair: strands, batches, progress, and the arguments of the aligners."""
 
 import random
 import time
@@ -52,12 +52,12 @@ def pairwise(
 
 
 def plain(result: Result) -> tuple[Any, ...]:
-    """All but arrays."""
+    """Return all fields except arrays."""
     return tuple(value for value in result if not isinstance(value, np.ndarray))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_pairs_are_the_oracles(backend: Backend, mode: Mode) -> None:
+def test_pairs_match_the_oracle(backend: Backend, mode: Mode) -> None:
     queries, targets, scores = random_texts(60, 1), random_texts(60, 2), MatchScores(2, 3, 4, 1)
     found = pairwise(backend, queries, targets, mode, settings=CompareSettings(scores))
     for query, target, result in zip(queries, targets, found, strict=True):
@@ -105,12 +105,12 @@ def test_batches_change_nothing(
 @pytest.mark.parametrize("count", [2, 3, 8])
 @pytest.mark.parametrize("strand", list(Strand))
 def test_devices_divide_pairs(backends: str, strand: Strand, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the order of the input, with batches for each of them."""
+    """Results keep the order of the input, and each device gets batches."""
     opened, users, align = [open_backend(backends, threads=1) for _ in range(count)], set(), comparison.align_batch
 
     def remember(*arguments: Any) -> Any:
         users.add(arguments[4])
-        time.sleep(0.05)  # no device is done before the others begin
+        time.sleep(0.05)  # no device finishes before the other devices start
         return align(*arguments)
 
     queries, targets = random_texts(50, 5), random_texts(50, 6)
@@ -148,7 +148,7 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     assert {all_cells for _, all_cells in reported} == {total}
 
 
-def test_checkpoints_are_of_a_pair_and_a_strand(
+def test_each_pair_and_strand_has_its_own_checkpoint(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen, align_long = [], comparison.align_long_pair
@@ -177,7 +177,7 @@ def test_checkpoints_are_of_a_pair_and_a_strand(
         ((2, 1), "record 2 .s1. of the queries has no"),
     ],
 )
-def test_records_without_partners(backend: Backend, counts: tuple[int, int], message: str) -> None:
+def test_unequal_numbers_of_records_are_rejected(backend: Backend, counts: tuple[int, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
         pairwise(backend, *(["A"] * count for count in counts))
 
@@ -190,7 +190,7 @@ def test_records_without_partners(backend: Backend, counts: tuple[int, int], mes
         ((1_100_000, 2), Mode.SEMIGLOBAL, "1,100,002,000"),
     ],
 )
-def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str) -> None:
+def test_check_of_score_range(lengths: tuple[int, int], mode: Mode, most: str) -> None:
     scores, few = MatchScores(1000, 1, 1000, 1000), [np.array([length]) for length in lengths]
     with pytest.raises(UsageError, match=f"may reach {most}, expected less than 1,073,741,824"):
         scores.check_score_range(*few, mode)
@@ -198,7 +198,7 @@ def test_scores_that_may_not_fit(lengths: tuple[int, int], mode: Mode, most: str
     scores.check_score_range(np.array([1, 1_000]), np.array([1_000_000, 3_000]), mode)
 
 
-def test_scores_that_may_not_fit_are_refused_at_once() -> None:
+def test_scores_out_of_range_are_rejected_at_once() -> None:
     side: Any = sequences(["A" * 1_100_000])
     settings, asked = CompareSettings(MatchScores(match=1000)), (Mode.LOCAL, Strand.FORWARD)
     team: Any = None
@@ -208,7 +208,7 @@ def test_scores_that_may_not_fit_are_refused_at_once() -> None:
         next(comparison.compare_pairs(side, side, settings, *asked, team, lambda *cells: None))
 
 
-def test_a_score_alone_has_the_end_of_its_alignment(backend: Backend) -> None:
+def test_score_only_finds_the_end_of_the_alignment(backend: Backend) -> None:
     queries, targets = random_texts(50, 9), random_texts(50, 10)
     for strand in Strand:
         whole = pairwise(backend, queries, targets, strand=strand)

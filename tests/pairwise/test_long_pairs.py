@@ -1,4 +1,4 @@
-"""Two long sequences against the oracle and against batches, however the matrix is cut."""
+"""Test long pairs against the oracle and against batches, for any division of the matrix."""
 
 import random
 from pathlib import Path
@@ -29,13 +29,13 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 @pytest.fixture(scope="module", params=[1, 3], ids=["one thread", "threads"])
 def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
     opened = open_backend(backends, threads=request.param)
-    opened.groups = opened.resident_warps = 1  # slabs of few rows
+    opened.concurrent_warps = opened.resident_warps = 1  # slabs of few rows
     return opened
 
 
 @pytest.fixture
 def fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tiles and slabs, so that small matrices have several of them."""
+    """Use small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
@@ -60,7 +60,7 @@ def batch(pairs: list[tuple[str, str]], scores: MatchScores, mode: Mode, backend
 
 @MODES
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
-def test_alignments_are_the_oracles(backend: Backend, scores: MatchScores, mode: Mode) -> None:
+def test_alignments_match_the_oracle(backend: Backend, scores: MatchScores, mode: Mode) -> None:
     draw = random.Random(f"{scores}{mode}")
     for pair in [*CORNERS, *(draw_pair(draw, longest) for longest in (2, 9, 60))]:
         assert parsed(align(pair, scores, mode, backend)) == [Comparison(*pair, scores, mode).alignment], pair
@@ -89,10 +89,10 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
 @pytest.mark.parametrize(
     ("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().sweep_costs(mode)]
 )
-def test_heights_change_nothing(
+def test_rows_per_lane_change_nothing(
     backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many rows the lanes of a GPU have, with slabs, kept rows and columns, and last strips that fall short."""
+    """With slabs, special rows and columns, and incomplete last strips."""
     draw = random.Random(f"{mode}{height}")
     pairs = [pair for pair in (draw_long_pair(draw, 5000) for _ in range(4)) if all(pair)]
     monkeypatch.setattr(MatchScores, "sweep_costs", lambda *_: {height: 1})
@@ -102,8 +102,8 @@ def test_heights_change_nothing(
             assert parsed(align(pair, MatchScores(), mode, backend, memory=memory)) == [expected]
 
 
-def test_a_height_with_which_no_group_is_idle() -> None:
-    """Of lanes on a GPU that sweeps 528 strips at once."""
+def test_choice_of_rows_per_lane() -> None:
+    """On a GPU that sweeps 528 strips at once."""
     gpu: Any = SimpleNamespace(warp_width=32, lanes_16bit=2, resident_warps=528)
 
     def height(rows: int, row_step: int = 1 << 30) -> int:
@@ -121,7 +121,7 @@ def test_a_height_with_which_no_group_is_idle() -> None:
     assert height(1_100_000, row_step=17 * 1024) == 17
 
 
-def test_ties_all_over_end_at_the_first(backend: Backend, fine: None) -> None:
+def test_ties_end_at_the_first_cell(backend: Backend, fine: None) -> None:
     unit = random_bases(random.Random(3), 40)
     apart = ("N" * 20).join([unit] * 60)
     found = align((apart, apart), MatchScores(1, 3, 3, 2), Mode.LOCAL, backend)
@@ -142,7 +142,7 @@ def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
     assert skipped[True] > skipped[False] == 0
 
 
-def test_borders_are_the_matrix(backend: Backend) -> None:
+def test_borders_match_the_matrix(backend: Backend) -> None:
     draw = random.Random(6)
     query, target = random_bases(draw, 530), random_bases(draw, 400)
     comparison = Comparison(query, target, MatchScores(), Mode.GLOBAL)
@@ -162,12 +162,12 @@ def test_borders_are_the_matrix(backend: Backend) -> None:
 
 
 class Interrupted(Exception):
-    """In the middle of a sweep."""
+    """Raised in the middle of a sweep."""
 
 
 @MODES
 @pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
-def test_an_interrupted_comparison_goes_on(
+def test_an_interrupted_comparison_resumes(
     backend: Backend, mode: Mode, score_only: bool, fine: None, tmp_path: Path
 ) -> None:
     draw = random.Random(7)
@@ -200,7 +200,9 @@ def test_an_interrupted_comparison_goes_on(
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4 a half one"])
 @pytest.mark.parametrize("name", ["state.npz", "slab-0.npz"])
-def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Path, name: str, content: bytes) -> None:
+def test_damaged_checkpoints_are_rejected(
+    backend: Backend, fine: None, tmp_path: Path, name: str, content: bytes
+) -> None:
     def interrupt(*_: int) -> None:
         raise Interrupted
 
@@ -213,7 +215,7 @@ def test_a_checkpoint_that_is_damaged(backend: Backend, fine: None, tmp_path: Pa
         align((text, text), MatchScores(), Mode.LOCAL, backend, checkpoint=tmp_path)
 
 
-def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> None:
+def test_foreign_files_in_a_checkpoint_folder_stay(backend: Backend, tmp_path: Path) -> None:
     folder = tmp_path / "1-1-forward"
     folder.mkdir()
     (folder / "notes").touch()
@@ -223,7 +225,7 @@ def test_what_is_not_of_a_checkpoint_stays(backend: Backend, tmp_path: Path) -> 
     assert [path.name for path in folder.iterdir()] == ["notes"]
 
 
-def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
+def test_an_interrupted_write_loses_no_checkpoint(
     backend: Backend, fine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = random_bases(random.Random(8), 6000 if backend.warp_width == 1 else 30_000)
@@ -244,8 +246,8 @@ def test_an_interrupt_while_a_checkpoint_is_written_loses_nothing(
     assert found.cigars() == [f"{len(text)}="]
 
 
-def test_the_herpesviruses_end_where_the_paper_says(backends: str, shared: Path) -> None:
-    """Table 5 of CUDAlign; numbers from 1."""
+def test_herpesvirus_alignment_matches_the_paper(backends: str, shared: Path) -> None:
+    """Table 5 of CUDAlign; positions are 1-based."""
     from readmap.reads.sequences import read_sequences
 
     backend = open_backend(backends)

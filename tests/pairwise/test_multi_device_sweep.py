@@ -1,4 +1,4 @@
-"""Several devices that compare two sequences: what they find is what one finds, and all end when one fails."""
+"""Test comparisons on several devices: results do not depend on their number, and all stop if one fails."""
 
 import random
 import signal
@@ -32,21 +32,21 @@ MODES = pytest.mark.parametrize("mode", list(Mode))
 
 
 class Interrupted(Exception):
-    """In the middle of a sweep."""
+    """Raised in the middle of a sweep."""
 
 
 @pytest.fixture
 def fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small tiles and slabs, so that small matrices have several of them."""
+    """Use small tiles and slabs, so that small matrices have several of them."""
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
 
 
-@pytest.fixture(params=["few shares", "many"])
+@pytest.fixture(params=["few blocks", "many"])
 def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One share of a device, or as many as there may be."""
-    monkeypatch.setattr(column_blocks, "LAG", 10_000 if request.param == "few shares" else 0)
+    """Use one block per device, or the maximum number."""
+    monkeypatch.setattr(column_blocks, "LAG", 10_000 if request.param == "few blocks" else 0)
 
 
 def several(name: str, count: int) -> list[Backend]:
@@ -73,7 +73,7 @@ def align(
 @COUNTS
 @MODES
 @pytest.mark.usefixtures("fine", "lag")
-def test_any_number_finds_the_same(backends: str, mode: Mode, count: int) -> None:
+def test_the_number_of_devices_changes_nothing(backends: str, mode: Mode, count: int) -> None:
     draw = random.Random(f"{mode}{count}")
     pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
     pairs.append((random_bases(draw, 2000), random_bases(draw, 3000)))
@@ -89,7 +89,7 @@ def test_any_number_finds_the_same(backends: str, mode: Mode, count: int) -> Non
 
 @COUNTS
 @MODES
-def test_sequences_without_columns_for_all(backends: str, mode: Mode, count: int) -> None:
+def test_fewer_columns_than_devices(backends: str, mode: Mode, count: int) -> None:
     texts = ["A", "ACGT" * 20, "ACGTTGCA" * 17, "N" * 129]
     for pair in [*CORNERS, *((query, target) for query in texts for target in texts)]:
         expected = align(pair, mode, several(backends, 1))
@@ -97,8 +97,8 @@ def test_sequences_without_columns_for_all(backends: str, mode: Mode, count: int
 
 
 @pytest.mark.usefixtures("fine", "lag")
-def test_ties_end_at_the_first_wherever_shares_meet(backends: str) -> None:
-    """Repeats that end in every share, and right before and behind their borders."""
+def test_ties_across_blocks_end_at_the_first_cell(backends: str) -> None:
+    """Repeats end in every block, and directly before and after the borders of blocks."""
     unit = random_bases(random.Random(3), 40)
     for gap in (0, 1, 20, 24):
         apart = ("N" * gap).join([unit] * 40)
@@ -110,7 +110,7 @@ def test_ties_end_at_the_first_wherever_shares_meet(backends: str) -> None:
 @pytest.mark.usefixtures("fine", "lag")
 @pytest.mark.parametrize("text", ["same", "similar"])
 def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By as much as is known; never by what other columns may still add."""
+    """Pruning never ignores what other columns may still add."""
     draw, skipped, swept = random.Random(4), [0], column_blocks.sweep_slab
     one = random_bases(draw, 9000)
     pair = one, one if text == "same" else mutated(draw, one, 0.05)
@@ -147,10 +147,10 @@ def test_both_strands(backends: str) -> None:
 
 @MODES
 @pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
-@pytest.mark.parametrize(("before", "behind"), [(2, 2), (1, 3), (3, 1), (2, 8)])
+@pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 3), (3, 1), (2, 8)])
 @pytest.mark.usefixtures("fine", "lag")
-def test_an_interrupted_comparison_goes_on_with_another_number(
-    backends: str, mode: Mode, score_only: bool, before: int, behind: int, tmp_path: Path
+def test_an_interrupted_comparison_resumes_on_other_devices(
+    backends: str, mode: Mode, score_only: bool, before: int, after: int, tmp_path: Path
 ) -> None:
     draw = random.Random(7)
     text = random_bases(draw, 6000)
@@ -166,15 +166,15 @@ def test_an_interrupted_comparison_goes_on_with_another_number(
 
     with pytest.raises(Interrupted):
         align(pair, mode, several(backends, before), **how, progress=progress, checkpoint=folder)
-    found = align(pair, mode, several(backends, behind), **how, progress=progress, checkpoint=folder)
+    found = align(pair, mode, several(backends, after), **how, progress=progress, checkpoint=folder)
     assert same(found, expected)
     assert reported[2] < reported[3] == min(reported[3:])
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
 
 
 @pytest.mark.usefixtures("fine")
-def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Number for number, of the same steps, where none is left out."""
+def test_checkpoints_do_not_depend_on_devices(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All values are equal for equal tile sizes, without pruning."""
     text, kept = random_bases(random.Random(8), 9000), {}
     steps = grid.TileSizes(4096, 2048, 500)  # whole strips on every device
     monkeypatch.setattr(long_pairs, "_choose_sizes", lambda *_: steps)
@@ -191,7 +191,7 @@ def test_what_is_kept_is_that_of_one_device(backends: str, tmp_path: Path, monke
 
 
 @pytest.mark.usefixtures("fine", "lag")
-def test_progress_is_of_whole_slabs(backends: str) -> None:
+def test_progress_reports_whole_slabs(backends: str) -> None:
     text = random_bases(random.Random(9), 5000)
     reported: list[tuple[int, int]] = []
     align((text, text), Mode.LOCAL, several(backends, 3), progress=lambda *cells: reported.append(cells))
@@ -203,68 +203,68 @@ def test_progress_is_of_whole_slabs(backends: str) -> None:
 @pytest.mark.usefixtures("fine", "lag")
 @pytest.mark.parametrize("error", [BackendError("device cuda:1 cannot be used"), KeyboardInterrupt(), MemoryError()])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_device_that_fails_ends_all(
+def test_a_failing_device_stops_all(
     backends: str, error: BaseException, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its own error, though another one would have come to its next slabs."""
+    """Its own error is raised, although another device would have failed later."""
     text = random_bases(random.Random(10), 20_000)
     sweep, threads = ColumnBlock.sweep, threading.active_count()
     opened = several(backends, 3)
-    begun: list[int] = []
+    started: list[int] = []
 
-    def fail(share: ColumnBlock, number: int, *rest: Any) -> Any:
-        begun.append(number)
-        if share.matrix.backend is opened[place] and number == 2:
+    def fail(block: ColumnBlock, number: int, *rest: Any) -> Any:
+        started.append(number)
+        if block.matrix.backend is opened[place] and number == 2:
             raise error
-        return sweep(share, number, *rest)
+        return sweep(block, number, *rest)
 
     monkeypatch.setattr(ColumnBlock, "sweep", fail)
     with pytest.raises(type(error)) as raised:
         align((text, text), Mode.LOCAL, opened)
     assert raised.value is error
     assert threading.active_count() <= threads
-    assert max(begun) < 20  # of 40
+    assert max(started) < 20  # of 40
 
 
 @pytest.mark.usefixtures("fine")
-def test_a_failure_is_not_waited_for_by_those_before(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last share's first slab fails while the first device sweeps on."""
-    text, sweep, opened, begun = random_bases(random.Random(11), 60_000), ColumnBlock.sweep, several(backends, 2), []
+def test_other_devices_do_not_delay_a_failure(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first slab of the last block fails while the first device continues."""
+    text, sweep, opened, started = random_bases(random.Random(11), 60_000), ColumnBlock.sweep, several(backends, 2), []
 
-    def fail(share: ColumnBlock, number: int, *rest: Any) -> Any:
-        if share.first:
+    def fail(block: ColumnBlock, number: int, *rest: Any) -> Any:
+        if block.first:
             raise BackendError("device cuda:1 cannot be used")
-        begun.append(number)
-        return sweep(share, number, *rest)
+        started.append(number)
+        return sweep(block, number, *rest)
 
     monkeypatch.setattr(ColumnBlock, "sweep", fail)
     with pytest.raises(BackendError, match="cuda:1"):
         align((text, text[:1000]), Mode.LOCAL, opened)
-    assert len(begun) < 20  # of 118
+    assert len(started) < 20  # of 118
 
 
 @pytest.mark.usefixtures("fine")
-def test_an_interrupt_of_the_user_ends_all(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the main thread waits."""
-    text, sweep, begun = random_bases(random.Random(12), 20_000), ColumnBlock.sweep, []
+def test_a_user_interrupt_stops_all(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt arrives while the main thread waits."""
+    text, sweep, started = random_bases(random.Random(12), 20_000), ColumnBlock.sweep, []
 
-    def interrupted(share: ColumnBlock, number: int, *rest: Any) -> Any:
-        begun.append(number)
-        if len(begun) == 3:
+    def interrupted(block: ColumnBlock, number: int, *rest: Any) -> Any:
+        started.append(number)
+        if len(started) == 3:
             signal.raise_signal(signal.SIGINT)
         time.sleep(0.02)
-        return sweep(share, number, *rest)
+        return sweep(block, number, *rest)
 
     monkeypatch.setattr(ColumnBlock, "sweep", interrupted)
     threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         align((text, text), Mode.LOCAL, several(backends, 2))
     assert threading.active_count() <= threads
-    assert max(begun) < 20  # of 40
+    assert max(started) < 20  # of 40
 
 
-def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many shares a device has; and it does not wait where it has others to sweep."""
+def test_order_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For any number of blocks per device; a device sweeps other blocks instead of waiting."""
     for devices, count in ((1, 1), (2, 2), (2, 8), (3, 7), (8, 8), (8, 24)):
         done: list[list[int]] = [[] for _ in range(count)]
         matrix = SimpleNamespace(rows=90)
@@ -291,7 +291,7 @@ def test_steps_wait_for_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
         assert done == [[4, 5, 6, 7, 8]] * count
 
 
-def test_the_plan_of_the_largest() -> None:
+def test_plans_of_long_sequences() -> None:
     gpu: Any = SimpleNamespace(warp_width=32, lanes_16bit=2, resident_warps=528)
 
     def of(rows: int, columns: int, devices: int) -> Plan:
@@ -306,7 +306,7 @@ def test_the_plan_of_the_largest() -> None:
 
 
 @pytest.mark.parametrize(("columns", "unit", "count"), [(1000, 128, 2), (1000, 128, 8), (100, 128, 3), (1024, 128, 8)])
-def test_shares_are_of_whole_units(columns: int, unit: int, count: int) -> None:
+def test_column_ranges_have_whole_units(columns: int, unit: int, count: int) -> None:
     made = column_ranges(columns, unit, count)
     assert [first for first, _ in made] == [0, *(end for _, end in made[:-1])]
     assert made[-1][1] == columns

@@ -1,4 +1,4 @@
-"""Pairs whose letters a matrix scores: against the oracle, against parasail, and batches against the long way."""
+"""Test pairs with substitution matrices against the oracle and parasail, and batches against long pairs."""
 
 import itertools
 import random
@@ -31,7 +31,7 @@ from readmap.reads.sequences import Sequences
 
 
 def blosum() -> Table:
-    """BLOSUM62; letters that it has not score as *."""
+    """Return BLOSUM62; missing letters score as *."""
     table = np.full((CODES, CODES), -4, np.int32)
     known = [code_of(chr(letter)) for letter in range(128) if chr(letter) in LETTERS]
     places = np.array([parasail.blosum62.mapper[ord(letter)] for letter in LETTERS])
@@ -102,7 +102,7 @@ def results(pairs: list[Pair], found: PairAlignments) -> Results:
 
 
 @pytest.mark.parametrize("name", SCHEMES)
-def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
+def test_alignments_match_the_oracle(backend: Backend, name: str) -> None:
     draw, scores = random.Random(name), SCHEMES[name]
     corners = [("", ""), ("", "W"), ("W", ""), ("W", "W"), ("*", "*"), ("W" * 20, "W" * 33), (LETTERS, LETTERS)]
     pairs = [*corners, *(draw_pair(draw, longest) for longest in (1, 2, 5, 9, 17, 40) for _ in range(20))]
@@ -114,8 +114,8 @@ def test_alignments_are_the_oracles(backend: Backend, name: str) -> None:
         assert parsed(align_one(pair, scores, backend)) == [alignment], pair
 
 
-def parasails(pair: Pair, scores: SubstitutionScores) -> int:
-    """The score that parasail finds, of a symmetric matrix; its striped functions miss some where gaps are linear."""
+def score_with_parasail(pair: Pair, scores: SubstitutionScores) -> int:
+    """Return parasail's score for a symmetric matrix; its striped functions miss some scores with linear gaps."""
     matrix = parasail.matrix_create(LETTERS[:26], 1, -1)
     for i, j in itertools.product(range(27), repeat=2):
         matrix[i, j] = int(scores.scores[i, j])
@@ -123,12 +123,12 @@ def parasails(pair: Pair, scores: SubstitutionScores) -> int:
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
-def test_scores_are_parasails(backend: Backend, name: str) -> None:
+def test_scores_match_parasail(backend: Backend, name: str) -> None:
     draw, scores = random.Random(name), SCHEMES[name]
     pairs = [draw_pair(draw, size) for size in [30] * 100 + [300] * 50 + [2000] * 8]
     found = align(pairs, scores, backend)
     for pair, alignment in zip(pairs, parsed(found), strict=True):
-        assert alignment.score == parasails(pair, scores)
+        assert alignment.score == score_with_parasail(pair, scores)
         assert rescored(alignment, *pair, scores) == alignment.score
     check(results(pairs, found), scores, Mode.LOCAL)
     only = align(pairs, scores, backend, score_only=True)
@@ -136,7 +136,7 @@ def test_scores_are_parasails(backend: Backend, name: str) -> None:
     assert np.array_equal(only.target_ends, found.target_ends)
 
 
-def test_scores_are_those_of_parasails_own_matrix(backend: Backend) -> None:
+def test_scores_match_parasails_own_matrix(backend: Backend) -> None:
     draw, scores = random.Random(1), SCHEMES["BLOSUM62"]
     pairs = [draw_pair(draw, 200) for _ in range(50)]
     for pair, score in zip(pairs, align(pairs, scores, backend).scores, strict=True):
@@ -145,9 +145,7 @@ def test_scores_are_those_of_parasails_own_matrix(backend: Backend) -> None:
 
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
-def test_the_long_way_is_that_of_batches(
-    backend: Backend, name: str, memory: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_pairs_match_batches(backend: Backend, name: str, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "TRACED_TILE", 150)
     monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
     monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
@@ -164,7 +162,7 @@ def test_the_long_way_is_that_of_batches(
         assert ends == (alignment.score, alignment.query_end, alignment.target_end)
 
 
-def test_large_pairs_go_another_way(backends: str) -> None:
+def test_large_pairs_are_aligned_one_by_one(backends: str) -> None:
     backend, roomy = open_backend(backends, threads=1), open_backend(backends, threads=1)
     draw, scores = random.Random(10), SCHEMES["BLOSUM62"]
     pairs = [draw_pair(draw, 60) for _ in range(60)]
@@ -182,7 +180,7 @@ def test_results_do_not_depend_on_batches(backend: Backend) -> None:
     assert [parsed(align([pair], scores, backend))[0] for pair in pairs[:20]] == expected[:20]
 
 
-def test_ties_end_at_the_first(backend: Backend) -> None:
+def test_ties_end_at_the_first_cell(backend: Backend) -> None:
     unit = random_letters(random.Random(3), 60, RESIDUES)
     apart = ("X" * 300).join([unit] * 8)
     for found in (align([(apart, apart)], RARE, backend), align_one((apart, apart), RARE, backend)):
@@ -190,7 +188,7 @@ def test_ties_end_at_the_first(backend: Backend) -> None:
 
 
 def _rare() -> Table:
-    """Residues match themselves alone, and X nothing at all."""
+    """Return a matrix in which residues match only themselves, and X matches nothing."""
     table = np.full((CODES, CODES), -8, np.int32)
     codes = [code_of(letter) for letter in RESIDUES]
     table[codes, codes] = 5
@@ -200,7 +198,7 @@ def _rare() -> Table:
 RARE = SubstitutionScores(_rare(), 11, 1)
 
 
-def test_the_last_code_is_no_letter(backend: Backend) -> None:
+def test_the_last_code_is_not_a_letter(backend: Backend) -> None:
     table = np.full((CODES, CODES), 7, np.int32)
     codes = np.array([31, 30, 31, 31, 30, 30, 31], np.uint8)
     letters = sequences_from_codes(codes, np.array([0, 7]), backend)
@@ -213,7 +211,7 @@ def test_the_last_code_is_no_letter(backend: Backend) -> None:
         assert parsed(found) == [Alignment(14, 4, 6, 4, 6, [(2, "=")])]
 
 
-def test_what_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     backend = open_backend("cpu", threads=1)
     with pytest.raises(UsageError, match=r"the shape of a matrix is \(27, 27\), expected \(32, 32\)"):
         SubstitutionScores(np.zeros((27, 27), np.int32), 11, 1)
@@ -234,14 +232,14 @@ def test_what_is_refused() -> None:
         )
 
 
-def test_the_repr_has_all_of_a_matrix() -> None:
-    """A checkpoint knows its comparison by it."""
+def test_repr_contains_all_scores() -> None:
+    """A checkpoint identifies its comparison by this text."""
     one, other = blosum(), blosum()
     other[20, 20] += 1
     assert repr(SubstitutionScores(one, 11, 1)) != repr(SubstitutionScores(other, 11, 1))
 
 
-def test_faults_are_found() -> None:
+def test_errors_are_found() -> None:
     scores, pairs = SCHEMES["BLOSUM62"], [("MKV", "MKV"), ("AAWTYCWAA", "GGWSYCWGG")]
     found = align(pairs, scores, open_backend("cpu", threads=1))
     assert found.cigars() == ["3=", "1=1X3="]
