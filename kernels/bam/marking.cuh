@@ -25,7 +25,7 @@ HOST_DEVICE void write_fragment_tag(u8* tag, u32 fragment) {
     store_u32(tag + 3, fragment);
 }
 
-// How duplicates are marked. marks: of all fragments, enum Mark. tag_bytes: size of the fragment tag after each record;
+// How duplicates are marked. marks: enum Mark of each fragment. tag_bytes: size of the fragment tag after each record;
 // 0 if nothing is marked. is_removed: duplicates are dropped. has_type: duplicates get a DT tag. is_kept: no record is
 // marked, and fragment tags become part of the records.
 struct Marking {
@@ -46,7 +46,7 @@ struct Marking {
         if (is_duplicate && is_removed) return 0;
         return stored_length - tag_bytes + (is_duplicate && has_type ? TYPE_TAG_BYTES : 0);
     }
-    // Return how many of its output bytes are copied from the stored record.
+    // Return the number of output bytes that are copied from the stored record.
     HOST_DEVICE i64 copied_length(i64 length, u8 mark) const {
         return length - (mark & DUPLICATE && has_type ? TYPE_TAG_BYTES : 0);
     }

@@ -102,7 +102,7 @@ class FileIndex:
     """
 
     def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int) -> None:
-        """lengths: of the contigs. header_bytes: uncompressed size of the header."""
+        """lengths: contig lengths. header_bytes: uncompressed size of the header."""
         self._form = form
         self._lengths = lengths
         self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))

@@ -1,4 +1,4 @@
-"""Bytes -> BGZF blocks compressed by nvCOMP on GPUs, from arrays on any of the GPUs or on the host."""
+"""Arrays on GPUs or the host -> BGZF blocks, compressed by nvCOMP."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class _Batch:
         return self._filled == len(self._data)
 
     def fill(self, data: Any) -> int:
-        """Append as much of an array on the host or the device as fits; return the number of bytes."""
+        """Append the part of an array, on the host or the device, that fits; return its length."""
         target = self._data[self._filled : self._filled + len(data)]
         part = data[: len(target)]
         with self._backend.device, self._stream:

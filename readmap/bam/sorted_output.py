@@ -36,7 +36,7 @@ class BamIndex:
     """The index to write together with a BAM file.
 
     Attributes:
-        lengths: of the contigs. form: of the index. bam: the output of the BAM file.
+        lengths: contig lengths. form: BAI or CSI. bam: output of the BAM file.
     """
 
     lengths: list[int]

@@ -57,7 +57,7 @@ class Run:
     """A sorted run of records.
 
     Attributes:
-        keys: of the records, ascending. offsets: int64 [records + 1], where each record starts and the last one ends.
+        keys: ascending. offsets: int64 [records + 1], start of each record and end of the last record.
         start: offset of the run in the memory of all runs, or in its file.
         file: path; None in memory.
     """
@@ -73,7 +73,7 @@ class Piece(Generic[Measured]):
     """A piece of the merged records.
 
     Attributes:
-        buffer: has the records at its start; to be released. keys: of the records. ends: int64, where each record ends.
+        buffer: has the records at its start; to be released. keys: their keys. ends: int64, where each record ends.
         measured: result of the `measure` callback; None without records.
     """
 

@@ -71,8 +71,8 @@ class FolderKind:
     """A kind of folder (index, database), and the operations on its folders.
 
     noun: for messages and the manifest. command: that builds such a folder. version: of the format; folders of another
-    version are rejected. error: raised if a folder is invalid. checksum: of the bytes of a block. block_bytes: of each
-    block but the last.
+    version are rejected. error: raised if a folder is invalid. checksum: function of the bytes of a block. block_bytes:
+    size of each block but the last.
     """
 
     noun: str

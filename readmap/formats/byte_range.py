@@ -39,7 +39,7 @@ class ByteRange(ByteSource):
         return position._replace(max_bytes=left) if left else None
 
     def skip(self, count: int) -> None:
-        """Skip bytes that the caller has read by itself; the source is a PlainSource."""
+        """Skip bytes that the caller has read through `position`."""
         assert isinstance(self._source, PlainSource)
         self._source.skip(count)
         self.delivered += count

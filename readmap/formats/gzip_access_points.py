@@ -20,7 +20,7 @@ class AccessPoint:
 
     Attributes:
         text: offset in the decompressed text.
-        bit: offset in the file, in bits: of the block, or of the member's header.
+        bit: offset in the file, in bits, of the block or the header of the member.
         member, member_text: offsets of the enclosing member, in bytes of the file and of the text.
         checksum: CRC-32 of the member's text before the point.
         window: the text before the point, at most 32 KiB, compressed with zlib; empty at the start of a member.
@@ -51,7 +51,7 @@ class AccessPoint:
 class AccessPoints:
     """The access points of a file, collected while the file is decompressed.
 
-    found: in ascending order; the first one is the start of the first member.
+    found: in ascending order, starting with the first member.
     """
 
     def __init__(self, spacing: int) -> None:
@@ -60,7 +60,7 @@ class AccessPoints:
         self._spacing = spacing
 
     def is_due(self, text: int) -> bool:
-        """Return True if a point at this offset of the text is far enough from the last one."""
+        """Return True if a point at this offset of the text is far enough from the last point."""
         return not self.found or text >= self.found[-1].text + self._spacing
 
     def add(self, point: AccessPoint) -> None:

@@ -101,7 +101,7 @@ def common_tags(read_group: ReadGroup, program: str, form: SamEncoding) -> bytes
 def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
     r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs.
 
-    name: of the option, for messages. Raises UsageError if it is not an @RG line with one ID.
+    name: option name for messages. Raises UsageError if it is not an @RG line with one ID.
     """
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:

@@ -97,8 +97,8 @@ def open_samtools_output(
 ) -> SamtoolsOutput:
     """Open a CRAM file for writing; it accepts uncompressed BAM with these contigs.
 
-    path: None or - for standard output. letters: of each contig. threads: of samtools. indexed: also write path.crai,
-    for sorted records. Raises OSError as `open_output` does.
+    path: None or - for standard output. letters: the letters of each contig. threads: for samtools. indexed: also write
+    path.crai, for sorted records. Raises OSError as `open_output` does.
     """
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))

@@ -1,4 +1,4 @@
-"""Runs of records that are held on a device: merged as one sort would have them, there and on their way to the host."""
+"""Sorted runs on a device, merged there and on the way through the host, compared with one sort."""
 
 import random
 import shutil
@@ -31,7 +31,7 @@ GENOME = small_genome(DRAW)
 
 
 def run_of(records: list[bytes], backend: Backend, first: int | None = None) -> SortedRecords:
-    """first: the number of the first record's fragment, where numbers are to stand behind records."""
+    """first: fragment ID of the first record; None: records have no fragment IDs."""
     lengths = np.array([len(one) for one in records], np.int64)
     data, ends = np.frombuffer(b"".join(records), np.uint8), np.cumsum(lengths)
     given = backend.to_device(data), backend.to_device(lengths), backend.to_device(ends)
@@ -48,7 +48,7 @@ def run_of(records: list[bytes], backend: Backend, first: int | None = None) -> 
 def test_in_order(
     backends: str, counts: list[int], piece_bytes: int, fetched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a record is larger than a piece is to be; what is asked of a piece hears the same of its bytes."""
+    """A record may be larger than a piece; the measure callback gets the bytes of the piece."""
     monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", piece_bytes)
     backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in counts]
     held = DeviceRuns(backend, CONTIGS, 1 << 30, 0)
@@ -71,7 +71,7 @@ def test_in_order(
 
 @pytest.mark.parametrize(("is_removed", "has_type"), [(False, False), (True, False), (False, True)])
 def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each record is a fragment of its own; numbers of more than a byte stand behind them."""
+    """Each record is its own fragment; the fragment IDs have more than one byte."""
     monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", 3000)
     backend, drawn = open_backend(backends, 2), [draw_records(DRAW, count) for count in (400, 1, 300)]
     held, first, marks = DeviceRuns(backend, CONTIGS, 1 << 30, 0), 0, DRAW.choices([0, 0, 1, 3], k=701)
@@ -92,7 +92,7 @@ def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: py
 
 
 def marked(record: bytes, mark: int, has_type: bool) -> bytes:
-    """As it is written."""
+    """Return the expected output record."""
     if not mark & DUPLICATE:
         return record
     tag = (b"DTZSQ\0" if mark & OPTICAL else b"DTZLB\0") if has_type else b""
@@ -103,7 +103,7 @@ def marked(record: bytes, mark: int, has_type: bool) -> bytes:
 
 
 def count_in(data: bytes) -> int:
-    """Of the records."""
+    """Return the number of records."""
     count = 0
     while data:
         data, count = data[4 + int.from_bytes(data[:4], "little") :], count + 1
@@ -115,8 +115,8 @@ def same(seen: IndexEntries, other: IndexEntries) -> None:
     assert seen[1:] == other[1:]
 
 
-def test_room() -> None:
-    """A run that finds others is refused where it has none; alone it is always held."""
+def test_capacity() -> None:
+    """A run is refused if it does not fit with others; a single run is always accepted."""
     backend = open_backend("cpu", 1)
     run = run_of(draw_records(DRAW, 50), backend)
     size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
@@ -129,8 +129,8 @@ def test_room() -> None:
         one.close()
 
 
-def test_others_need_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three quarters of what they leave are for runs, the rest for those that come while these are leaving."""
+def test_reserved_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs get three quarters of the rest, the last quarter is for runs added during a move."""
     backend = open_backend("cpu", 1)
     run = run_of(draw_records(DRAW, 50), backend)
     size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
@@ -153,7 +153,7 @@ def test_closed_in_the_middle() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, reads, a BAM of them, and what samtools sort makes of it."""
+    """A folder with an index, reads, their BAM, and that BAM sorted by samtools."""
     folder = tmp_path_factory.mktemp("held")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     (folder / "reads.fq").write_bytes(fastq(draw_reads(DRAW, GENOME, 600)))
@@ -164,22 +164,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def holding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU as a device that has memory of its own, and a codec that reads it."""
+def cpu_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Treat the CPU as a device with its own memory, and use a codec that reads it."""
 
     def held(backend: Backend, memory: int, contigs: int) -> DeviceRuns:
         return DeviceRuns(backend, contigs, memory, 0)
 
     def compression(*_: object) -> Compression:
-        return Compression(lambda: Codec("lent", Lent))
+        return Compression(lambda: Codec("device", DeviceBgzfOutput))
 
     monkeypatch.setattr(outputs, "_holds_runs", lambda backend, order: order is not None)
     monkeypatch.setattr(outputs, "_device_runs", held)
-    monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
+    monkeypatch.setattr(outputs, "choose_compression", compression)
 
 
-class Lent(BgzfOutput):
-    """What is lent to it lies on the CPU's device."""
+class DeviceBgzfOutput(BgzfOutput):
+    """A BGZF output that accepts arrays on the device."""
 
     from_device = True
 
@@ -187,9 +187,9 @@ class Lent(BgzfOutput):
 @pytest.mark.parametrize("memory", ["1K", "60K", "1G"])
 @pytest.mark.parametrize("ending", ["bam", "cram"])
 def test_sorted_as_samtools_sorts(
-    folder: Path, tmp_path: Path, holding: None, ending: str, memory: str, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, cpu_as_device: None, ending: str, memory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the device alone, and by way of memory and files; the file is the one that the host's runs make."""
+    """From the device only, and through memory and files; the file equals the one from runs on the host."""
     monkeypatch.setattr(device_sorted_runs, "PIECE_BYTES", 5000)
     out = tmp_path / f"out.{ending}"
     options = ["--sort", "--sort-memory", memory, "--batch-reads", "40"]
@@ -207,14 +207,14 @@ def test_sorted_as_samtools_sorts(
         assert pysam.view("--no-PG", str(out)) == pysam.view("--no-PG", str(tmp_path / "held.bam"))
 
 
-def test_unsorted_records_are_lent(folder: Path, tmp_path: Path, holding: None) -> None:
+def test_unsorted_records_on_the_device(folder: Path, tmp_path: Path, cpu_as_device: None) -> None:
     assert search_in(folder, str(tmp_path / "out.bam"), "--batch-reads", "33") == 0
     assert records_of(tmp_path / "out.bam") == records_of(folder / "plain.bam")
 
 
 @pytest.mark.parametrize("options", [["--sort", "--sort-memory", "1K"], ["--sort"], []])
 def test_an_output_that_fails(
-    folder: Path, tmp_path: Path, holding: None, options: list[str], fail: Callable[[], None]
+    folder: Path, tmp_path: Path, cpu_as_device: None, options: list[str], fail: Callable[[], None]
 ) -> None:
     fail()
     assert search_in(folder, str(tmp_path / "out.bam"), "--batch-reads", "33", *options) == 1
@@ -223,12 +223,12 @@ def test_an_output_that_fails(
 
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Has compressing fail."""
+    """Let compression fail."""
 
     def compress(*_: object) -> Blocks:
         raise OSError(28, "No space left on device", "out.bam")
 
     def compression(*_: object) -> Compression:
-        return Compression(lambda: Codec("failing", partial(Lent, compress=compress)))
+        return Compression(lambda: Codec("failing", partial(DeviceBgzfOutput, compress=compress)))
 
-    return lambda: monkeypatch.setattr("readmap.cli.search.command.compression_of", compression)
+    return lambda: monkeypatch.setattr(outputs, "choose_compression", compression)

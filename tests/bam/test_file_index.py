@@ -1,4 +1,4 @@
-"""Indexes of sorted files: htslib makes the same of the same file, and reads ours."""
+"""Indexes of sorted files: equal to those of htslib, which also reads readmap's."""
 
 import gzip
 import random
@@ -18,7 +18,7 @@ Bins = dict[int, list[tuple[int, int]]]
 
 
 def record(contig: int, position: int, flag: int, operations: list[tuple[int, int]], name: bytes) -> bytes:
-    """With as many letters as the operations have."""
+    """Return a record whose sequence length matches its CIGAR."""
     letters = sum(length for length, code in operations if code in (0, 1, 4, 7, 8))
     fixed = struct.pack(
         "<iiBBHHHiiii", contig, position, len(name) + 1, 60, 0, len(operations), flag, letters, -1, -1, 0
@@ -29,7 +29,7 @@ def record(contig: int, position: int, flag: int, operations: list[tuple[int, in
 
 
 def draw(seed: int, count: int, lengths: list[int]) -> list[bytes]:
-    """Records in order: some far apart and some dense, with skips over bins, without operations and without a place."""
+    """Draw sorted records, sparse and dense, that skip bins, have no CIGAR, or are unplaced."""
     rng = random.Random(seed)
     found = []
     for number in range(count):
@@ -50,7 +50,7 @@ def draw(seed: int, count: int, lengths: list[int]) -> list[bytes]:
 
 
 def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> None:
-    """A BAM file and its index, of pieces of so many records."""
+    """Write a BAM file and its index, `piece` records at a time."""
     header = b"@HD\tVN:1.6\tSO:coordinate\n"
     head = b"BAM\1" + struct.pack("<i", len(header)) + header + struct.pack("<i", len(LENGTHS))
     for number, length in enumerate(LENGTHS):
@@ -75,7 +75,7 @@ def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> No
 
 
 def parse(data: bytes) -> tuple[list[tuple[Bins, list[int] | None, dict[int, int]]], int]:
-    """Of each contig the bins, BAI's windows and CSI's first places; and how many records have no place."""
+    """Parse an index: bins, windows (BAI) and first offsets (CSI) of each contig, and the unplaced records."""
     is_bai, at = data.startswith(b"BAI"), 4
     if not is_bai:
         assert struct.unpack_from("<ii", data, 4)[0] == 14
@@ -107,7 +107,7 @@ def parse(data: bytes) -> tuple[list[tuple[Bins, list[int] | None, dict[int, int
 
 @pytest.mark.parametrize("form", list(IndexFormat))
 @pytest.mark.parametrize(("seed", "count", "piece"), [(1, 3000, 3000), (2, 20_000, 777), (3, 40, 1), (4, 0, 1)])
-def test_as_htslib_makes_it(tmp_path: Path, form: IndexFormat, seed: int, count: int, piece: int) -> None:
+def test_equal_to_htslib(tmp_path: Path, form: IndexFormat, seed: int, count: int, piece: int) -> None:
     records = draw(seed, count, LENGTHS)
     path = tmp_path / "out.bam"
     write(path, records, form, piece)
@@ -122,8 +122,8 @@ def test_as_htslib_makes_it(tmp_path: Path, form: IndexFormat, seed: int, count:
 
 @pytest.mark.parametrize("form", list(IndexFormat))
 @pytest.mark.parametrize("piece", [1, 2, 100])
-def test_windows_that_one_record_reaches_alone(tmp_path: Path, form: IndexFormat, piece: int) -> None:
-    """The first one of a contig too, behind another's that reaches further; and the longest of several."""
+def test_windows_with_one_overlapping_record(tmp_path: Path, form: IndexFormat, piece: int) -> None:
+    """Also the first record of a contig, after a longer record of another contig; and the longest of several."""
     long, longer = [(20_000, 3), (10, 0)], [(60_000, 3), (10, 0)]
     places = [(0, 10, long), (0, 390_000 - 60_000, longer), (1, 10, long), (2, 5, long), (2, 6, long), (2, 7, longer)]
     records = [record(contig, at, 0, operations, b"r") for contig, at, operations in places]

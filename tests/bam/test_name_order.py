@@ -1,4 +1,4 @@
-"""Records of BAM in the order of their names, on every device, as samtools compares these."""
+"""Sorting BAM by name on every device, in the order of samtools."""
 
 import dataclasses
 import functools
@@ -42,7 +42,7 @@ NAMES = [
 
 
 def compared(name: bytes, other: bytes) -> int:
-    """Less than 0, 0 or more, as samtools' strnum_cmp tells of two names, which end with a zero."""
+    """Compare two zero-terminated names as strnum_cmp of samtools does; return a number < 0, 0 or > 0."""
     i = j = 0
     while name[i] and other[j]:
         if not (48 <= name[i] < 58 and 48 <= other[j] < 58):
@@ -100,7 +100,7 @@ def test_order(backends: str, drawn: list[tuple[str, int]], seed: int) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, reads some of which have one name, and what samtools sort -n makes of their BAM."""
+    """A folder with an index, reads with repeated names, and their BAM sorted by samtools sort -n."""
     folder, rng = tmp_path_factory.mktemp("names"), random.Random(4)
     genome = small_genome(rng)
     reads = [

@@ -1,4 +1,4 @@
-"""Blocks of BGZF from members of gzip, and those that a GPU makes: whole, of the bytes that went in, the same again."""
+"""BGZF blocks from gzip members, and from a GPU: valid, complete and reproducible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drawn(letters: int, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
 def check(blocks: bytes, sizes: list[int], data: bytes) -> None:
-    """Each block is one, of the bytes in turn, and no larger than a stored one."""
+    """Check that the blocks are valid, contain the data in order, and are no larger than stored blocks."""
     at = 0
     for number, size in enumerate(sizes):
         block, part = blocks[at : at + size], data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]
@@ -60,7 +60,7 @@ def nvcomp_is_there() -> bool:
 
 
 class Memory(ByteSink):
-    """What is written to it."""
+    """A sink in memory."""
 
     name = "memory"
 
@@ -78,7 +78,7 @@ class Memory(ByteSink):
 
 
 def made_of(parts: Sequence[Any], codec: Codec) -> tuple[bytes, list[int]]:
-    """The blocks that it makes of what is lent to it, but for the one that ends the file."""
+    """Compress parts with write_borrowed; return the blocks without the end-of-file block, and their sizes."""
     memory, done = Memory(), list[None]()
     output = codec.open(memory, 1, 1)
     for part in parts:
@@ -91,7 +91,7 @@ def made_of(parts: Sequence[Any], codec: Codec) -> tuple[bytes, list[int]]:
 @pytest.mark.gpu
 @pytest.mark.parametrize("letters", [1, 4, 40, 256])
 def test_blocks_of_the_device(letters: int) -> None:
-    """Of bytes that lie on the host or the device, in any pieces, of one group or several."""
+    """Data on the host or the device, in any parts, of one batch or several."""
     if not nvcomp_is_there():
         pytest.skip("nvCOMP is not installed")
     backend = open_backend("cuda")
@@ -115,14 +115,14 @@ def test_files_are_as_small_as_by_threads() -> None:
     assert len(blocks) < len(zlib.compress(data, 1)) * 1.2
 
 
-def test_where_nothing_compresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendError, match="expected a GPU and nvidia-libnvcomp"):
         open_nvcomp_codec([open_backend("cpu")])
 
 
 @pytest.mark.parametrize(("free", "expected"), [(1 << 40, 2304), (1 << 34, 1152), (1 << 33, 576), (0, 144)])
 def test_batches_take_a_share_of_the_memory(free: int, expected: int) -> None:
-    """Of a library that wants 200,000 bytes a block beside what is known."""
+    """The library takes 200,000 bytes of scratch memory per block."""
     sizes = SimpleNamespace(sizes=lambda blocks, *_: library.Sizes(66_000, 200_000 * blocks))
     backend = SimpleNamespace(memory=lambda: (free, 1 << 40))
     assert nvcomp_codec._batch_blocks(cast(Any, sizes), cast(Any, backend)) == expected

@@ -1,4 +1,4 @@
-"""Records of BAM in the order of their places, on every device: by contig, position, strand, and as they came."""
+"""Sorting BAM by contig, position and strand on every device; the sort is stable."""
 
 import random
 
@@ -14,7 +14,7 @@ REVERSED, UNMAPPED = 16, 4
 
 
 def draw_records(rng: random.Random, count: int) -> list[bytes]:
-    """Of different lengths, many at one place, some without one; and entries that have no record."""
+    """Draw records of different lengths, many at one position, some unplaced, and entries without a record."""
     found = []
     for number in range(count):
         contig = rng.randrange(-1, CONTIGS)

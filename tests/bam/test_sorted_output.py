@@ -1,4 +1,4 @@
-"""Sorted outputs: the records of the unsorted one in samtools' order, with an index, whole or not at all."""
+"""Sorted outputs: the records in the order of samtools sort, with an index, complete or not at all."""
 
 import dataclasses
 import json
@@ -22,19 +22,18 @@ from alignment_files import header_of, names_in, records_of, search_in
 from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
 
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
+from readmap.bam.file_index import MAX_BAI_LENGTH, format_for
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_runs import SortedRuns
 from readmap.cli import main
-from readmap.cli.search.options import OutputOptions
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.run.output_format import Kind
-from readmap.run.outputs import open_sink, sorting_needs
+from readmap.run.config import SearchConfig
+from readmap.run.outputs import describe_sorting, open_records
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
-#: Many at one place on both strands, so that ties are among them, and some that have no place.
+#: Many reads at one position on both strands, for ties, and some that do not map.
 READS = [
     *draw_reads(DRAW, GENOME, 400),
     *(Read(f"same {number}", GENOME["one"][50:130], "I" * 80) for number in range(20)),
@@ -45,7 +44,7 @@ READS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, reads, a BAM of them, and what samtools sort makes of it."""
+    """A folder with an index, reads, their BAM, and that BAM sorted by samtools."""
     folder = tmp_path_factory.mktemp("sorted")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     (folder / "reads.fq").write_bytes(fastq(READS))
@@ -82,7 +81,7 @@ def overlaps(line: str, contig: str, begin: int, end: int) -> bool:
 
 
 def test_the_bytes_depend_on_the_reads_alone(folder: Path) -> None:
-    """Not on batches, threads or memory."""
+    """They do not depend on batches, threads or memory."""
     made = []
     for options in (["-t", "1"], ["-t", "3", "--batch-reads", "7"], ["--sort-memory", "1M", "--batch-reads", "50"]):
         assert search_in(folder, "again.bam", "--sort", *options) == 0
@@ -91,7 +90,7 @@ def test_the_bytes_depend_on_the_reads_alone(folder: Path) -> None:
     assert made[0] == made[1] == made[2]
 
 
-def test_pairs_with_other_parts_and_without_a_place(folder: Path, tmp_path: Path) -> None:
+def test_pairs_with_supplementary_and_unplaced_records(folder: Path, tmp_path: Path) -> None:
     one, two = GENOME["one"], GENOME["two"]
     split = Read("split/1", one[100:180] + two[300:380], "I" * 160)
     pairs = [
@@ -113,7 +112,7 @@ def test_pairs_with_other_parts_and_without_a_place(folder: Path, tmp_path: Path
     assert pysam.quickcheck(str(tmp_path / "sorted.bam")) == ""
 
 
-def test_a_header_that_is_given_says_the_order(folder: Path) -> None:
+def test_a_given_header_gets_the_order(folder: Path) -> None:
     line = r"@HD\tVN:1.5\tSO:unsorted\tGO:query"
     assert search_in(folder, "given.bam", "--sort", "-H", line) == 0
     assert header_of(folder / "given.bam")[0] == "@HD\tVN:1.5\tSO:coordinate"
@@ -126,7 +125,7 @@ def test_nothing_but_the_file_and_its_index(folder: Path, tmp_path: Path) -> Non
     assert names_in(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
 
 
-def test_an_index_of_an_earlier_file_goes(folder: Path, tmp_path: Path) -> None:
+def test_an_old_index_is_removed(folder: Path, tmp_path: Path) -> None:
     for ending in (".csi", ".bai"):
         (tmp_path / f"out.bam{ending}").write_bytes(b"old")
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort") == 0
@@ -134,19 +133,19 @@ def test_an_index_of_an_earlier_file_goes(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out.bam.bai").read_bytes().startswith(b"BAI\1")
 
 
-def test_long_contigs_have_the_other_index() -> None:
+def test_long_contigs_get_a_csi_index() -> None:
     assert format_for(MAX_BAI_LENGTH) == "bai"
     assert format_for(MAX_BAI_LENGTH + 1) == "csi"
 
 
-def test_the_index_that_is_asked_for(folder: Path, tmp_path: Path) -> None:
+def test_the_requested_index(folder: Path, tmp_path: Path) -> None:
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--index-format", "csi") == 0
     assert names_in(tmp_path) == ["out.bam", "out.bam.csi"]
     with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
         assert sum(1 for _ in file.fetch("one", 50, 130)) >= 20
 
 
-def test_levels_differ_in_size_alone(folder: Path, tmp_path: Path) -> None:
+def test_levels_differ_only_in_size(folder: Path, tmp_path: Path) -> None:
     for level in ("1", "9"):
         assert search_in(folder, str(tmp_path / f"{level}.bam"), "--sort", "--level", level) == 0
     assert records_of(tmp_path / "1.bam") == records_of(tmp_path / "9.bam") == records_of(folder / "expected.bam")
@@ -170,26 +169,30 @@ def test_codecs_on_the_cpu(folder: Path, tmp_path: Path, capfd: pytest.CaptureFi
 def test_bai_of_a_contig_that_is_too_long(tmp_path: Path) -> None:
     contigs = (Contig("short", 5, "0" * 32), Contig("long", MAX_BAI_LENGTH + 1, "1" * 32))
     reference: Any = SimpleNamespace(contigs=contigs)
+    config = SearchConfig(
+        reads=["r.fq"], index="ref.fa", output=str(tmp_path / "out.bam"), sort=True, index_format="bai"
+    )
     with pytest.raises(UsageError, match=r"long has 536,870,912 bases, and BAI reaches 536,870,911"):
-        open_sink(str(tmp_path / "out.bam"), Kind.BAM, reference, CpuBackend(1), 1 << 20, IndexFormat.BAI)
+        open_records(config, reference, CpuBackend(1))
     assert names_in(tmp_path) == []
 
 
-def test_what_sorting_needs_is_told_before(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sorting_needs_are_reported(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     reads, cpu = [str(folder / "reads.fq")], CpuBackend(1)
-    few = OutputOptions(path="out.bam", sort=True, sort_memory="1K")
-    told = sorting_needs(few, reads, cpu)
-    assert told is not None
-    assert re.match(rf"sorting takes up to 1 KiB of memory, and about \d+ KiB of the disk of {tmp_path}, where", told)
+    little = SearchConfig(reads=reads, index="ref.fa", output="out.bam", sort=True, sort_memory="1K")
+    line = describe_sorting(little, reads, cpu)
+    assert line is not None
+    assert re.match(rf"sorting takes up to 1 KiB of memory, and about \d+ KiB of the disk of {tmp_path}, where", line)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    assert str(sorting_needs(few, reads, cpu)).startswith("warning: sorting takes up to 1 KiB")
-    assert "disk" not in str(sorting_needs(OutputOptions(path="out.bam", sort=True), reads, cpu))
-    assert sorting_needs(few, [*reads, "-"], cpu) is None
+    assert str(describe_sorting(little, reads, cpu)).startswith("warning: sorting takes up to 1 KiB")
+    assert "disk" not in str(describe_sorting(dataclasses.replace(little, sort_memory=None), reads, cpu))
+    assert describe_sorting(little, [*reads, "-"], cpu) is None
     monkeypatch.setattr(cpu, "memory", lambda: (1, 2))
-    assert "1 KiB of memory, the first of it on cpu, and" in str(sorting_needs(few, reads, cpu))
-    assert "on cpu" not in str(sorting_needs(dataclasses.replace(few, sort_order=SortOrder.QUERYNAME), reads, cpu))
-    assert sorting_needs(OutputOptions(path="out.bam"), reads, cpu) is None
+    assert "1 KiB of memory, the first of it on cpu, and" in str(describe_sorting(little, reads, cpu))
+    by_name = dataclasses.replace(little, sort_order=SortOrder.QUERYNAME)
+    assert "on cpu" not in str(describe_sorting(by_name, reads, cpu))
+    assert describe_sorting(dataclasses.replace(little, sort=False, sort_memory=None), reads, cpu) is None
 
 
 def test_no_reads(folder: Path, tmp_path: Path) -> None:
@@ -202,9 +205,7 @@ def test_no_reads(folder: Path, tmp_path: Path) -> None:
         assert file.check_index()
 
 
-def test_memory_that_does_not_hold_all_goes_to_tmpdir(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_beyond_the_memory_go_to_tmpdir(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     seen: set[str] = set()
@@ -216,14 +217,14 @@ def test_memory_that_does_not_hold_all_goes_to_tmpdir(
 
     monkeypatch.setattr(SortedRuns, "add", spy)
     assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", "1K", "--batch-reads", "20") == 0
-    assert {".run", ".keys", ".borders"} <= seen
+    assert {".run", ".keys", ".offsets"} <= seen
     assert names_in(tmp_path / "scratch") == []
     assert records_of(tmp_path / "out.bam") == records_of(folder / "expected.bam")
 
 
 @pytest.fixture
 def little_space() -> Iterator[None]:
-    """No file may grow beyond 16 KiB."""
+    """Limit the size of files to 16 KiB."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
     yield
@@ -241,7 +242,7 @@ def test_a_full_disk_names_the_file(
     assert names_in(tmp_path) == []
 
 
-def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+def test_a_signal_leaves_no_file(folder: Path, tmp_path: Path) -> None:
     (tmp_path.parent / "many.fq").write_bytes(fastq(READS) * 300)
     command = [sys.executable, "-m", "readmap", "search", "../many.fq", "-x", str(folder / "ref.fa"), "-o", "out.bam"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}

@@ -17,13 +17,13 @@ DRAW = np.random.default_rng(3)
 
 
 def draw_run(number: int, count: int) -> tuple[list[int], list[bytes]]:
-    """Keys, many of them equal, and records that tell their run and their number in it."""
+    """Draw keys, many of them equal, and records that contain their run and index."""
     keys = np.sort(DRAW.integers(0, 40, count, np.uint64))
     return keys.tolist(), [b"%d.%d." % (number, i) + b"x" * int(DRAW.integers(0, 200)) for i in range(count)]
 
 
 def add(runs: SortedRuns, keys: list[int], records: list[bytes], of_bytes: bool = False) -> None:
-    """of_bytes: the keys as NumPy's bytes, of other lengths a run."""
+    """of_bytes: keys as NumPy bytes, of a different length in each run."""
     made = (
         np.array(keys, np.uint64)
         if not of_bytes
@@ -36,7 +36,7 @@ def add(runs: SortedRuns, keys: list[int], records: list[bytes], of_bytes: bool 
 
 
 def folder_in(parent: Path) -> Callable[[], Path]:
-    """A new folder each time."""
+    """Return a function that creates a new folder at each call."""
 
     def make() -> Path:
         folder = parent / str(len([*parent.iterdir()]))
@@ -70,7 +70,7 @@ def test_merged_in_order(tmp_path: Path, most: int, counts: list[int], of_bytes:
     runs.close()
 
 
-def test_nothing_is_made_behind_the_end(tmp_path: Path) -> None:
+def test_no_folder_is_created_after_close(tmp_path: Path) -> None:
     runs = SortedRuns(1, folder_in(tmp_path), CpuBackend(1))
     add(runs, *draw_run(0, 50))
     runs.close()
@@ -81,7 +81,7 @@ def test_nothing_is_made_behind_the_end(tmp_path: Path) -> None:
     runs.close()
 
 
-def test_closing_waits_for_what_is_being_written(tmp_path: Path) -> None:
+def test_close_waits_for_a_spill(tmp_path: Path) -> None:
     begun, goes_on = threading.Event(), threading.Event()
 
     def folder() -> Path:

@@ -1,4 +1,4 @@
-"""Arrays as np.save writes them, whole or in parts, with the checksums of their blocks; and what a full disk says."""
+"""ArrayFiles: the bytes of np.save, with checksums of blocks, for whole arrays and parts; errors of a full disk."""
 
 import contextlib
 import errno
@@ -33,7 +33,7 @@ ARRAYS = {
 
 
 def checksum(data: NDArray[np.uint8]) -> int:
-    """One that depends on the order."""
+    """Return a checksum that depends on the order of the bytes."""
     return int.from_bytes(data.tobytes()[:7], "little") * 31 + int(data.sum())
 
 
@@ -47,7 +47,7 @@ def saved(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def described(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """What a manifest is to hold of it."""
+    """Return the expected manifest entry."""
     held = array.reshape(-1).view(np.uint8)
     sums = [checksum(held[i : i + BLOCK]) for i in range(0, len(held), BLOCK)]
     return {"dtype": str(array.dtype), "shape": [*array.shape], "bytes": len(saved(array)), "checksums": sums}
@@ -72,7 +72,7 @@ def test_whole_arrays(files: ArrayFiles, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_arrays_in_parts(files: ArrayFiles, tmp_path: Path, seed: int) -> None:
-    """Of any size, in any order; what they were in may be changed once they are written."""
+    """Parts of any size are written in any order, and may be changed afterwards."""
     draw = random.Random(seed)
     for name, array in ARRAYS.items():
         sink = files.array(name, array.dtype, array.shape)
@@ -89,7 +89,7 @@ def test_arrays_in_parts(files: ArrayFiles, tmp_path: Path, seed: int) -> None:
         assert found[name] == described(array)
 
 
-def test_an_array_without_dimensions(files: ArrayFiles, tmp_path: Path) -> None:
+def test_a_0_dimensional_array(files: ArrayFiles, tmp_path: Path) -> None:
     array = np.array(77, np.int64)
     files.add("one", array)
     assert files.close() == {"one": described(array)}
@@ -106,7 +106,7 @@ def test_missing_and_misshapen_parts(files: ArrayFiles) -> None:
         files.close()
 
 
-def test_an_array_is_written_while_the_next_one_is_made(files: ArrayFiles, tmp_path: Path) -> None:
+def test_arrays_are_written_in_the_background(files: ArrayFiles, tmp_path: Path) -> None:
     files.add("words", ARRAYS["words"])
     part = np.full(BLOCK, 7, np.uint8)
     wait = files.array("bytes", np.uint8, (2 * BLOCK,)).write(BLOCK, part)
@@ -115,7 +115,7 @@ def test_an_array_is_written_while_the_next_one_is_made(files: ArrayFiles, tmp_p
 
 
 def pieces(write: Callable[..., int]) -> Callable[..., int]:
-    """A system that writes little at a time."""
+    """Simulate short writes."""
     return lambda file, data, place: write(file, data[: max(len(data) // 2, 1)], place)
 
 
@@ -127,7 +127,7 @@ def test_short_writes(monkeypatch: pytest.MonkeyPatch, files: ArrayFiles, tmp_pa
 
 
 @pytest.mark.parametrize("reserves", [errno.EOPNOTSUPP, errno.EINVAL, errno.EBADF])
-def test_a_file_system_that_reserves_nothing(
+def test_a_file_system_without_preallocation(
     monkeypatch: pytest.MonkeyPatch, files: ArrayFiles, tmp_path: Path, reserves: int
 ) -> None:
     def refuse(*_: int) -> None:
@@ -158,8 +158,8 @@ def test_a_full_disk_names_the_folder_and_leaves_nothing(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_limit_of_a_file_s_size(tmp_path: Path) -> None:
-    """As the system reports it."""
+def test_a_file_size_limit(tmp_path: Path) -> None:
+    """The error is the one of the system."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
@@ -171,7 +171,7 @@ def test_a_limit_of_a_file_s_size(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_when_a_file_is_closed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As a file system over a network says it; what is there is left."""
+    """A network file system reports a full disk on close; the target stays unchanged."""
     write_folder(KIND, tmp_path / "x", {}, {"bytes": ARRAYS["bytes"]})
     before = sizes(tmp_path / "x")
     close = os.close
@@ -194,7 +194,7 @@ def test_a_disk_that_is_full_when_a_file_is_closed(monkeypatch: pytest.MonkeyPat
     assert sizes(tmp_path / "x") == before
 
 
-def test_an_error_between_two_arrays_is_its_own(tmp_path: Path) -> None:
+def test_an_error_of_the_caller_is_not_changed(tmp_path: Path) -> None:
     def fill() -> None:
         with KIND.writing(tmp_path / "x", 2, False) as output:
             output.add("words", ARRAYS["words"])
@@ -205,8 +205,8 @@ def test_an_error_between_two_arrays_is_its_own(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_whoever_goes_on_behind_an_interrupt_opens_no_file(tmp_path: Path) -> None:
-    """As a thread that builds what nobody waits for any more."""
+def test_no_file_is_opened_after_an_interrupt(tmp_path: Path) -> None:
+    """Another thread may still be building arrays."""
     known: list[ArrayFiles] = []
 
     def interrupted() -> None:
@@ -221,7 +221,7 @@ def test_whoever_goes_on_behind_an_interrupt_opens_no_file(tmp_path: Path) -> No
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_folder_in_parts_is_the_same_as_one_at_once(tmp_path: Path) -> None:
+def test_parts_and_whole_arrays_give_equal_folders(tmp_path: Path) -> None:
     write_folder(KIND, tmp_path / "once", {"source": "x"}, ARRAYS, {"contigs": [1]})
     with KIND.writing(tmp_path / "parts", 1, False) as output:
         for name, array in ARRAYS.items():

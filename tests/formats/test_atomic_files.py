@@ -26,7 +26,7 @@ def make(folder: Path, text: str) -> Path:
 
 @pytest.fixture(params=["exchanged", "in turn"])
 def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on file systems that can, and cannot, exchange two folders."""
+    """File systems that support, and do not support, exchanging two folders."""
     if request.param == "in turn":
         monkeypatch.setattr(atomic_files, "_exchange", lambda new, target: False)
 
@@ -40,10 +40,10 @@ def test_a_folder_is_replaced(exchange: None, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", [1, 2])
 @pytest.mark.parametrize("before", [True, False])
-def test_an_interrupt_leaves_one_of_the_two(
+def test_an_interrupt_leaves_the_old_or_the_new_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, before: bool
 ) -> None:
-    """Where two folders cannot be exchanged, a signal may come before or behind each of two renames."""
+    """Without an exchange, a signal may arrive before or after each of two renames."""
     new, target = make(tmp_path / "new", "new"), make(tmp_path / "target", "old")
     monkeypatch.setattr(atomic_files, "_exchange", lambda new, target: False)
     rename, calls = os.rename, []
@@ -62,7 +62,7 @@ def test_an_interrupt_leaves_one_of_the_two(
     assert (target / "file").read_text() == ("new" if call == 2 and not before else "old")
 
 
-def test_what_a_kill_left_aside_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restoring_a_folder_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.readmap", "b.readmap"):
         make(tmp_path / f".{name}.replaced", name)
     make(tmp_path / "b.readmap", "new")
@@ -86,13 +86,13 @@ with open_output(sys.argv[1]) as output, temporary_folder(sys.argv[2]) as folder
 """
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     file, folder = tmp_path / "out.sam", tmp_path / "ref.readmap"
     subprocess.run([sys.executable, "-c", KILLED, str(file), str(folder)], check=False)
     assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 2
     (tmp_path / ".out.sam.notes").write_text("a user's")
     with open_output(str(file)) as first, temporary_folder(folder) as beside, open_output(str(file)) as second:
-        assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 3  # of runs that go on nothing is removed
+        assert len(list(tmp_path.glob(f".*{UNFINISHED}"))) == 3  # files of running processes stay
         assert beside.is_dir()
         first.write(b"first")
         second.write(b"second")
@@ -102,8 +102,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.sam.notes", "out.sam"]
 
 
-def test_a_file_that_was_finished_is_not_abandoned(tmp_path: Path) -> None:
-    """Between its end and its name it is closed, and still not another run's to remove."""
+def test_a_finished_file_is_not_removed_by_other_runs(tmp_path: Path) -> None:
+    """It is closed, but stays locked until it is committed."""
     path = str(tmp_path / "out.sam")
     with open_output(path) as output:
         output.write(b"all")
@@ -115,7 +115,7 @@ def test_a_file_that_was_finished_is_not_abandoned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "behind"])
 @pytest.mark.parametrize("name", ["os.mkdir", "os.open", "shutil.rmtree"])
-def test_an_interrupt_waits_until_a_folder_is_removed(
+def test_an_interrupted_removal_of_a_folder_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_before: bool
 ) -> None:
     module, attribute = name.split(".")
@@ -138,10 +138,10 @@ def test_an_interrupt_waits_until_a_folder_is_removed(
 
 @pytest.mark.parametrize("is_before", [True, False], ids=["before", "behind"])
 @pytest.mark.parametrize(("name", "call"), [("fcntl.flock", 1), ("os.open", 2), ("os.close", 1), ("os.unlink", 1)])
-def test_an_interrupt_waits_until_a_file_is_removed(
+def test_an_interrupted_removal_of_a_file_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int, is_before: bool
 ) -> None:
-    """os.open: the second time, behind the look at what has the name."""
+    """os.open: the second call, after the one that checks the target."""
     module, attribute = name.split(".")
     usual, calls = getattr(sys.modules[module], attribute), []
 

@@ -1,4 +1,4 @@
-"""Blocked gzip: valid blocks, the same for all pieces and numbers of threads, and errors in the caller's thread."""
+"""BgzfOutput: valid blocks that do not depend on writes and threads; errors are raised in the caller's thread."""
 
 import contextlib
 import errno
@@ -24,7 +24,7 @@ from readmap.formats.output import open_output
 
 
 class Memory:
-    """Holds what is written, as long as it is not aborted; raises `error` at its write number `good`."""
+    """A sink in memory; raises `error` after `good` writes."""
 
     name = "memory"
 
@@ -61,7 +61,7 @@ def written(*pieces: memoryview | bytes | np.ndarray, threads: int = 2, level: i
 
 
 def blocks(data: bytes) -> list[bytes]:
-    """The contents of the blocks, by the specification and zlib: every byte of the header and trailer is looked at."""
+    """Decompress the blocks with zlib and check every byte of headers and trailers against the specification."""
     contents = []
     while data:
         assert data[:16] == b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0"
@@ -105,7 +105,7 @@ def test_blocks(make: Callable[[int], bytes], count: int, level: int) -> None:
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
-def test_what_cannot_be_compressed_is_stored(level: int) -> None:
+def test_incompressible_data_are_stored(level: int) -> None:
     data = random_bytes(BLOCK_BYTES)
     result = written(data, level=level)
     assert len(result) == 18 + 5 + BLOCK_BYTES + 8 + len(END_OF_FILE)
@@ -114,7 +114,7 @@ def test_what_cannot_be_compressed_is_stored(level: int) -> None:
 
 
 @pytest.mark.parametrize("count", [100, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1, 1_000_000, None])
-def test_the_pieces_do_not_matter(count: int | None) -> None:
+def test_output_does_not_depend_on_writes(count: int | None) -> None:
     data = sam_like(2_500_000)
     if count is None:
         cuts = np.random.default_rng(3).geometric(1e-4, 1000).cumsum()
@@ -125,7 +125,7 @@ def test_the_pieces_do_not_matter(count: int | None) -> None:
     assert written(b"", *pieces, b"") == written(data)
 
 
-def test_pieces_of_a_byte_and_other_types() -> None:
+def test_single_bytes_and_other_types() -> None:
     data = sam_like(10_000)
     array = np.frombuffer(data, np.uint8)
     whole = written(data)
@@ -134,7 +134,7 @@ def test_pieces_of_a_byte_and_other_types() -> None:
     assert written(array[:5000], array[5000:], array[:0]) == whole
 
 
-def test_the_number_of_threads_does_not_matter() -> None:
+def test_output_does_not_depend_on_threads() -> None:
     data = sam_like(20_000_000) + random_bytes(3_000_000)
     whole = written(data, threads=1)
     assert all(written(data, threads=threads) == whole for threads in (1, 2, 4, 16))
@@ -183,7 +183,7 @@ def test_samtools_reads_it(tmp_path: pathlib.Path) -> None:
         assert sum(1 for _ in file) == 50_000
     if shutil.which("samtools") is None:
         pytest.skip("samtools is not installed; pysam read the file")
-    # It also warns of a file without an end-of-file block.
+    # samtools warns if the end-of-file block is missing.
     check = subprocess.run(["samtools", "quickcheck", "-v", str(path)], capture_output=True, text=True)
     assert (check.returncode, check.stdout, check.stderr) == (0, "", "")
 
@@ -236,7 +236,7 @@ def compressing_threads() -> int:
 
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt, SystemExit])
-def test_what_is_not_committed_leaves_nothing(tmp_path: pathlib.Path, error: type[BaseException] | None) -> None:
+def test_an_uncommitted_output_leaves_no_file(tmp_path: pathlib.Path, error: type[BaseException] | None) -> None:
     path = tmp_path / "out.gz"
     endings = contextlib.suppress(ValueError, KeyboardInterrupt, SystemExit)
     with endings, BgzfOutput(open_output(str(path)), 4) as output:
@@ -248,7 +248,7 @@ def test_what_is_not_committed_leaves_nothing(tmp_path: pathlib.Path, error: typ
     assert compressing_threads() == 0
 
 
-def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abort_does_not_wait_for_queued_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = threading.Semaphore(0)
 
     def slowly(parts: Sequence[np.ndarray], level: int) -> Blocks:
@@ -268,8 +268,8 @@ def test_abort_does_not_wait_for_what_is_not_begun(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("size", [10, GROUP_BYTES, 5 * GROUP_BYTES + 10])
 @pytest.mark.parametrize("before", [0, 10])
-def test_what_is_lent_is_let_go_once_it_has_been_read(before: int, size: int) -> None:
-    """Without another write behind it; its bytes change at that moment."""
+def test_borrowed_data_are_released_once_read(before: int, size: int) -> None:
+    """Without a further write; the bytes change at that moment."""
     memory, is_done = Memory(), threading.Event()
     lent = np.frombuffer(sam_like(size), np.uint8).copy()
     expected = bytes(before) + lent.tobytes()
@@ -310,7 +310,7 @@ def test_abort_while_another_thread_writes(tmp_path: pathlib.Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_ends_once(tmp_path: pathlib.Path) -> None:
+def test_finish_commit_and_abort_are_idempotent(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "out.gz"
     output = BgzfOutput(open_output(str(path)), 1)
     output.write(b"data")

@@ -1,4 +1,4 @@
-"""Bytes in: plain, gzip, blocked gzip; what is broken is reported, after what is whole."""
+"""Sources of plain bytes, gzip and BGZF; errors are reported after the valid data."""
 
 import contextlib
 import gzip
@@ -26,7 +26,7 @@ ThreadCount = pytest.mark.parametrize("threads", [1, 4])
 
 
 def with_header(data: bytes, flags: int) -> bytes:
-    """A gzip member whose header has the fields that the flags ask for."""
+    """Return a gzip member whose header has the fields given by the flags."""
     head = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
     if flags & 4:
         head += struct.pack("<H", 60_000) + b"AB" + struct.pack("<H", 59_996) + bytes(59_996)
@@ -40,7 +40,7 @@ def with_header(data: bytes, flags: int) -> bytes:
 
 
 def drain(source: ByteSource, step: int = 1 << 20, parts: list[bytes] | None = None) -> bytes:
-    """All bytes, asked for `step` at a time; `parts` has them even where an error ends them."""
+    """Return all bytes, read `step` at a time; `parts` has them even if an error is raised."""
     target = memoryview(bytearray(step))
     parts = [] if parts is None else parts
     while count := source.readinto(target):
@@ -48,8 +48,8 @@ def drain(source: ByteSource, step: int = 1 << 20, parts: list[bytes] | None = N
     return b"".join(parts)
 
 
-def drain_to_fault(source: ByteSource, step: int = 1 << 20) -> tuple[bytes, str]:
-    """The bytes before the error, and its message."""
+def drain_to_error(source: ByteSource, step: int = 1 << 20) -> tuple[bytes, str]:
+    """Return the bytes before the error, and its message."""
     parts: list[bytes] = []
     with pytest.raises(DataError) as error:
         drain(source, step, parts)
@@ -63,7 +63,7 @@ Opener = Callable[..., ByteSource]
 
 @pytest.fixture
 def opened(tmp_path: pathlib.Path) -> Iterator[Opener]:
-    """Writes bytes to a file and opens it."""
+    """Write bytes to a file and open it."""
     with contextlib.ExitStack() as stack:
 
         def write_and_open(data: bytes, threads: int = 1) -> ByteSource:
@@ -105,16 +105,16 @@ def test_contents(opened: Opener, kind: str, threads: int) -> None:
 
 @pytest.mark.parametrize("flags", range(0, 32, 2))
 def test_every_header_field(opened: Opener, flags: int) -> None:
-    # The second header begins in the middle of a read: isal loses a header that its input cuts.
+    # The second header starts in the middle of a read: isal loses a header that is cut.
     noise = random.Random(flags).randbytes(READ_BYTES - 50)
     assert drain(opened(with_header(noise, 0) + with_header(TEXT, flags))) == noise + TEXT
 
 
 @ThreadCount
 @pytest.mark.parametrize("whole", [gzip.compress(TEXT), blocked(TEXT)], ids=["gzip", "blocked"])
-def test_it_breaks_off(opened: Opener, whole: bytes, threads: int) -> None:
+def test_truncated_files(opened: Opener, whole: bytes, threads: int) -> None:
     for cut in (len(whole) // 2, len(whole) // 3, len(whole) - len(EOF_BLOCK) - 3, 18, 11, 3):
-        data, message = drain_to_fault(opened(whole[:cut], threads))
+        data, message = drain_to_error(opened(whole[:cut], threads))
         assert TEXT.startswith(data)
         assert message.endswith(
             f"reads.fq.gz: unexpected end of the compressed data after {len(data):,} inflated bytes"
@@ -123,7 +123,7 @@ def test_it_breaks_off(opened: Opener, whole: bytes, threads: int) -> None:
 
 
 def zlib_prefix(data: bytes) -> int:
-    """How many bytes zlib gets out of a file that is cut off, less what isal may still keep back."""
+    """Return how many bytes zlib inflates from a truncated file, minus those that isal may still buffer."""
     count = 0
     while data:
         member = zlib.decompressobj(31)
@@ -135,10 +135,10 @@ def zlib_prefix(data: bytes) -> int:
 @ThreadCount
 @pytest.mark.parametrize("tail", [b"", bytes(700)], ids=["end", "zeros"])
 @pytest.mark.parametrize("blocks", [1, 3, None])
-def test_blocks_without_their_end(opened: Opener, blocks: int | None, tail: bytes, threads: int) -> None:
-    """A file that is cut between two blocks says so, and so does one that was written so."""
+def test_missing_end_of_file_block(opened: Opener, blocks: int | None, tail: bytes, threads: int) -> None:
+    """A missing end-of-file block is an error, whether truncated or never written."""
     text = TEXT if blocks is None else TEXT[: blocks * BLOCK]
-    data, message = drain_to_fault(opened(blocked(text).removesuffix(EOF_BLOCK) + tail, threads))
+    data, message = drain_to_error(opened(blocked(text).removesuffix(EOF_BLOCK) + tail, threads))
     assert data == text
     assert message.endswith(
         f"reads.fq.gz: unexpected end of the compressed data after {len(text):,} inflated bytes: "
@@ -151,17 +151,17 @@ def test_blocks_without_their_end(opened: Opener, blocks: int | None, tail: byte
 def test_trailer_is_checked(opened: Opener, place: int, threads: int) -> None:
     data = bytearray(gzip.compress(TEXT[:1000]))
     data[place] ^= 1
-    read, message = drain_to_fault(opened(bytes(data), threads))
+    read, message = drain_to_error(opened(bytes(data), threads))
     assert "reads.fq.gz: the gzip data are corrupt after" in message
     assert TEXT.startswith(read)
 
 
 @ThreadCount
-def test_corrupt_block_follows_whole_ones(opened: Opener, threads: int) -> None:
+def test_a_corrupt_block_after_valid_blocks(opened: Opener, threads: int) -> None:
     data = bytearray(blocked(TEXT))
     third = len(blocked(TEXT[: 2 * BLOCK])) - len(EOF_BLOCK)
     data[third + 2000] ^= 0xFF
-    read, message = drain_to_fault(opened(bytes(data), threads))
+    read, message = drain_to_error(opened(bytes(data), threads))
     assert read == TEXT[: 2 * BLOCK]
     assert f"corrupt after {2 * BLOCK:,} inflated bytes" in message
 
@@ -169,19 +169,19 @@ def test_corrupt_block_follows_whole_ones(opened: Opener, threads: int) -> None:
 @ThreadCount
 @pytest.mark.parametrize("whole", [gzip.compress(TEXT), blocked(TEXT)], ids=["gzip", "blocked"])
 @pytest.mark.parametrize("garbage", [b"x", b"\x1f", b"garbage", bytes(10) + b"\x1fx", b"@" * 300_000])
-def test_garbage_behind_the_end(opened: Opener, whole: bytes, garbage: bytes, threads: int) -> None:
-    data, message = drain_to_fault(opened(whole + garbage, threads))
+def test_garbage_after_the_end(opened: Opener, whole: bytes, garbage: bytes, threads: int) -> None:
+    data, message = drain_to_error(opened(whole + garbage, threads))
     assert data == TEXT
     assert message.endswith(f"{len(garbage)} bytes after the end of the gzip data are not gzip")
 
 
-def test_faults_do_not_depend_on_the_step(opened: Opener) -> None:
+def test_errors_do_not_depend_on_the_step(opened: Opener) -> None:
     whole = gzip.compress(TEXT) + b"garbage"
-    assert drain_to_fault(opened(whole), 1000) == drain_to_fault(opened(whole), 1 << 22)
+    assert drain_to_error(opened(whole), 1000) == drain_to_error(opened(whole), 1 << 22)
 
 
 @ThreadCount
-def test_large_plain_file_is_read_by_slices(opened: Opener, threads: int) -> None:
+def test_a_large_plain_file_is_read_in_slices(opened: Opener, threads: int) -> None:
     data = TEXT * 16
     assert len(data) > 9 << 20
     assert drain(opened(data, threads), 9 << 20) == data
@@ -245,14 +245,14 @@ def test_empty_target(opened: Opener) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=9)), st.integers(1, 7), st.booleans())
-def test_pieces_in_any_step(pieces: list[bytes], step: int, is_faulty: bool) -> None:
+def test_pieces_in_any_step(pieces: list[bytes], step: int, has_error: bool) -> None:
     def generate() -> Generator[bytes, None, None]:
         yield from pieces
-        if is_faulty:
+        if has_error:
             raise DataError("faulty")
 
     source = GeneratorSource("pieces", generate())
-    read = drain_to_fault(source, step)[0] if is_faulty else drain(source, step)
+    read = drain_to_error(source, step)[0] if has_error else drain(source, step)
     assert read == b"".join(pieces)
 
 
@@ -265,8 +265,8 @@ def test_descriptions_of_a_start() -> None:
 
 
 @pytest.mark.parametrize("size", [5, PARALLEL_READ_BYTES])
-def test_an_error_of_reading_names_the_file(tmp_path: pathlib.Path, size: int) -> None:
-    """A folder, to which the file's descriptor is turned behind its back, cannot be read."""
+def test_a_read_error_names_the_file(tmp_path: pathlib.Path, size: int) -> None:
+    """The descriptor is redirected to a folder, which cannot be read."""
     path = tmp_path / "reads.fq"
     path.write_bytes(TEXT)
     folder = os.open(tmp_path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Records of FASTA: the same at any size of blocks, in little more memory than their letters."""
+"""FASTA records: independent of the block size, in little more memory than their letters."""
 
 import tracemalloc
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Line ends in blocks, against bytes' own methods."""
+"""Line ends found in blocks, compared with methods of bytes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Outputs: whole under their name or not at all, streams as the bytes come, and errors that name them."""
+"""Outputs: files appear complete or not at all, streams are written directly, and errors name the output."""
 
 import contextlib
 import errno
@@ -42,7 +42,7 @@ def test_a_file_appears_when_it_is_committed(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("before", [None, b"old"])
-def test_what_is_not_committed_leaves_nothing(
+def test_an_uncommitted_output_leaves_no_file(
     tmp_path: pathlib.Path, error: type[BaseException] | None, before: bytes | None
 ) -> None:
     path = tmp_path / "out.sam"
@@ -56,7 +56,7 @@ def test_what_is_not_committed_leaves_nothing(
     assert not before or path.read_bytes() == before
 
 
-def test_it_ends_once(tmp_path: pathlib.Path) -> None:
+def test_finish_commit_and_abort_are_idempotent(tmp_path: pathlib.Path) -> None:
     output = open_output(str(tmp_path / "out.sam"))
     output.commit()
     output.abort()
@@ -67,7 +67,7 @@ def test_it_ends_once(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_late_write_does_not_get_into_another_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that another thread was about to make when the output was aborted, and the next file took its number."""
+    """A thread is about to write when the output is aborted and the next file gets its descriptor."""
     aborted, is_about_to_write, may_write = open_output(str(tmp_path / "aborted")), threading.Event(), threading.Event()
     write = os.write
 
@@ -96,8 +96,8 @@ def test_a_late_write_does_not_get_into_another_file(tmp_path: pathlib.Path, mon
 
 
 @pytest.mark.parametrize("full", [None, 0, 1])
-def test_several_appear_together_or_none(tmp_path: pathlib.Path, full: int | None) -> None:
-    """What is held back, as blocks are, is written before any of them has its name."""
+def test_commit_together(tmp_path: pathlib.Path, full: int | None) -> None:
+    """Buffered data, such as blocks, are written before any output is renamed."""
     paths = ["/dev/full" if number == full else str(tmp_path / f"{number}.gz") for number in range(2)]
     with contextlib.ExitStack() as stack:
         outputs = [stack.enter_context(BgzfOutput(open_output(path), 1)) for path in paths]
@@ -190,7 +190,7 @@ def test_folders(tmp_path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def not_root() -> Iterator[None]:
-    """Root may write anywhere, so it is somebody else meanwhile."""
+    """Switch to another user, as root may write anywhere."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -200,8 +200,8 @@ def not_root() -> Iterator[None]:
         os.seteuid(user)
 
 
-def test_what_is_not_writable() -> None:
-    # Not in tmp_path, which others may not enter.
+def test_unwritable_paths() -> None:
+    # Not in tmp_path, which other users may not enter.
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         path = folder / "out.sam"
@@ -315,7 +315,7 @@ def test_a_full_disk_names_the_file(tmp_path: pathlib.Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_name_that_cannot_be_taken(tmp_path: pathlib.Path) -> None:
+def test_a_failing_rename(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "out.sam"
     with open_output(str(path)) as output:
         path.mkdir()

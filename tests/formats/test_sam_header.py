@@ -1,4 +1,4 @@
-"""The header's lines: readmap's own, and what those of the user and of the reads' file change of them."""
+"""Header lines: readmap's, and how lines of the user and of the file of reads change them."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_programs_are_chained() -> None:
 
 
 @pytest.mark.parametrize("kind", ["@RG", "@PG"])
-def test_one_name_is_for_one_line(kind: str) -> None:
+def test_repeated_ids(kind: str) -> None:
     with pytest.raises(UsageError, match=f"the header has two lines {kind} ID:a"):
         lines(f"{kind}\tID:a", f"{kind}\tID:a\tDS:other")
 
@@ -86,7 +86,7 @@ def test_lines_of_an_option() -> None:
         parse_header_lines("no such file")
 
 
-def test_a_file_that_never_ends_is_none_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_file_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("readmap.formats.sam_header.MAX_LETTERS", 1000)
     with pytest.raises(UsageError, match=r"-H /dev/zero: expected header lines, found more than 1,000 characters"):
         parse_header_lines("/dev/zero")

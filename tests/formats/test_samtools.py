@@ -21,7 +21,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class SlowFile:
-    """A pipe whose closing takes a while, in which another thread is not to close it."""
+    """A pipe that takes a while to close; no other thread may close it meanwhile."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -34,7 +34,7 @@ class SlowFile:
         self._one.release()
 
 
-def test_threads_close_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_do_not_close_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with Samtools("head", "-") as command:
         for attribute in ("stdin", "stdout"):
             monkeypatch.setattr(command._process, attribute, SlowFile(getattr(command._process, attribute)))

@@ -1,4 +1,4 @@
-"""CRAM: the records of the BAM that it is made of, whole or not at all."""
+"""CRAM output: the records of the BAM it is made from; the file appears complete or not at all."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ from readmap.formats.samtools_output import SamtoolsOutput, open_samtools_output
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}
-#: Many at one place on both strands, so that ties are among them.
+#: Many reads at one position on both strands, for ties.
 READS = [
     *draw_reads(DRAW, GENOME, 400),
     *(Read(f"same {number}", GENOME["one"][50:130], "I" * 80) for number in range(20)),
@@ -33,7 +33,7 @@ READS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index, reads, and a BAM of them."""
+    """A folder with an index, reads, and their BAM."""
     folder = tmp_path_factory.mktemp("samtools")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     (folder / "reads.fq").write_bytes(fastq(READS))
@@ -63,7 +63,7 @@ def test_exact_occurrences_as_cram(folder: Path) -> None:
     assert len(fields[0]) > len(READS)
 
 
-# The sink by itself.
+# The sink alone.
 
 CONTIGS = [Contig("one", 1000, "0" * 32)]
 
@@ -74,7 +74,7 @@ def opened(path: Path, indexed: bool = True) -> SamtoolsOutput:
 
 
 def bam(lines: int) -> bytes:
-    """Uncompressed: a header, and unmapped records of random bases, which do not become much smaller."""
+    """Return uncompressed BAM: a header and unmapped records of random bases, which compress little."""
     name, size = b"a read\0", 100
     fixed = np.array([-1, -1, len(name) | 4680 << 16, 4 << 16, 2 * size, -1, -1, 0], np.int32).tobytes() + name
     length = np.int32(len(fixed) + 3 * size).tobytes()
@@ -90,16 +90,16 @@ def write_all(out: SamtoolsOutput, data: bytes) -> None:
 
 
 def children() -> set[int]:
-    """The processes that this one has started and not waited for."""
+    """Return the child processes that have not been waited for."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # a thread of an earlier test may end meanwhile
+        with contextlib.suppress(FileNotFoundError):  # a thread of an earlier test may end now
             found |= {int(number) for number in (task / "children").read_text().split()}
     return found
 
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
-def test_what_is_not_committed_leaves_nothing(tmp_path: Path, error: type[BaseException] | None) -> None:
+def test_an_uncommitted_output_leaves_no_file(tmp_path: Path, error: type[BaseException] | None) -> None:
     before = children()
     (tmp_path / "out.cram").write_bytes(b"old")
     try:
@@ -116,7 +116,7 @@ def test_what_is_not_committed_leaves_nothing(tmp_path: Path, error: type[BaseEx
     assert children() == before
 
 
-def test_bytes_that_are_no_bam(tmp_path: Path) -> None:
+def test_invalid_bam(tmp_path: Path) -> None:
     for data in (b"no BAM at all", bam(3)[:-5]):
         with opened(tmp_path / "out.cram") as out, pytest.raises(OSError, match=r"samtools view failed; .") as error:
             write_all(out, data)
@@ -137,7 +137,7 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
 
 @pytest.fixture
 def little_space() -> Iterator[None]:
-    """No file may grow beyond a megabyte, here and in processes that begin meanwhile."""
+    """Limit the size of files to a megabyte, for this process and its children."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
     yield

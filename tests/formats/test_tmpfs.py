@@ -1,4 +1,4 @@
-"""Several threads write to a memory disk what one writes elsewhere."""
+"""Parallel writes to tmpfs give the same files as sequential writes."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ def writes_pages(output: Output) -> bool:
     return output._pages is not None
 
 
-def test_pieces_of_any_size_stand_behind_each_other(disk: pathlib.Path) -> None:
+def test_consecutive_writes_of_any_size(disk: pathlib.Path) -> None:
     rng = np.random.default_rng(1)
     sizes = [3, MIN_BYTES, MIN_BYTES - 1, MIN_BYTES + 4097, 0, 1, 2 * MIN_BYTES + 11, 100]
     pieces = [rng.integers(0, 256, size, np.uint8) for size in sizes]
@@ -45,7 +45,7 @@ def test_pieces_of_any_size_stand_behind_each_other(disk: pathlib.Path) -> None:
     assert path.read_bytes() == b"".join(piece.tobytes() for piece in pieces)
 
 
-def test_few_threads_and_other_disks_write_as_ever(disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_few_threads_and_other_disks_use_write(disk: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with open_output(str(disk / "few"), MIN_THREADS - 1) as few, open_output("/dev/null", 8) as null:
         assert not writes_pages(few)
         assert not writes_pages(null)
@@ -74,14 +74,14 @@ def test_a_full_disk_is_an_error_that_names_the_output(tmp_path: pathlib.Path) -
 
 
 def appended(output: Output, path: pathlib.Path, size: int, origin: int = 0) -> tuple[int, int]:
-    """How many bytes of a file the system has appended, and where it is then."""
+    """Append a file; return the number of copied bytes, and its offset then."""
     with open(path, "rb", buffering=0) as file:
         file.seek(origin)
         return output.append(file, size), file.tell()
 
 
 @pytest.mark.parametrize("piece", [MIN_BYTES, MIN_BYTES + 5, 1 << 30])
-def test_files_stand_behind_each_other(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+def test_consecutive_appended_files(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     monkeypatch.setattr(output, "APPENDED_BYTES", piece)
     rng = np.random.default_rng(2)
     sizes = [3, MIN_BYTES, 3 * MIN_BYTES + 4097, 0, MIN_BYTES - 1, MIN_BYTES + 11]
@@ -97,7 +97,7 @@ def test_files_stand_behind_each_other(disk: pathlib.Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("there", [MIN_BYTES // 2, MIN_BYTES + 1])
-def test_what_a_file_does_not_have_is_not_appended(disk: pathlib.Path, there: int) -> None:
+def test_append_of_a_file_that_is_too_short(disk: pathlib.Path, there: int) -> None:
     part = np.random.default_rng(3).bytes(there)
     (disk / "part").write_bytes(part)
     with open_output(str(disk / "out"), MIN_THREADS) as made:
@@ -107,7 +107,7 @@ def test_what_a_file_does_not_have_is_not_appended(disk: pathlib.Path, there: in
     assert (disk / "out").read_bytes() == part + b"end"
 
 
-def test_a_file_that_cannot_be_read_is_left_to_the_caller(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_append_of_an_unreadable_file(disk: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> int:
         raise OSError(errno.EIO, "Input/output error")
 
