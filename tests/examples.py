@@ -375,7 +375,7 @@ def context_of(
 
 def with_table(index: Index, bases: int, backend: Backend, patch: pytest.MonkeyPatch) -> DeviceIndex:
     """The index on a device, which makes a prefix table of so many bases however few suffixes there are."""
-    patch.setattr(suffix_array, "SUFFIXES_AN_ENTRY", 1e-9)
+    patch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)
     patch.setattr(backend, "max_table_bases", bases)
     found = index.to_device(backend)
     assert found.table_bases == bases > index.table_bases
@@ -420,10 +420,10 @@ def search_files(
     return search.summary
 
 
-def run_files(paths: Sequence[Path], work: BatchProcessor, backend: Backend, out: Path, **options: Any) -> None:
+def run_files(paths: Sequence[Path], processor: BatchProcessor, backend: Backend, out: Path, **options: Any) -> None:
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     with Output(str(out), descriptor) as output:
-        run([str(path) for path in paths], [output], work, [backend], **options)
+        run([str(path) for path in paths], [output], processor, [backend], **options)
 
 
 class Full(Exception):

@@ -406,7 +406,7 @@ def test_reference_too_large_for_a_tree(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(suffix_tree, "MAX_TREE_BASES", 900 + 1 + 201)
     reported: list[str] = []
     for structure in ("tree", "both"):
-        with pytest.raises(UsageError, match=r"a suffix tree holds references below 2\^32 bases, this one has 1,103"):
+        with pytest.raises(UsageError, match=r"a suffix tree supports fewer than 2\^32 bases, the reference has 1,103"):
             build_index(tmp_path / "ref.fa", structure=structure, progress=lambda stage, *_: reported.append(stage))
     assert set(reported) == {"read"}
     assert build_index(tmp_path / "ref.fa").structure is IndexStructure.ARRAY

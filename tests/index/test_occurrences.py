@@ -365,7 +365,7 @@ def test_queries_without_occurrences(index: Index, options: dict[str, Any]) -> N
         (["ACGT\n"], r"record 1 .*: expected a nucleotide at base 5"),
         (["ACGT", "A", b"A\rC"], r"record 3 .*: expected a nucleotide at base 2"),
         (["AC\u00e9T"], r"record 1 .*: expected a nucleotide at base 3"),
-        (["A" * 10_001], r"record 1 .*: the read has 10001 bases, at most 10000"),
+        (["A" * 10_001], r"record 1 .*: the read has 10001 bases; at most 10000 are supported"),
     ],
 )
 def test_bad_sequences(index: Index, options: dict[str, Any], sequences: list[str], message: str) -> None:

@@ -157,7 +157,7 @@ def test_size_of_the_tree() -> None:
 def test_references_too_large_for_a_tree() -> None:
     refuse_large(2**32 - 1)
     with pytest.raises(
-        UsageError, match="a suffix tree holds references below 2\\^32 bases, this one has 4,294,967,296"
+        UsageError, match="a suffix tree supports fewer than 2\\^32 bases, the reference has 4,294,967,296"
     ):
         refuse_large(2**32)
 
