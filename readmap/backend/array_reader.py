@@ -29,7 +29,7 @@ class DeviceArrayReader:
         self._pool = BufferPool(backend.host_buffer, max_bytes, BUFFERS)
 
     @contextlib.contextmanager
-    def bytes(self, start: int, end: int) -> Iterator[NDArray[np.uint8]]:
+    def read_bytes(self, start: int, end: int) -> Iterator[NDArray[np.uint8]]:
         """Copy the bytes [start, end) to a host buffer, uint8 [end - start], which is valid inside the context."""
         with contextlib.ExitStack() as stack:
             with self._backend.thread_stream():

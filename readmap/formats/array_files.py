@@ -31,13 +31,13 @@ _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 class ArraySource(Protocol):
     """An array, possibly not in host memory, whose bytes can be read in parts.
 
-    bytes: a context manager that provides bytes [start, end) as uint8; threads may use it concurrently.
+    read_bytes: a context manager that provides bytes [start, end) as uint8; threads may use it concurrently.
     """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
-    def bytes(self, start: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]: ...
+    def read_bytes(self, start: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]: ...
 
 
 class _HostArray:
@@ -47,7 +47,7 @@ class _HostArray:
         self.dtype, self.shape = array.dtype, array.shape
         self._bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
-    def bytes(self, start: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]:
+    def read_bytes(self, start: int, end: int) -> AbstractContextManager[NDArray[np.uint8]]:
         return contextlib.nullcontext(self._bytes[start:end])
 
 
@@ -180,7 +180,7 @@ class ArraySink:
             if end - begin == self._block_size(block):
                 jobs.append(self._files.submit(self._write_rows, block, rows, begin, end))
                 continue
-            with rows.bytes(begin, end) as part:
+            with rows.read_bytes(begin, end) as part:
                 complete = self._add_part(block, offset, part)
             if complete is not None:
                 jobs.append(self._files.submit(self._write_block, block, complete))
@@ -227,7 +227,7 @@ class ArraySink:
         return held
 
     def _write_rows(self, block: int, rows: ArraySource, start: int, end: int) -> None:
-        with rows.bytes(start, end) as data:
+        with rows.read_bytes(start, end) as data:
             self._write_block(block, data)
 
     def _write_block(self, block: int, data: NDArray[np.uint8]) -> None:

@@ -24,7 +24,7 @@ def test_any_bytes_by_any_thread(backends: str, dtype: type[np.generic]) -> None
     assert (distant.dtype, distant.shape) == (array.dtype, array.shape)
 
     def exists(begin: int) -> bool:
-        with distant.bytes(begin, begin + BLOCK - begin % 7) as found:
+        with distant.read_bytes(begin, begin + BLOCK - begin % 7) as found:
             return np.array_equal(found, expected[begin : begin + BLOCK - begin % 7])
 
     with ThreadPoolExecutor(2 * BUFFERS) as pool:
@@ -37,7 +37,7 @@ def test_an_array_that_the_device_has_in_the_hosts_memory(backends: str) -> None
     held = backend.host_array(len(array), array.dtype)
     backend.copy_into(held, backend.to_device(array))
     backend.synchronize()
-    with DeviceArrayReader(held, BLOCK, backend).bytes(100, 100 + BLOCK) as found:
+    with DeviceArrayReader(held, BLOCK, backend).read_bytes(100, 100 + BLOCK) as found:
         assert np.array_equal(found, array.view(np.uint8)[100 : 100 + BLOCK])
 
 
@@ -50,7 +50,7 @@ def test_threads_end_where_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> No
         raise RuntimeError("it fell off the bus")
 
     def read(begin: int) -> None:
-        with distant.bytes(begin, begin + 8):
+        with distant.read_bytes(begin, begin + 8):
             pass
 
     download = backend.download
