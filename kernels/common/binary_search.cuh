@@ -2,7 +2,7 @@
 #pragma once
 #include "common/portable.cuh"
 
-// The index of the first of `count` ascending numbers that is greater than the bound; `count` if there is none.
+// The index of the first of `count` ascending numbers that is greater than the bound, else `count`.
 template <class T> HOST_DEVICE i64 upper_bound(const T* numbers, i64 count, T bound) {
     i64 low = 0, high = count;
     while (low < high) {

@@ -14,7 +14,7 @@ HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     return product;
 }
 
-// The factor of the remainder when so many zero bytes are appended.
+// The factor by which appending zero bytes multiplies the remainder.
 HOST_DEVICE u32 crc_shift(i64 bytes) {
     u32 shift = CRC_ONE, power = CRC_ONE >> 8;
     for (; bytes; bytes >>= 1, power = crc_product(power, power))

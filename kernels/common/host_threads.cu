@@ -86,7 +86,7 @@ void* work(void* given) {
 
 }  // namespace
 
-// Start `count` threads in addition to those that launch, or as many as the system allows. Null if memory is exhausted.
+// Start `count` threads in addition to those that launch, or fewer if the system refuses more. Null if memory is exhausted.
 extern "C" void* open_threads(i64 count) {
     Threads* threads = (Threads*)calloc(1, sizeof(Threads));
     if (!threads) return nullptr;
@@ -129,7 +129,7 @@ extern "C" void begin_launch(Threads* threads, Launch* launch, Entry* kernel, vo
     pthread_mutex_unlock(&threads->lock);
 }
 
-// Take slices and wait for those of other threads, at most so many milliseconds; true if all have ended.
+// Take slices, and wait for slices that other threads run, until the time is up; true if all have ended.
 extern "C" bool join_launch(Threads* threads, Launch* launch, i64 milliseconds) {
     i64 until = now() + milliseconds * 1000000;
     timespec moment = {until / 1000000000, until % 1000000000};

@@ -63,5 +63,5 @@ HOST_DEVICE u64 reverse_complement(u64 bases) {
 // The first k bases of a word as an integer, k in 0..32.
 HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
 
-// The index of the first base with a set bit in a mask of pairs; 32 if there is none.
+// The index of the first base with a set bit in a mask of pairs, else 32.
 HOST_DEVICE i32 first_set_base(u64 pairs) { return leading_zeros(pairs) >> 1; }

@@ -86,7 +86,7 @@ HOST_DEVICE i32 warp_inclusive_sum(i32 value) {
     }
     return value;
 }
-// The first lane whose value exceeds the bound, if the values ascend; the last lane if there is none.
+// The first lane whose value exceeds the bound, if the values ascend; else the last lane.
 HOST_DEVICE i32 warp_upper_bound(i32 value, i32 bound) {
     i32 lane = 0;
     for (i32 step = WARP_WIDTH / 2; step; step /= 2)
@@ -118,7 +118,7 @@ HOST_DEVICE u64 load_u64(const u8* bytes) {
     i32 shift = 8 * (i32)((u64)bytes & 7);
     return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
 }
-// The index of the first such byte in [start, end); `end` if there is none.
+// The index of the first such byte in [start, end), else `end`.
 HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
     while (start < end && bytes[start] != byte) ++start;
     return start;

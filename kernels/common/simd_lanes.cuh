@@ -3,7 +3,7 @@
 //     type        bits   width on the GPU   width on the CPU
 //     Lanes16     16     2 (a register)     16
 //     Lanes32     32     1                  8, for scores that exceed 16 bits
-//     Lanes32x2   32     2                  16, as many lanes as Lanes16
+//     Lanes32x2   32     2                  16, the width of Lanes16
 //     Lane32      32     1                  1
 //
 // Lanes16 and Lanes32 have the same size. All operations are lane by lane.

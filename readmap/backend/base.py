@@ -53,8 +53,8 @@ class Backend(abc.ABC):
     xp : the array module, numpy or cupy.
     host_threshold : number of elements up to which NumPy is faster than a launch; -1 if host code never computes.
     host_sees_counts : whether the host can read a count that a kernel wrote without waiting.
-    warp_width : threads of a warp, WARP_WIDTH of kernels/common/portable.cuh; 1 on the CPU. The packed words of so many
-        reads are interleaved, so that the threads of a warp load neighbouring words.
+    warp_width : threads of a warp, WARP_WIDTH of kernels/common/portable.cuh; 1 on the CPU. The packed words of
+        warp_width reads are interleaved, so that the threads of a warp load neighbouring words.
     lanes_16bit, lanes_32bit : alignments that one item of a 16-bit or 32-bit alignment kernel scores, see
         kernels/common/simd_lanes.cuh.
     traceback_lanes : alignments that one item of a traceback kernel processes.
@@ -102,7 +102,7 @@ class Backend(abc.ABC):
 
     @abc.abstractmethod
     def use_thread_stream(self) -> None:
-        """Give the calling thread a stream of its own from now on."""
+        """Give the calling thread a stream of its own until it ends."""
 
     @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:

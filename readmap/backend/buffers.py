@@ -63,7 +63,7 @@ class BufferPool:
         return buffer
 
     def grow(self) -> None:
-        """Enlarge the buffers that are taken from now on."""
+        """Enlarge the buffers of later calls of `take`."""
         self._nbytes = min(GROWTH * self._nbytes, self._max_bytes)
 
     def give_back(self, buffer: "Buffer") -> None:
@@ -105,7 +105,7 @@ class Buffer:
         self._pool.give_back(Buffer(self._pool))
 
     def release(self) -> None:
-        """Drop a reference. Raises ValueError if there is none: another thread may have the buffer by then."""
+        """Drop a reference. Raises ValueError if all were dropped: another thread may have the buffer by then."""
         with self._lock:
             if not self._references:
                 raise ValueError("a buffer was released more often than held")

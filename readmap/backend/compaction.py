@@ -16,7 +16,7 @@ _BLOCK = constant("common/compaction.cu", "BLOCK")
 
 
 def count_flagged(flags: Array, mask: int, backend: Backend) -> int:
-    """Return how many of the uint8 flags have a bit of the mask."""
+    """Return the number of uint8 flags that have a bit of the mask."""
     if len(flags) <= backend.host_threshold:
         return int(np.count_nonzero(flags & mask))
     total = backend.full(1, 0, np.uint64)

@@ -38,5 +38,5 @@ class DeviceList:
 
     @classmethod
     def of(cls, numbers: Any) -> DeviceList:
-        """Wrap an array of which all elements are valid."""
+        """Wrap an array whose elements are all valid."""
         return cls(numbers, len(numbers))

@@ -13,7 +13,7 @@ from readmap.errors import UsageError
 #: The value of `Gpus` for all GPUs of the machine.
 ALL = "all"
 
-#: GPUs that work together: a count (the first ones), a sequence of indices, or ALL.
+#: GPUs that work together: a count (GPUs 0 to count - 1), a sequence of indices, or ALL.
 Gpus = int | str | Sequence[int]
 
 
@@ -74,7 +74,7 @@ def _as_option(gpus: Gpus) -> str:
 
 
 def open_backend(device: str = "auto", threads: int | None = None, memory_limit: int | None = None) -> Backend:
-    """Open the device `auto`, `cpu`, `cuda` or `cuda:N`; `auto` is the first GPU if there is one, else the CPU.
+    """Open the device `auto`, `cpu`, `cuda` or `cuda:N`; `auto` is the first GPU if any, else the CPU.
 
     threads: host threads; default, all processors that this process may use. memory_limit: bytes of GPU memory that may
     be used; default, all. Raises BackendError if the device cannot be used, UsageError if the name is invalid.
@@ -95,7 +95,7 @@ def open_backend(device: str = "auto", threads: int | None = None, memory_limit:
 def open_backends(
     device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
 ) -> list[Backend]:
-    """Open the devices chosen by device_names; the first one becomes the calling thread's current device."""
+    """Open the devices chosen by device_names; the first device becomes the calling thread's current device."""
     # The device opened last becomes current.
     opened = [open_backend(name, threads, memory_limit) for name in reversed(device_names(device, gpus))]
     return opened[::-1]

@@ -30,7 +30,7 @@ _HUGE_PAGE = 2 << 20
 #: cudaHostRegisterPortable: pinned for all GPUs.
 _PORTABLE = 1
 
-#: A cached allocation serves requests down to 1/4 of its size: a growing buffer has left all smaller sizes behind.
+#: A cached allocation serves requests down to 1/4 of its size: a growing buffer releases all smaller sizes.
 _MAX_SIZE_RATIO = 4
 
 #: Reserved addresses as a multiple of the machine's memory, to leave room for fragmentation.
@@ -166,7 +166,7 @@ class _Addresses:
                 self._merge(*self._returned.popleft())
             start = min((start for start, size in self._free.items() if size >= nbytes), default=None)
             if start is None:
-                raise MemoryError(f"no addresses are left for {nbytes:,} bytes of page-locked memory")
+                raise MemoryError(f"no addresses are left for {nbytes / (1 << 30):.2f} GiB of page-locked memory")
             _map(start, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, _FIXED)
             rest = self._free.pop(start) - nbytes
             if rest:
@@ -192,7 +192,7 @@ def _map(start: int | None, nbytes: int, access: int, flags: int) -> int:
     """Map anonymous memory and return its address; raise MemoryError if that fails."""
     address: int = _libc.mmap(start, nbytes, access, _ANONYMOUS | flags, -1, 0)
     if address == ctypes.c_void_p(-1).value:
-        raise MemoryError(f"{os.strerror(ctypes.get_errno())}: {nbytes:,} bytes of page-locked memory")
+        raise MemoryError(f"{os.strerror(ctypes.get_errno())}: {nbytes / (1 << 30):.2f} GiB of page-locked memory")
     return address
 
 

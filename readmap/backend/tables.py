@@ -107,6 +107,10 @@ class Table:
             raise TypeError(f"{cls.__name__}.allocate: fill names {', '.join(sorted(fills))}, expected new arrays")
         return cls(**fields)
 
+    def copy_to(self, backend: Backend) -> Self:
+        """Return a copy of the table on another device of the same kind (see Backend.copy_from_peer)."""
+        return self.replace(**{name: backend.copy_from_peer(array) for name, array in self.arrays().items()})
+
     @classmethod
     def _layout(cls) -> _Layout:
         return _read_layout(cls)  # type: ignore[arg-type]  # mypy takes a class for unhashable

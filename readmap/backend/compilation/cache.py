@@ -81,7 +81,7 @@ def find_shipped(name: str) -> Path | None:
 
 @contextlib.contextmanager
 def compile_lock(report: Callable[[str], None]) -> Iterator[None]:
-    """Lock the cache folder, so that of many processes that need the same code only one compiles it.
+    """Lock the cache folder, so that only one of several processes compiles code that all need.
 
     report: receives a message if another process holds the lock.
     """
@@ -150,7 +150,7 @@ def _find_among(file_names: list[str], directory: Path, name: str) -> Path | Non
 
 
 def _candidates(file_names: list[str], directory: Path, name: str) -> Iterator[Path]:
-    """Yield the files that were made for `name`, whatever their contents."""
+    """Yield the files that were made for `name`, with any contents."""
     stem, ending = os.path.splitext(name)
     return (directory / each for each in file_names if each.startswith(f"{stem}-") and each.endswith(ending))
 

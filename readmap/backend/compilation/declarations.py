@@ -64,7 +64,7 @@ _MACRO = re.compile(r"^#define (\w+)(?:\(([^)]*)\))?((?:.*\\\n)*.*)$", re.MULTIL
 
 @dataclass(frozen=True)
 class Member:
-    """A parameter of a kernel or a member of a structure; extent: of an array, else None."""
+    """A parameter of a kernel or a member of a structure; extent: None unless it is an array."""
 
     name: str
     type: str

@@ -45,7 +45,7 @@ class Packed(NamedTuple):
         memory: the ctypes structure.
         members: the object's members, groups in packed form; they keep the arrays alive.
         array_type, types, numbers: as in Binding.
-        sizes: of the arrays that Extents.open names.
+        sizes: the sizes of the arrays that Extents.open names.
         frozen: whether the object's members are never replaced.
     """
 
@@ -215,8 +215,8 @@ class Signature:
 def by_address(arguments: Sequence[Bound], *items: int) -> Any:
     """Return a ctypes array of the arguments' addresses, as a launch takes them; the array also stores the integers.
 
-    items: 64-bit words of a structure that is passed as the first argument. A kernel reads as many bytes at an address
-    as the parameter's type has: the lowest bytes of an integer.
+    items: 64-bit words of a structure that is passed as the first argument. A kernel reads the bytes of the
+    parameter's type at its address: the lowest bytes of an integer.
     """
     memory, layout, first = _memory(len(arguments), len(items))
     arguments_memory = memory()
@@ -251,12 +251,12 @@ def signatures(module: str) -> dict[str, Signature]:
 
 
 def signature(module: str, name: str) -> Signature:
-    """Return the signature of the kernel `name` in kernels/<module>.cu. Raises KeyError if there is none."""
+    """Return the signature of the kernel `name` in kernels/<module>.cu. Raises KeyError if it is unknown."""
     return signatures(module)[name]
 
 
 def structure(path: str, name: str) -> Structure:
-    """Return the structure `name` that the file kernels/<path> declares or includes; KeyError if there is none."""
+    """Return the structure `name` that the file kernels/<path> declares or includes. Raises KeyError if it is unknown."""
     group = _parameter(Member("", name), declarations(path))
     assert isinstance(group, Group)
     return group.structure
