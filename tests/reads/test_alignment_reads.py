@@ -221,7 +221,7 @@ def test_corrupt_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
 def test_records_before_the_error_are_read(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.bam").write_bytes((folder / "reads.bam").read_bytes()[:-28])
     given = start(tmp_path / "cut.bam").chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
-    assert len(next(given).places) == len(READS)
+    assert len(next(given).spans) == len(READS)
     with pytest.raises(
         DataError, match=r"cut\.bam: unexpected end of the compressed data .*: BGZF's end-of-file block is missing"
     ):

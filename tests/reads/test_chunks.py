@@ -146,7 +146,7 @@ def test_gzip_error_comes_after_its_records(path: pathlib.Path, size: int, threa
     path.write_bytes(gzip.compress(RECORD * 20) + b"garbage")
     result = read([path], size, threads=threads)
     assert result.parts[0] == RECORD * 20
-    assert "carries 7 bytes that are not gzip" in result.error
+    assert "7 bytes after the end of the gzip data are not gzip" in result.error
     path.write_bytes(gzip.compress(b">a\nACGT\n" * 20)[:-3])
     result = read([path], size, threads=threads)
     # The last record may continue after the truncation.

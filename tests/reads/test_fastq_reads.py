@@ -228,7 +228,7 @@ def test_read_error_is_reported(record: bytes) -> None:
 
 def test_endless_record_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not kept in memory as a whole, for example FASTA after FASTQ."""
-    monkeypatch.setattr(fastq_reads, "MOST_BYTES", 1000)
+    monkeypatch.setattr(fastq_reads, "MAX_BYTES", 1000)
     lines = itertools.chain([b"@r\n"], itertools.repeat(b"ACGT\n"))
     pieces = four_line_records(b"", GeneratorSource("x.fq", (line for line in lines)))
     assert next(pieces).startswith(b"@r\nACGT\nACGT\nACGT\n")

@@ -190,7 +190,7 @@ def test_gzip_error_comes_after_its_pairs(files: Files, first: bool, size: int) 
     broken = gzip.compress(b"".join(two[:150])) + b"garbage"
     result = files.read(b"".join(one), broken, size)
     assert result.parts == [b"".join(one[:150]), b"".join(two[:150])]
-    assert "r2: the file carries 7 bytes that are not gzip" in result.error
+    assert "r2: 7 bytes after the end of the gzip data are not gzip" in result.error
     result = files.read(broken, b"".join(one[:149]), size)
     assert result.parts == [b"".join(two[:149]), b"".join(one[:149])]
     assert "r2 has 149 records, r1 has more" in result.error

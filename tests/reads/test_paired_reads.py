@@ -17,7 +17,7 @@ from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.run import chunk_plan
 from readmap.run.batch_processor import RunSummary
-from readmap.run.chunk_turns import Turn
+from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.device_reads import DeviceReads
 from readmap.run.writer import Block
 
@@ -38,19 +38,19 @@ class Listing:
     def comments(self) -> bool:
         return False
 
-    def blocks(self, arrival: DeviceReads, turn: Turn) -> Iterator[Block]:
-        reads = arrival.reads
+    def blocks(self, device_reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
+        reads = device_reads.reads
         if reads.count > self._most:
             raise self._backend.memory_error("no more memory")
         assert reads.paired
         assert reads.count % 2 == 0
-        turn()
+        turn.wait()
         self.batches.append(reads.count)
         self.summary.reads += reads.count
         listed = np.frombuffer(listing(reads, self._backend), np.uint8)
         yield Block(self._backend.to_device(listed), self._backend)
 
-    def rest(self, place: int = 0) -> Iterator[Block]:
+    def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
         yield from ()
 
 
