@@ -1,4 +1,4 @@
-"""Pairs of sequences that tests compare, and alignments of them as the oracle gives them."""
+"""Pairs of sequences for tests, and conversion of alignments to the form of the oracle."""
 
 import itertools
 import random
@@ -9,6 +9,7 @@ from oracles.comparison import Alignment
 
 from readmap import PairAlignments
 from readmap.pairwise.parameters import MatchScores
+from readmap.reads.sequences import Sequences
 
 Pair = tuple[str, str]
 NAMES = {1: "I", 2: "D", 7: "=", 8: "X"}
@@ -46,8 +47,14 @@ CORNERS = [
 ]
 
 
+def sequences(texts: list[str]) -> Sequences:
+    """Return sequences named s0, s1, ..."""
+    letters = np.frombuffer("".join(texts).encode(), np.uint8)
+    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
+
+
 def mutated(draw: random.Random, letters: str, rate: float, alphabet: str = "ACGT") -> str:
-    """Letters of which so many are substituted, deleted, or followed by others."""
+    """Return letters with substitutions, deletions and insertions at this rate."""
     changed = ""
     for letter in letters:
         kind = draw.random() / rate

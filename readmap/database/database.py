@@ -38,7 +38,6 @@ class Titles:
 
     @classmethod
     def of(cls, titles: Sequence[bytes]) -> Titles:
-        """Concatenate a list of titles."""
         offsets = np.cumsum([0, *map(len, titles)], dtype=np.int64)
         return cls(np.frombuffer(b"".join(titles), np.uint8), offsets)
 

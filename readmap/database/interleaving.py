@@ -23,11 +23,11 @@ class InterleavedSubjects:
     """Subjects on a device, sorted by decreasing length, in groups of neighbours that share the lanes of a thread.
 
     Attributes:
-        letters: uint8 [columns * lanes], codes of the subjects of a group interleaved
-        (kernels/database/scan_lanes.cuh). subjects: number of subjects; the last group may have fewer subjects than
-        lanes. offsets: int64 [groups + 1] on the host, first column of each group. starts, sizes, groups: int64, int32
-        and int32 [groups] on the device: first column, number of columns and index of
-            each group.
+        letters: uint8 [columns * lanes], interleaved codes of each group (kernels/database/scan_lanes.cuh).
+        subjects: number of subjects; the last group may have fewer subjects than lanes.
+        offsets: int64 [groups + 1] on the host, first column of each group.
+        starts, sizes, groups: int64, int32 and int32 [groups] on the device: first column, number of columns and index
+            of each group.
     """
 
     letters: Array
@@ -73,7 +73,7 @@ def interleave(
         letters=letters,
         subjects=len(lengths),
     )
-    numbers = backend.to_device(np.arange(len(sizes), dtype=np.int32))
+    indices = backend.to_device(np.arange(len(sizes), dtype=np.int32))
     return InterleavedSubjects(
-        letters, len(lengths), offsets, device_offsets[:-1], backend.to_device(sizes.astype(np.int32)), numbers
+        letters, len(lengths), offsets, device_offsets[:-1], backend.to_device(sizes.astype(np.int32)), indices
     )

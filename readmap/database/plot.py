@@ -103,15 +103,15 @@ class Histograms:
         figure = Figure(figsize=size)
         edges = score_bins(self._counts)
         top = max(_binned(panel.counts, edges).max() for panel in panels)
-        for number, panel in enumerate(panels):
-            row, column = divmod(number, columns)
+        for index, panel in enumerate(panels):
+            row, column = divmod(index, columns)
             left, bottom = column * (width + ROOM[0]), size[1] - height - row * (height + ROOM[1])
             axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
             # Keep the outer bars apart from the frame.
             axes.set(xscale="log", xlim=(edges[0] / MARGIN, edges[-1] * MARGIN))
             axes.set(yscale="log", ylim=(FLOOR, max(2 * top, 20)))
             _draw(axes, panel, edges, self._threshold_name, height, is_alone)
-            _mark_axes(axes, column == 0, number + columns >= len(panels), is_alone)
+            _mark_axes(axes, column == 0, index + columns >= len(panels), is_alone)
         legend = [Patch(color=ALL, label="all sequences"), Patch(color=HITS, label="hits")]
         corner = 1.0, 1.0 + (0.0 if is_alone else 0.45) / size[1]
         figure.legend(handles=legend, loc="lower right", bbox_to_anchor=corner, ncols=2, borderaxespad=0.4)
@@ -131,7 +131,6 @@ def score_bins(counts: Counts) -> Counts:
 
 
 def _sum(some: Counts, others: Counts) -> Counts:
-    """Add two histograms."""
     total = np.zeros(max(len(some), len(others)), np.int64)
     total[: len(some)] += some
     total[: len(others)] += others

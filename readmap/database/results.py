@@ -76,7 +76,6 @@ class ScanQuery:
 
     @cached_property
     def reverse_complement(self) -> NDArray[np.uint8]:
-        """The reverse complement of nucleotides, uint8."""
         return COMPLEMENTS[self.letters[::-1]]
 
 
@@ -84,10 +83,10 @@ class ScanQuery:
 class ScanHit:
     """A subject and the alignment of the query with it.
 
-    query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given. covered: letters
-    of the query aligned in any hit of the same subject. query, subject: uint8, the aligned letters of the query as
-    given, and of the subject or, if `reverse`, of its reverse
-        complement.
+    query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given.
+    covered: letters of the query aligned in any hit of the same subject.
+    query, subject: uint8, the aligned letters of the query as given, and of the subject or its reverse complement
+        (`reverse`).
     operations: uint32, as in PairAlignments, along the query as given.
     equal, different, gaps: columns of the alignment with equal letters, with different letters, with a gap.
     gap_openings: number of gaps.
@@ -122,12 +121,10 @@ class ScanHit:
 
     @property
     def cigar(self) -> bytes:
-        """The operations as SAM text, without clips."""
         return cigar(self.operations)
 
     @cached_property
     def columns(self) -> AlignedColumns:
-        """The columns of the alignment."""
         return expand(self.operations, self.query, self.subject)
 
     @cached_property

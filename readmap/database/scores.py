@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, declarations
+from readmap.backend.tables import Table
 from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
 from readmap.database.parameters import ScanScoring
 
@@ -90,10 +91,9 @@ class ColumnRanges:
     """Ranges of the interleaved columns of groups.
 
     Attributes:
-        offsets: int64 [ranges + 1] on the host, start of each range's borders, if any, and the end of the last borders.
+        offsets: int64 [ranges + 1] on the host, start of each range's borders, if any, and end of the last borders.
         starts, columns, groups: int64, int32 and int32 [ranges] on the device: first column, number of columns and
-        group
-            of each range.
+            group of each range.
         border_starts: int64 [ranges] on the device, `offsets` without the end.
     """
 
@@ -127,13 +127,8 @@ class ColumnRanges:
         return ColumnRanges(np.concatenate([self.offsets, others.offsets[1:]]), *arrays)
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """Ends of alignments on the device, [subjects]: encoded first ends, uint64, last rows and columns, int32."""
-
-    firsts: Array
-    last_rows: Array
-    last_columns: Array
+class _Ends(Table, struct="database/scan_lanes.cuh:EndCells"):
+    """Ends of the best alignments of subjects."""
 
 
 def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
@@ -203,7 +198,7 @@ def find_ends(
     targets = np.full(count, -1, np.int32)
     targets[: len(scores)] = scores
     firsts = backend.to_device(np.full(count, NO_END, np.uint64))
-    ends = _Ends(firsts, backend.full(count, 0, np.int32), backend.full(count, 0, np.int32))
+    ends = _Ends.allocate(backend, subjects=count, firsts=firsts, fill={"last_rows": 0, "last_columns": 0})
     is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
     arguments = {"origins": columns.starts, "scores": backend.to_device(targets), "ends": ends}
     _launch("find_ends", query, _column_ranges(query, columns, backend), columns, arguments, is_narrow, backend)
@@ -230,7 +225,7 @@ def _launch(
     # The thread groups of a block fill its shared memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.warp_width // shape.width)
     for part, borders in _slices(query, ranges, shape, is_narrow, backend):
-        for number, own in enumerate(_rounds(query, part, backend)):
+        for i, own in enumerate(_rounds(query, part, backend)):
             backend.launch(
                 kernel,
                 -(-part.count // block) * BLOCK_GROUPS,
@@ -239,7 +234,7 @@ def _launch(
                 ranges=own,
                 borders=borders,
                 width=shape.width,
-                resumes=number > 0,
+                resumes=i > 0,
                 **arguments,
             )
 

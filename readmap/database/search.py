@@ -150,7 +150,6 @@ class Scan:
         return _SelectedHits(ranks, reverse, found, bits, evalues, threshold)
 
     def _align(self, queries: Sequence[Codes], chosen: Sequence[_SelectedHits]) -> list[PairAlignments]:
-        """Return the alignments of the hits of each query."""
         counts, team = [len(selected.ranks) for selected in chosen], self.pool.team
         requests = self._requests(queries, chosen)
         return team.submit(0, lambda: align_hits(requests, counts, self.scoring, team.first)).result()
@@ -169,5 +168,4 @@ class Scan:
 
 
 def _reverse_complement(codes: Codes) -> Codes:
-    """Return the codes of the reverse complement of nucleotides."""
     return codes_of(COMPLEMENTS[codes[::-1] + np.uint8(ord("A"))])

@@ -240,9 +240,7 @@ def align_arrays(
         return align_letters(given, others, scores, mode, backend, score_only).to_host(backend)
 
     cells = np.cumsum(rows * columns)
-    column_ranges = {
-        int(cells.searchsorted(cells[-1] * number / len(team))) for number in range(1, len(team)) if len(cells)
-    }
+    column_ranges = {int(cells.searchsorted(cells[-1] * i / len(team))) for i in range(1, len(team)) if len(cells)}
     bounds = [0, *sorted(column_ranges - {0}), len(cells)]
     parts = list(team.run_tasks(partial(align, first, end) for first, end in pairwise(bounds)))
     return join_alignments(parts) if len(parts) > 1 else parts[0]

@@ -11,6 +11,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.radix_sort import argsort_columns
+from readmap.backend.tables import Table
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.device_sequences import DeviceSequences
 from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
@@ -46,34 +47,15 @@ class _Batch:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs."""
         return len(self.queries)
 
 
-@dataclass(frozen=True)
-class _Ends:
-    """Ends of alignments in the order of the input: scores int32, query_ends and target_ends int64, all [pairs]."""
-
-    scores: Array
-    query_ends: Array
-    target_ends: Array
+class _Ends(Table, struct="pairwise/batches.cuh:AlignmentEnds"):
+    """Scores and ends of alignments, in the order of the input."""
 
 
-@dataclass(frozen=True)
-class _Paths:
-    """Paths of alignments in the order of the input.
-
-    Attributes:
-        query_starts, target_starts: int64 [pairs].
-        moves: uint32, two bits per move, from the end on. move_counts: int32 [pairs].
-        run_counts: int64 [pairs], CIGAR operations.
-    """
-
-    query_starts: Array
-    target_starts: Array
-    moves: Array
-    move_counts: Array
-    run_counts: Array
+class _Paths(Table, struct="pairwise/batches.cuh:AlignmentPaths"):
+    """Paths of alignments, in the order of the input."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +73,8 @@ class _Order:
     lanes: int
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """Blocks of pairs, one per warp: `order` of `count` pairs, and each block's frame and end of scratch memory."""
-
-    order: Array
-    bands: Array
-    memory_ends: Array
-    count: int
+class _Blocks(Table, struct="pairwise/batches.cuh:Blocks"):
+    """Blocks of sorted pairs, one block per warp."""
 
 
 def find_large_pairs(
@@ -154,7 +130,7 @@ def align_batch(
     )
     wide, large = map(int, backend.to_host(counts_by_class))
     narrow = count - wide - large
-    ends = _Ends(*(backend.full(count, 0, dtype) for dtype in (np.int32, np.int64, np.int64)))
+    ends = _Ends.allocate(backend, pairs=count, fill={"scores": 0, "query_ends": 0, "target_ends": 0})
     for order in _orders(keys, narrow, wide, backend):
         _launch("score_bands", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch, backend)
     if not score_only:
@@ -181,21 +157,20 @@ def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, back
         mode=batch.mode.code,
     )
     words = (batch.queries.count + batch.targets.count) // 16 + count
-    query_starts, target_starts, counts = (backend.full(count, 0, np.int64) for _ in range(3))
-    moves, move_counts = empty(words, np.uint32), backend.full(count, 0, np.int32)
-    paths = _Paths(query_starts, target_starts, moves, move_counts, counts)
+    starts = dict.fromkeys(("query_starts", "target_starts", "move_counts", "run_counts"), 0)
+    paths = _Paths.allocate(backend, pairs=count, moves=empty(words, np.uint32), fill=starts)
     shapes = {"ends": ends, "shifts": shifts, "widths": widths}
     for order in _orders(keys, narrow, wide, backend):
         own = {"ends": ends, "shifts": shifts, "paths": paths}
         _launch("path_bands", shapes, "trace_pairs", own, order, batch, backend)
-    operation_ends, total = backend.inclusive_sum_with_total(counts)
+    operation_ends, total = backend.inclusive_sum_with_total(paths.run_counts)
     operations = empty(total, np.uint32)
     backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
     return PairAlignments(
         ends.scores,
-        query_starts,
+        paths.query_starts,
         ends.query_ends,
-        target_starts,
+        paths.target_starts,
         ends.target_ends,
         operation_ends,
         operations,
@@ -242,7 +217,7 @@ def _launch(
             **arguments,
             pairs=batch,
             scheme=batch.scheme,
-            blocks=_Blocks(order.pairs, bands, ends, count),
+            blocks=_Blocks(order=order.pairs, bands=bands, memory_ends=ends, count=count),
             scratch=scratch,
             first_block=first,
             mode=batch.mode.code,

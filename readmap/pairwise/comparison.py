@@ -74,7 +74,7 @@ class _Cells:
         self._progress(self._done + part, self._total)
 
     def add(self, cells: int) -> None:
-        """Count a finished comparison of `cells` cells."""
+        """Count a finished comparison."""
         self._done += cells
         self.report(0, 0)
 

@@ -69,7 +69,6 @@ def align_long(
 
 
 def _memory(backend: Backend) -> int:
-    """Return the bytes for special rows and columns of a device."""
     device = backend.memory()
     return device[0] // 4 if device else MEMORY
 
@@ -85,10 +84,8 @@ def _make_blocks(
     sizes = state.sizes if state else _choose_sizes(matrix, planned.strips, count, keeps_lines, memory * devices)
     unit = sizes.tile_columns if keeps_lines else min_block_columns(matrix)
     made = [
-        team.submit(
-            number % devices, partial(ColumnBlock.of, matrices[number % devices], first, end, sizes, keeps_lines)
-        )
-        for number, (first, end) in enumerate(column_ranges(matrix.columns, unit, count))
+        team.submit(i % devices, partial(ColumnBlock.of, matrices[i % devices], first, end, sizes, keeps_lines))
+        for i, (first, end) in enumerate(column_ranges(matrix.columns, unit, count))
     ]
     return await_all(made, made)
 
@@ -110,13 +107,13 @@ def _resume(blocks: list[ColumnBlock], team: Team, kept: Checkpoint, state: Save
     """Load the slabs of a checkpoint into the blocks."""
 
     def all_do(work: Callable[[ColumnBlock], None]) -> None:
-        done = [team.submit(number % len(team), partial(work, block)) for number, block in enumerate(blocks)]
+        done = [team.submit(i % len(team), partial(work, block)) for i, block in enumerate(blocks)]
         await_all(done, done)
 
-    for number in range(state.slabs):
-        slab = kept.slab(number, state.sizes)
+    for slab_index in range(state.slabs):
+        slab = kept.slab(slab_index, state.sizes)
         if blocks[0].keeps_lines:
-            all_do(partial(ColumnBlock.resume, slab_index=number, slab=slab))
+            all_do(partial(ColumnBlock.resume, slab_index=slab_index, slab=slab))
     all_do(partial(ColumnBlock.resume_below, row_h=state.row_h, row_f=state.row_f))
 
 
@@ -135,18 +132,20 @@ def _best(
         blocks, team, pruning, checkpoint is not None, swept, best_score if matrix.mode is Mode.LOCAL else None
     )
     with closing(pipeline.slabs()) as slabs:
-        for number, found in enumerate(slabs, swept):
+        for slab_index, found in enumerate(slabs, swept):
             best = min([best, *(step.best for step in found if step.best)], key=BestCell.sort_key)
             if checkpoint:
                 # Without special lines there is one tile, as wide as the matrix.
                 own = sizes if blocks[0].keeps_lines else replace(sizes, tile_columns=matrix.columns)
                 kept = join_slabs([step.kept for step in found if step.kept])
-                checkpoint.save(number, own, kept, best.score, best)
-            progress(min((number + 1) * sizes.slab_rows, matrix.rows) * matrix.columns, matrix.rows * matrix.columns)
+                checkpoint.save(slab_index, own, kept, best.score, best)
+            progress(
+                min((slab_index + 1) * sizes.slab_rows, matrix.rows) * matrix.columns, matrix.rows * matrix.columns
+            )
     if matrix.mode is Mode.LOCAL:
         return best
     left = team.submit(0, lambda: matrix.backend.to_host(blocks[0].grid.left_h[-1:])).result()
-    rows = [team.submit(number % len(team), block.last_row).result() for number, block in enumerate(blocks)]
+    rows = [team.submit(i % len(team), block.last_row).result() for i, block in enumerate(blocks)]
     row = np.concatenate([left, *rows])
     end = matrix.columns if matrix.mode is Mode.GLOBAL else int(np.argmax(row))
     return BestCell(int(row[end]), matrix.rows - 1, end - 1)
@@ -158,9 +157,9 @@ def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, pa
     parts: receives the operations, each part from its end on.
     """
     cell = Cell(end.row, end.column)
-    for number, block in reversed(list(enumerate(blocks))):
+    for i, block in reversed(list(enumerate(blocks))):
         walk = partial(_walk, block.matrix, block.grid, cell, memory, parts)
-        cell = team.submit(number % len(team), walk).result()
+        cell = team.submit(i % len(team), walk).result()
     return cell
 
 

@@ -71,7 +71,6 @@ class DPMatrix:
 
     @cached_property
     def scheme(self) -> DeviceScheme:
-        """The scores as the kernels take them."""
         return self.scores.to_device(self.backend)
 
     @property
@@ -101,7 +100,6 @@ class DPMatrix:
 
     @property
     def _wavefront_rows(self) -> int:
-        """Default rows per lane."""
         return GPU_LANE_ROWS if self.backend.warp_width > 1 else CPU_LANE_ROWS
 
     @property

@@ -54,32 +54,32 @@ class MultiDeviceSweep:
         try:
             for turn in range(self._first, end + ahead):
                 for block in range(blocks):
-                    number = turn - delay * (block // devices)
-                    if self._first <= number < end:
-                        self._submit(block, number)
+                    slab = turn - delay * (block // devices)
+                    if self._first <= slab < end:
+                        self._submit(block, slab)
                 if turn - ahead >= self._first:
                     yield self._take(turn - ahead)
         finally:
             self._stopped = True
             cancel(self._steps.values())
 
-    def _submit(self, block: int, number: int) -> None:
-        step = partial(self._sweep, block, number, self._steps.get((block - 1, number)))
-        self._steps[block, number] = self._team.submit(block % len(self._team), step)
+    def _submit(self, block: int, slab: int) -> None:
+        step = partial(self._sweep, block, slab, self._steps.get((block - 1, slab)))
+        self._steps[block, slab] = self._team.submit(block % len(self._team), step)
 
-    def _sweep(self, block: int, number: int, before: Future[BlockResult] | None) -> BlockResult:
+    def _sweep(self, block: int, slab: int, before: Future[BlockResult] | None) -> BlockResult:
         left = before.result().edge if before else None
         if self._stopped:
             raise _Stopped
-        step = self._blocks[block].sweep(number, left, self._highest, self._prunes, self._copies_to_host)
+        step = self._blocks[block].sweep(slab, left, self._highest, self._prunes, self._copies_to_host)
         with self._lock:
             if step.best and self._highest is not None:
                 self._highest = max(self._highest, step.best.score)
         return step
 
-    def _take(self, number: int) -> list[BlockResult]:
+    def _take(self, slab: int) -> list[BlockResult]:
         """Wait for the steps of a slab, and return their results."""
-        keys = [(block, number) for block in range(len(self._blocks))]
+        keys = [(block, slab) for block in range(len(self._blocks))]
         steps = await_all([self._steps[key] for key in keys], self._steps.values())
         for key in keys:
             del self._steps[key]

@@ -33,7 +33,6 @@ def align_pairs(
 
 
 def _range(letters: DeviceSequences, index: int) -> tuple[int, int]:
-    """Return where a sequence starts and ends in the codes."""
     end = int(letters.lengths[: index + 1].sum())
     return end - int(letters.lengths[index]), end
 

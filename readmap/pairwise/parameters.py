@@ -147,12 +147,10 @@ class MatchScores(ScoringScheme):
 
     @property
     def highest(self) -> int:
-        """The score of a match."""
         return self.match
 
     @property
     def lowest(self) -> int:
-        """The score of a mismatch."""
         return -self.mismatch
 
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
@@ -161,7 +159,6 @@ class MatchScores(ScoringScheme):
         return costs | {GPU_LANE_ROWS: 125, 15: 116, 13: 107, 11: 91, 9: 76}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
-        """Return the kernel module for nucleotides."""
         return f"pairwise/{name}_identity"
 
 
@@ -203,7 +200,6 @@ class SubstitutionScores(ScoringScheme):
 
     @property
     def highest(self) -> int:
-        """The highest score of two letters, at least 0."""
         return max(int(self.scores[: self.letter_count, : self.letter_count].max()), 0)
 
     @property
@@ -212,7 +208,6 @@ class SubstitutionScores(ScoringScheme):
         return int(self.matrix.min())
 
     def to_device(self, backend: Backend) -> DeviceScheme:
-        """Return the scheme with its matrix on the device."""
         return replace(super().to_device(backend), matrix=backend.to_device(self.matrix))
 
     def sweep_costs(self, mode: Mode) -> dict[int, int]:
@@ -220,7 +215,6 @@ class SubstitutionScores(ScoringScheme):
         return {GPU_LANE_ROWS: 1}
 
     def kernel_module(self, name: str, mode: Mode) -> str:
-        """Return the kernel module for substitution matrices."""
         if mode is not Mode.LOCAL:
             raise ValueError(f"mode is {mode}, expected local for a substitution matrix")
         return f"pairwise/{name}_substitution"
@@ -230,10 +224,10 @@ class SubstitutionScores(ScoringScheme):
 class CompareSettings:
     """How two long sequences are compared. Only `scores` and `score_only` change the result.
 
-    score_only: compute the score and the end of the alignment, but not the alignment. pruning: skip parts of the matrix
-    that cannot reach the best score. memory: bytes for the special rows and columns from which the traceback recomputes
-    tiles. None: a quarter of the free
-        memory of a GPU, or 1 GiB on the CPU. With 1 GiB, 10 % of the matrix of two 5 Mbp sequences is computed twice.
+    score_only: compute the score and the end of the alignment, but not the alignment.
+    pruning: skip parts of the matrix that cannot reach the best score.
+    memory: bytes for the special rows and columns from which the traceback recomputes tiles. None: a quarter of the
+        free memory of a GPU, or 1 GiB on the CPU. With 1 GiB, 10 % of the matrix of two 5 Mbp sequences is recomputed.
     checkpoint: folder from which an interrupted comparison resumes; None: no checkpoint.
     """
 

@@ -165,7 +165,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
     else:
         axis.set_major_locator(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10], integer=scale == 1))
         axis.grid(visible=True)
-        axis.set_major_formatter(FuncFormatter(lambda place, _: f"{place / scale:,.6g}"))
+        axis.set_major_formatter(FuncFormatter(lambda position, _: f"{position / scale:,.6g}"))
         axis.set_label_text(f"{name} ({unit})")
     for border in sequences.offsets[1:-1] if len(sequences) <= MAX_BORDERS else ():
         draw_border(border, color=SILVER, linewidth=0.6, zorder=0)
@@ -206,7 +206,6 @@ def _round_up(length: float) -> int:
 
 
 def _gaps(paths: Paths, starts: NDArray[np.int64], colour: str) -> LineCollection:
-    """Return lines from the given corners to the next corners."""
     corners = np.stack([paths.x, paths.y], axis=1)
     lines = np.stack([corners[starts], corners[starts + 1]], axis=1)
     return LineCollection(list(lines), colors=colour, linewidths=2.4, zorder=3, capstyle="butt")

@@ -60,7 +60,6 @@ class Result(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no letters are aligned."""
         return self.target_end < 0
 
     @property
@@ -139,12 +138,12 @@ class Results:
     def __iter__(self) -> Iterator[Result]:
         # Lists and one tuple per pair: indexing arrays would take ten times as long.
         operations, ends = self.alignments.operations, self.alignments.operation_ends.tolist()
-        numbers = [self.alignments.scores, *self.ranges]
+        values = [self.alignments.scores, *self.ranges]
         counts = [self.columns(operation) for operation in (EQUAL, DIFFERENT, INSERTED, DELETED)]
         texts = cigar_operations(operations)
         rows = zip(
             zip(self.queries.names, self.queries, self.targets.names, self.targets, self.reverse.tolist(), strict=True),
-            zip(*(column.tolist() for column in numbers), strict=True),
+            zip(*(column.tolist() for column in values), strict=True),
             zip([0, *ends], ends, strict=False),
             zip(*(column.tolist() for column in [*counts, self.gap_openings]), strict=True),
             strict=True,

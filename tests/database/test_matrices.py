@@ -149,7 +149,7 @@ def test_default_gaps() -> None:
 
 
 def test_custom_matrix(write) -> None:  # type: ignore[no-untyped-def]
-    """Rows and columns have different orders, the matrix is not symmetric, and letters such as U, J and * are missing."""
+    """Rows and columns have different orders, the matrix is not symmetric, and letters such as U and * are missing."""
     matrix = read_matrix(write("# mine\n\n  A C x\n\nC 0 9 -2 \n a 5 -1 +1\n#\nX -3 -4 -5"))
     assert [[score(matrix, one, other) for other in "ACX"] for one in "ACX"] == [[5, -1, 1], [0, 9, -2], [-3, -4, -5]]
     assert (matrix.scores[codes("U")] == matrix.scores[codes("C")]).all()

@@ -304,39 +304,3 @@ def test_min_scores(matrix: ScoreMatrix, query: int, evalue: float) -> None:
     below = np.maximum(least - 1, 0)
     assert ((space.evalues(below, lengths) > evalue) | (least == 1)).all()
     assert len(space.min_scores(evalue, lengths[:0])) == 0
-
-
-@pytest.mark.parametrize(
-    ("evalue", "text"),
-    [
-        (0.0, "0.0"),
-        (9.9e-181, "0.0"),
-        (1.04e-180, "1.04e-180"),
-        (2.345e-5, "2.35e-05"),
-        (0.0008999, "9.00e-04"),
-        (0.0009, "0.001"),
-        (0.0123, "0.012"),
-        (0.0999, "0.100"),
-        (0.1, "0.10"),
-        (0.996, "1.00"),
-        (1.0, "1.0"),
-        (9.96, "10.0"),
-        (10.4, "10"),
-        (123456.7, "123457"),
-        (math.nan, "NA"),
-    ],
-)
-def test_format_evalue(evalue: float, text: str) -> None:
-    assert format_evalue(evalue) == text
-
-
-def test_format_evalue_for_pairwise_text() -> None:
-    assert [format_evalue(value, 0) for value in (2.345e-5, 1.6e-120, 0.002)] == ["2e-05", "2e-120", "0.002"]
-
-
-@pytest.mark.parametrize(
-    ("bit_score", "text"),
-    [(12.345, "12.3"), (99.9, "99.9"), (99.91, "99"), (166.7, "166"), (99999.5, "1.000e+05"), (math.nan, "NA")],
-)
-def test_format_bit_score(bit_score: float, text: str) -> None:
-    assert format_bit_score(bit_score) == text

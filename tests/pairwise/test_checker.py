@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pair_examples import sequences
 
 from readmap.backend import open_backend
 from readmap.errors import InternalError
@@ -15,14 +16,8 @@ from readmap.pairwise.checker import check
 from readmap.pairwise.comparison import align_batch
 from readmap.pairwise.parameters import MatchScores, Mode
 from readmap.pairwise.results import Results
-from readmap.reads.sequences import Sequences
 
 SCORES = MatchScores()
-
-
-def sequences(texts: list[str]) -> Sequences:
-    letters = np.frombuffer("".join(texts).encode(), np.uint8)
-    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
 
 
 def results(

@@ -11,7 +11,6 @@ from examples import random_bases
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import DataError
-from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.parameters import CompareSettings, MatchScores
 from readmap.reads.sequences import Sequences
@@ -23,11 +22,7 @@ class Interrupted(Exception):
 
 
 @pytest.fixture
-def backend(backends: str, monkeypatch: pytest.MonkeyPatch) -> Backend:
-    """Use small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED_TILE", 150)
-    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
+def backend(backends: str, small_tiles: None) -> Backend:
     opened = open_backend(backends, threads=1)
     opened.concurrent_warps = opened.resident_warps = 1  # slabs of few rows
     return opened

@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from pair_examples import sequences
 
 from readmap.backend import open_backend
 from readmap.pairwise.comparison import align_batch
@@ -11,11 +12,6 @@ from readmap.pairwise.parameters import MatchScores, Mode
 from readmap.pairwise.plot import Paths, find_paths, join_paths
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
-
-
-def sequences(texts: list[str]) -> Sequences:
-    letters = np.frombuffer("".join(texts).encode(), np.uint8)
-    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
 
 
 def batch(queries: Sequences, targets: Sequences, reverse: np.ndarray, first: int, end: int) -> Results:

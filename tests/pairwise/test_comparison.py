@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles.comparison import Comparison
+from pair_examples import sequences
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
@@ -15,7 +16,6 @@ from readmap.errors import DataError, UsageError
 from readmap.pairwise import comparison
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.results import Result
-from readmap.reads.sequences import Sequences
 from readmap.strand import Strand
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -24,11 +24,6 @@ COMPLEMENT = str.maketrans("ACGT", "TGCA")
 @pytest.fixture(scope="module")
 def backend(backends: str) -> Backend:
     return open_backend(backends, threads=2)
-
-
-def sequences(texts: list[str]) -> Sequences:
-    letters = np.frombuffer("".join(texts).encode(), np.uint8)
-    return Sequences([b"s%d" % i for i in range(len(texts))], letters, np.cumsum([0, *map(len, texts)]))
 
 
 def random_texts(count: int, seed: int) -> list[str]:

@@ -15,7 +15,7 @@ from pair_examples import CORNERS, SCORES, draw_long_pair, draw_pair, parsed, sa
 from readmap import DataError, PairAlignments
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
-from readmap.pairwise import checkpoint, grid, long_pairs
+from readmap.pairwise import checkpoint
 from readmap.pairwise.batches import align_batch
 from readmap.pairwise.device_sequences import sequences_from_texts
 from readmap.pairwise.long_pairs import align_long
@@ -31,14 +31,6 @@ def backend(backends: str, request: pytest.FixtureRequest) -> Backend:
     opened = open_backend(backends, threads=request.param)
     opened.concurrent_warps = opened.resident_warps = 1  # slabs of few rows
     return opened
-
-
-@pytest.fixture
-def fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED_TILE", 150)
-    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
 
 
 def codes(text: str, backend: Backend) -> Any:
@@ -68,7 +60,7 @@ def test_alignments_match_the_oracle(backend: Backend, scores: MatchScores, mode
 
 @MODES
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
-def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, memory: int, fine: None) -> None:
+def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, memory: int, small_tiles: None) -> None:
     draw = random.Random(f"{mode}{memory}")
     for scores in (MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)):
         pairs = [pair for pair in (draw_long_pair(draw, 2500) for _ in range(6)) if all(pair)]
@@ -90,7 +82,7 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
     ("mode", "height"), [(mode, height) for mode in Mode for height in MatchScores().sweep_costs(mode)]
 )
 def test_rows_per_lane_change_nothing(
-    backend: Backend, mode: Mode, height: int, fine: None, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, mode: Mode, height: int, small_tiles: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With slabs, special rows and columns, and incomplete last strips."""
     draw = random.Random(f"{mode}{height}")
@@ -121,7 +113,7 @@ def test_choice_of_rows_per_lane() -> None:
     assert height(1_100_000, row_step=17 * 1024) == 17
 
 
-def test_ties_end_at_the_first_cell(backend: Backend, fine: None) -> None:
+def test_ties_end_at_the_first_cell(backend: Backend, small_tiles: None) -> None:
     unit = random_bases(random.Random(3), 40)
     apart = ("N" * 20).join([unit] * 60)
     found = align((apart, apart), MatchScores(1, 3, 3, 2), Mode.LOCAL, backend)
@@ -129,7 +121,7 @@ def test_ties_end_at_the_first_cell(backend: Backend, fine: None) -> None:
     assert (found.query_ends[0], found.target_ends[0]) == (40, 40)
 
 
-def test_a_sequence_with_itself_is_pruned(backend: Backend, fine: None) -> None:
+def test_a_sequence_with_itself_is_pruned(backend: Backend, small_tiles: None) -> None:
     text = random_bases(random.Random(4), 12_000)
     matrix = DPMatrix(codes(text, backend), codes(text, backend), MatchScores(), Mode.LOCAL, backend)
     skipped = {}
@@ -168,7 +160,7 @@ class Interrupted(Exception):
 @MODES
 @pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
 def test_an_interrupted_comparison_resumes(
-    backend: Backend, mode: Mode, score_only: bool, fine: None, tmp_path: Path
+    backend: Backend, mode: Mode, score_only: bool, small_tiles: None, tmp_path: Path
 ) -> None:
     draw = random.Random(7)
     text = random_bases(draw, 8000 if backend.warp_width == 1 else 40_000)
@@ -201,7 +193,7 @@ def test_an_interrupted_comparison_resumes(
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4 a half one"])
 @pytest.mark.parametrize("name", ["state.npz", "slab-0.npz"])
 def test_damaged_checkpoints_are_rejected(
-    backend: Backend, fine: None, tmp_path: Path, name: str, content: bytes
+    backend: Backend, small_tiles: None, tmp_path: Path, name: str, content: bytes
 ) -> None:
     def interrupt(*_: int) -> None:
         raise Interrupted
@@ -226,7 +218,7 @@ def test_foreign_files_in_a_checkpoint_folder_stay(backend: Backend, tmp_path: P
 
 
 def test_an_interrupted_write_loses_no_checkpoint(
-    backend: Backend, fine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    backend: Backend, small_tiles: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = random_bases(random.Random(8), 6000 if backend.warp_width == 1 else 30_000)
     folder, calls, savez = tmp_path / "work", [0], np.savez

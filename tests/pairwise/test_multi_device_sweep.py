@@ -35,14 +35,6 @@ class Interrupted(Exception):
     """Raised in the middle of a sweep."""
 
 
-@pytest.fixture
-def fine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use small tiles and slabs, so that small matrices have several of them."""
-    monkeypatch.setattr(grid, "TRACED_TILE", 150)
-    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
-
-
 @pytest.fixture(params=["few blocks", "many"])
 def lag(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Use one block per device, or the maximum number."""
@@ -72,7 +64,7 @@ def align(
 
 @COUNTS
 @MODES
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 def test_the_number_of_devices_changes_nothing(backends: str, mode: Mode, count: int) -> None:
     draw = random.Random(f"{mode}{count}")
     pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
@@ -96,7 +88,7 @@ def test_fewer_columns_than_devices(backends: str, mode: Mode, count: int) -> No
         assert same(align(pair, mode, several(backends, count)), expected), pair
 
 
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 def test_ties_across_blocks_end_at_the_first_cell(backends: str) -> None:
     """Repeats end in every block, and directly before and after the borders of blocks."""
     unit = random_bases(random.Random(3), 40)
@@ -107,7 +99,7 @@ def test_ties_across_blocks_end_at_the_first_cell(backends: str) -> None:
             assert (found.query_ends[0], found.target_ends[0], found.cigars()) == (40, 40, ["40="])
 
 
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 @pytest.mark.parametrize("text", ["same", "similar"])
 def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pruning never ignores what other columns may still add."""
@@ -129,7 +121,7 @@ def test_similar_sequences_are_pruned(backends: str, text: str, monkeypatch: pyt
         assert skipped[0] > 0
 
 
-@pytest.mark.usefixtures("fine")
+@pytest.mark.usefixtures("small_tiles")
 def test_both_strands(backends: str) -> None:
     draw = random.Random(5)
     text = random_bases(draw, 1500)
@@ -148,7 +140,7 @@ def test_both_strands(backends: str) -> None:
 @MODES
 @pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
 @pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 3), (3, 1), (2, 8)])
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 def test_an_interrupted_comparison_resumes_on_other_devices(
     backends: str, mode: Mode, score_only: bool, before: int, after: int, tmp_path: Path
 ) -> None:
@@ -172,7 +164,7 @@ def test_an_interrupted_comparison_resumes_on_other_devices(
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
 
 
-@pytest.mark.usefixtures("fine")
+@pytest.mark.usefixtures("small_tiles")
 def test_checkpoints_do_not_depend_on_devices(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All values are equal for equal tile sizes, without pruning."""
     text, kept = random_bases(random.Random(8), 9000), {}
@@ -190,7 +182,7 @@ def test_checkpoints_do_not_depend_on_devices(backends: str, tmp_path: Path, mon
                 assert np.array_equal(kept[count][file][name], array), (count, file, name)
 
 
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 def test_progress_reports_whole_slabs(backends: str) -> None:
     text = random_bases(random.Random(9), 5000)
     reported: list[tuple[int, int]] = []
@@ -200,7 +192,7 @@ def test_progress_reports_whole_slabs(backends: str) -> None:
     assert reported[-1] == (25_000_000, 25_000_000)
 
 
-@pytest.mark.usefixtures("fine", "lag")
+@pytest.mark.usefixtures("small_tiles", "lag")
 @pytest.mark.parametrize("error", [BackendError("device cuda:1 cannot be used"), KeyboardInterrupt(), MemoryError()])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_failing_device_stops_all(
@@ -226,7 +218,7 @@ def test_a_failing_device_stops_all(
     assert max(started) < 20  # of 40
 
 
-@pytest.mark.usefixtures("fine")
+@pytest.mark.usefixtures("small_tiles")
 def test_other_devices_do_not_delay_a_failure(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first slab of the last block fails while the first device continues."""
     text, sweep, opened, started = random_bases(random.Random(11), 60_000), ColumnBlock.sweep, several(backends, 2), []
@@ -243,7 +235,7 @@ def test_other_devices_do_not_delay_a_failure(backends: str, monkeypatch: pytest
     assert len(started) < 20  # of 118
 
 
-@pytest.mark.usefixtures("fine")
+@pytest.mark.usefixtures("small_tiles")
 def test_a_user_interrupt_stops_all(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The interrupt arrives while the main thread waits."""
     text, sweep, started = random_bases(random.Random(12), 20_000), ColumnBlock.sweep, []

@@ -17,7 +17,6 @@ from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import InternalError
-from readmap.pairwise import grid, long_pairs
 from readmap.pairwise.alignments import EQUAL
 from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
 from readmap.pairwise.checker import check
@@ -145,10 +144,7 @@ def test_scores_match_parasails_own_matrix(backend: Backend) -> None:
 
 @pytest.mark.parametrize("name", SCHEMES)
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 30])
-def test_long_pairs_match_batches(backend: Backend, name: str, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "TRACED_TILE", 150)
-    monkeypatch.setattr(long_pairs, "GROUP_CELLS", 1)
-    monkeypatch.setattr(long_pairs, "MIN_GROUP_STRIPS", 1)
+def test_long_pairs_match_batches(backend: Backend, name: str, memory: int, small_tiles: None) -> None:
     draw, scores = random.Random(f"{name}{memory}"), SCHEMES[name]
     roomy = open_backend(backend.name, threads=2)
     roomy.scratch_bytes = 1 << 30

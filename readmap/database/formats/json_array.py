@@ -50,5 +50,5 @@ def _members(hit: ScanHit, are_nucleotides: bool) -> dict[str, Any]:
     }
 
 
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else number
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

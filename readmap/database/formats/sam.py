@@ -70,5 +70,5 @@ def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
 
 
 def _statistics(hit: ScanHit) -> bytes:
-    known = ((name, number) for name, number in ((b"EV", hit.evalue), (b"BS", hit.bit_score)) if not math.isnan(number))
+    known = ((name, value) for name, value in ((b"EV", hit.evalue), (b"BS", hit.bit_score)) if not math.isnan(value))
     return b"".join(b"\t%b:f:%g" % each for each in known)

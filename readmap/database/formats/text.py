@@ -83,8 +83,8 @@ def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
     middle = _middle(hit, are_nucleotides)
     # As wide as in BLAST, which uses the digits of the last letter's 0-based position.
     digits = max(len(str(max(hit.query_end, hit.subject_end) - 1)), *(len(row.first) for row in (*query, *subject)))
-    for number, (upper, lower) in enumerate(zip(query, subject, strict=True)):
-        strokes = middle[number * WIDTH : (number + 1) * WIDTH].rstrip()
+    for i, (upper, lower) in enumerate(zip(query, subject, strict=True)):
+        strokes = middle[i * WIDTH : (i + 1) * WIDTH].rstrip()
         yield b"%b\n%*s%b\n%b\n\n" % (
             _line(b"Query", upper, digits),
             digits + 9,
