@@ -25,7 +25,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
         if (measured.score < plan.min_scores[entry]) continue;
         alignments.contigs[entry] = (i32)reference.contig_of(aligned.start);
         alignments.mapqs[entry] = plan.mapqs[entry];
-        // The suboptimal score includes the rival's bonuses for reached ends; subtract those of this alignment.
+        // The suboptimal score includes the rival's bonuses for reached ends; subtract the bonuses of this alignment.
         Clips clips = clips_of(aligned.operations, aligned.count);
         bool reversed = queries.reversed(slot, window.orientation);
         i32 bonuses =

@@ -63,7 +63,7 @@ template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, Tex
     end_text_tag(sink, form);
 }
 
-// Write the tags of a comment except those that readmap writes itself. Of an Illumina comment write the sample index as
+// Write the tags of a comment except those that readmap writes itself. For an Illumina comment, write the sample index as
 // BC, as samtools import -i does. The comment must have one of these two forms.
 template <class Sink>
 HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, TextSpan comment, bool has_read_group, bool has_barcode) {

@@ -71,8 +71,8 @@ struct Selection {
         if (!is_reported(window) && is_xa_hit(window, windows[entries[owner].rank], reporting)) entry.role = XA_HIT;
         return entry;
     }
-    // Return the part of which a window on an ALT contig is just another placement: one on an ALT contig, or one that
-    // scores at least as much; entry_count if there is none.
+    // Return the part that overlaps a window on an ALT contig and is on an ALT contig too or scores at least the same,
+    // or entry_count if no such part exists.
     HOST_DEVICE i32 part_of_alternate(const Window& window) const {
         Span span = span_of(window, length);
         i32 owner = entry_count;
@@ -84,8 +84,7 @@ struct Selection {
         }
         return owner;
     }
-    // Make the last entry, on an ALT contig, the owner of the parts of which it is a better placement, and of their
-    // hits.
+    // Make the last entry, on an ALT contig, the owner of the overlapping parts with lower scores and of their hits.
     HOST_DEVICE void reassign_to_alternate(const Reporting& reporting) {
         i32 winner = entry_count - 1;
         const Window& better = windows[entries[winner].rank];
@@ -281,7 +280,7 @@ struct ReportedPlacements {
     }
 };
 
-// An item is a read, or the end of the last one: compute where its entries start if secondary placements are inserted.
+// An item is a read, or the end of all reads: compute where its entries start after secondary placements are inserted.
 KERNEL void move_entries(Items items, Queries queries, ReportedPlacements reported, const i64* own_offsets OF(items),
                          i64* offsets OF(items)) {
     FOR_EACH(record, items) offsets[record] = own_offsets[record] + reported.before(queries, record);

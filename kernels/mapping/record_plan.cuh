@@ -11,19 +11,19 @@ enum Role {
     NOT_REPORTED = 4,             // dropped
 };
 
-// Return the maximum number of CIGAR operations: clips and matches around one gap or, if the alignment is
-// traced, around as many gaps as the matches of the read can pay for.
+// Return the maximum number of CIGAR operations: clips and matches around one gap or, if the alignment is traced,
+// around every gap that the matches of the read can pay for.
 HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
     return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
 }
 
-// The entries of a batch. Rows of windows count those of RecordPlan.window_rows in Python.
+// The entries of a batch. `windows` holds row indices into RecordPlan.window_rows of Python.
 struct RecordPlan {
     const i64* offsets OF(reads + 1);  // index of the first entry of each read, in input order
     i32* slots OF(entries);
     i64* windows OF(entries);  // row of the entry's window, -1 for an unmapped read
     u8* roles OF(entries);     // a Role
-    // The part that another placement belongs to; of a part, itself or the entry of its better placement on an ALT
+    // The entry of the part that a placement belongs to. A part belongs to itself, or to its better placement on an ALT
     // contig.
     i32* owners OF(entries);
     u8* mapqs OF(entries);

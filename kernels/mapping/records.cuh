@@ -48,7 +48,7 @@ template <class Sink> HOST_DEVICE void put_integer(Sink& sink, i64 value, i32 by
     for (i32 i = 0; i < bytes; ++i) sink.put((u8)(value >> (8 * i)));
 }
 
-// Return the smallest bin of the BAI index that contains [begin, end); unmapped records have that of [-1, 0).
+// Return the smallest bin of the BAI index that contains [begin, end); an unmapped record is treated as [-1, 0).
 HOST_DEVICE i32 index_bin(i64 begin, i64 end) {
     --end;
     for (i32 shift = 14, first = 4681; shift < 29; shift += 3, first >>= 3)

@@ -70,7 +70,7 @@ struct Candidates {
 };
 
 // An item is a diagonal. Decide heads from the heads decided so far, and count those still OPEN. After the last round,
-// the heads are those of a greedy pass over all diagonals, best first.
+// the heads equal the result of a greedy pass over all diagonals, best first.
 KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
                          const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -95,7 +95,7 @@ struct Parts {
             if (is_part(entry) && is_near(window, windows[plan.windows[entry]])) return true;
         return false;
     }
-    // Return the first part of which the window is another placement, or the primary entry.
+    // Return the first part that overlaps the window in the read, or the primary entry.
     HOST_DEVICE i64 owner(const Window& window, i32 length) const {
         Span span = span_of(window, length);
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry)
@@ -104,8 +104,8 @@ struct Parts {
     }
 };
 
-// Return true if the window may reach min_score: of two segments joined by a gap, the better one has at least half
-// of the sum of both.
+// Return true if the window may reach min_score: if a gap joins two segments, the better segment has at least half of
+// the sum.
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
     return 2 * builder.score_bound >= scoring.min_score + scoring.least_gap(1);
 }
@@ -153,7 +153,7 @@ struct WindowList {
     HOST_DEVICE bool exists(i64 row) const {
         return row >= kept_rows || row % MAX_WINDOWS < kept_counts[row / MAX_WINDOWS];
     }
-    // Return true if a found window close to a kept one scores at least as much.
+    // Return true if a found window close to a kept one scores at least the same.
     HOST_DEVICE bool is_found(const Window& kept, i64 slot) const {
         i64 low = 0, high = found_count;
         while (low < high) {
@@ -172,7 +172,7 @@ struct WindowList {
 };
 
 // An item is the row of a window: 1 if it is another placement of a part, else 0. A kept window counts only if no
-// window was found in its place: the score of a found window is that of its best alignment.
+// window was found in its place: only a found window is sure to have the score of its best alignment.
 KERNEL void count_placements(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
                              i64* counts OF(items)) {
     FOR_EACH(row, items) {

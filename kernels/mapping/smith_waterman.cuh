@@ -7,8 +7,8 @@
 // with H(-1, b) = 0. A wide band has a second pair of I and D for long gaps, which cost long_gap and nothing per base
 // (Gotoh 1990). A pair of bases in the first or the last row of the read reaches an end of the read and earns the
 // clipping penalty of that end. The result is the largest H. The array `rows` stores H minus the cost of the first base
-// of a deletion, since both D in the same row and I in the next row need it; `insertions` stores I plus the extra cost
-// of the first base of an insertion over that of a deletion.
+// of a deletion, since both D in the same row and I in the next row need it; `insertions` stores I plus the difference
+// between the costs of the first base of an insertion and of a deletion.
 #pragma once
 #include "mapping/band.cuh"
 #include "common/simd_lanes.cuh"
@@ -21,10 +21,10 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
 
-    // Compute one row. PLAIN: no reference letter is ambiguous or outside the contig, and insertions cost as much as
-    // deletions. base: added to every score of the row: what the stored H lacks, and the bonus of an end of the read.
-    // floor: base plus the score of a mismatch, which costs less if the read's base is ambiguous. letters: of the
-    // columns.
+    // Compute one row. PLAIN: no reference letter is ambiguous or outside the contig, and insertions and deletions have
+    // equal costs. base: added to every score of the row: what the stored H lacks, and the bonus of an end of the read.
+    // floor: base plus the score of a mismatch, which costs less if the read's base is ambiguous. letters: the letters
+    // of the columns.
     template <bool PLAIN>
     HOST_DEVICE Lane row(Lane query, Lane base, Lane floor, const Lane* letters, const Scoring& scoring, Lane best) {
         const Lane match = base + Lane::all(scoring.match + 1), ambiguous_score = base + Lane::all(-AMBIGUOUS_PENALTY);
@@ -40,7 +40,8 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         for (i32 b = 0; b < WIDTH; ++b) {
             Lane score = add_larger(query ^ letters[b], match, floor);
             if (!PLAIN) {
-                score = select_equal(letters[b], ambiguous, ambiguous_score, select_equal(letters[b], outside, never, score));
+                score = select_equal(letters[b], ambiguous, ambiguous_score,
+                                     select_equal(letters[b], outside, never, score));
                 deletion = select_equal(letters[b], outside, never, deletion);
                 if (LONG_GAPS) long_deletion = select_equal(letters[b], outside, never, long_deletion);
             }
@@ -92,8 +93,8 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     HOST_DEVICE void align(const Band* bands, const Scoring& scoring, i32* results) {
         const i32 first_gap = scoring.first_deleted();
         // A ring buffer stored twice: the columns of row i start at i % WIDTH. It holds the complements of the letters,
-        // so that an exclusive or with the query gives -1 for equal letters and less than -CODE_SPACING for others. It is
-        // the only array with run-time indices: the other arrays of a narrow band are in registers.
+        // so that an exclusive or with the query gives -1 for equal letters and less than -CODE_SPACING for others. It
+        // is the only array with run-time indices: the other arrays of a narrow band are in registers.
         Lane reference[2 * WIDTH];
         i32 longest = 0, shortest = bands[0].length;
         bool clear = true, ambiguous = false;
@@ -122,8 +123,8 @@ template <class Lane, i32 WIDTH> struct BandedScores {
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     base.set(lane, first_gap + scoring.left_clip(bands[lane].reversed));
             if (ambiguous)
-                mismatch_score =
-                    select_equal(query, Lane::all(QUERY_AMBIGUOUS * CODE_SPACING), Lane::all(-AMBIGUOUS_PENALTY), mismatch);
+                mismatch_score = select_equal(query, Lane::all(QUERY_AMBIGUOUS * CODE_SPACING),
+                                              Lane::all(-AMBIGUOUS_PENALTY), mismatch);
             if (i + 1 >= shortest)
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     if (i + 1 == bands[lane].length)

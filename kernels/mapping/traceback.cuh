@@ -61,7 +61,7 @@ template <i32 WIDTH> struct Steps {
     HOST_DEVICE u8& at(i32 i, i32 b) const { return bytes[(i64)i * WIDTH + b]; }
 };
 
-// The best cell of a band, the first one in case of ties.
+// The best cell of a band; ties are broken by row, then column.
 struct BestCell {
     i32 score, row, column;
 
@@ -220,7 +220,8 @@ template <i32 WIDTH> struct BandedPaths {
             Lanes16 insertion = larger(opened, insertions[b + 1]) + insert_extend;
             Lanes16 here = larger(larger(diagonal, zero), larger(insertion, deletion));
             Lanes16 step = select_equal(here, insertion, Lanes16::all(INSERTION), Lanes16::all(DELETION));
-            step = select_equal(here, zero, Lanes16::all(STOP), select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
+            step = select_equal(here, zero, Lanes16::all(STOP),
+                                select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
             step = step + select(continues, Lanes16::all(INSERTION_CONTINUES), zero);
             scores[b] = here, insertions[b] = insertion;
             opened = here + delete_open;
@@ -244,7 +245,7 @@ template <i32 WIDTH> struct BandedPaths {
         scores[WIDTH] = insertions[WIDTH] = Lanes16::all(NEVER);
         for (i32 column = 0; column + 1 < WIDTH; ++column) set_letter(bands, column);
         Lanes16 best[3] = {Lanes16::all(0), Lanes16::all(-1), Lanes16::all(0)}, query = best[0], mismatch_score = query,
-               bonus = query;
+                bonus = query;
         for (i32 i = 0; i < longest; ++i) {
             set_letter(bands, i + WIDTH - 1);
             for (i32 lane = 0; lane < Lanes16::width; ++lane) {

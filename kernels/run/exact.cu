@@ -1,4 +1,4 @@
-// The lines of an exact search: SAM or BAM records, tables of occurrences or of counts, BED.
+// Write the lines of an exact search: SAM or BAM records, tables of occurrences or of counts, or BED.
 #include "index/occurrences.cuh"
 #include "index/suffix_array.cuh"
 #include "mapping/records.cuh"
@@ -17,7 +17,7 @@ struct Lines {
     i64 common_tags_length, max_hits;
     i32 format;
 
-    // A record that occurs nowhere has a line all the same, but in BED, which has nothing to say of it.
+    // Return the number of lines of a read. A read without occurrences has one line, except in BED.
     HOST_DEVICE i64 count(i64 record) const {
         if (format == COUNTS) return 1;
         i64 hits = minimum(occurrences.total(record), max_hits);
@@ -88,12 +88,12 @@ struct Lines {
     }
 };
 
-// An item is a record: how many lines it has.
+// An item is a read: count its lines.
 KERNEL void count_lines(Items items, Lines lines, i64* counts_out OF(items)) {
     FOR_EACH(record, items) counts_out[record] = lines.count(record);
 }
 
-// An item is a line, counted from first_line on; line_ends[record] counts those up to and with a record's.
+// An item is a line, starting with first_line: compute its length. line_ends: inclusive prefix sum of count_lines.
 KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(record_count), i64* lengths_out OF(items),
                           i64 record_count, i64 first_line) {
     i64 record = -1;
@@ -105,7 +105,7 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
     }
 }
 
-// byte_ends: the inclusive prefix sum of what measure_lines gave.
+// byte_ends: inclusive prefix sum of the lengths of measure_lines.
 KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
                         u8* out OF(any), i64 record_count, i64 first_line) {
     i64 record = -1;

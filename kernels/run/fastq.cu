@@ -1,5 +1,5 @@
-// Unmapped reads as they came: FASTQ, or FASTA of those without qualities. A read that has a mate is written with it, if
-// both are unmapped.
+// Write unmapped reads unchanged as FASTQ, or as FASTA if they have no qualities. Mates are written if both are
+// unmapped.
 #include "reads/comments.cuh"
 #include "common/sam_flags.cuh"
 #include "common/text.cuh"
@@ -7,16 +7,16 @@
 struct UnmappedReads {
     ReadTexts texts;
     const i32* lengths OF(reads);
-    const i64* line_offsets OF(reads + 1);  // where each record's lines begin, the primary one first
+    const i64* line_offsets OF(reads + 1);  // index of the first entry of each read, which is its primary record
     const u16* line_flags OF(any);
 
     HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
     HOST_DEVICE bool is_written(i64 record) const {
-        if (line_offsets[record] == line_offsets[record + 1]) return false;  // it is absent
+        if (line_offsets[record] == line_offsets[record + 1]) return false;  // an absent mate
         i32 all = flags(record) & PAIRED ? UNMAPPED | MATE_UNMAPPED : UNMAPPED;
         return (flags(record) & all) == all;
     }
-    // The name, /1 or /2 of mates, and what stands behind the name, with the blank between.
+    // Write the name, /1 or /2 for mates, and the comment after a blank.
     template <class Sink> HOST_DEVICE void put_header(Sink& sink, i64 record) const {
         const u8* name = texts.bytes + texts.name_starts[record];
         sink.copy(name, texts.name_lengths[record]);
@@ -39,7 +39,7 @@ struct UnmappedReads {
     }
 };
 
-// An item is a record.
+// An item is a read: compute the length of its FASTQ record, 0 for none.
 KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out OF(items)) {
     FOR_EACH(record, items) {
         CountingSink sink = {0};
@@ -48,7 +48,7 @@ KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out 
     }
 }
 
-// record_ends: the inclusive prefix sum of what measure_unmapped gave.
+// record_ends: inclusive prefix sum of the lengths of measure_unmapped.
 KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(any)) {
     FOR_EACH(record, items) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};

@@ -75,7 +75,7 @@ class WorkCounters:
 
 @dataclass
 class Counters:
-    """Counts of reads and records of a batch; the counts of batches add up to those of a run.
+    """Counts of reads and records of a batch; a run has the sum of its batches.
 
     Attributes:
         reads: records read; singles: reads without a mate.

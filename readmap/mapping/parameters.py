@@ -30,15 +30,15 @@ class Scoring:
     Parameters
     ----------
     match, mismatch : int
-        Score of a matching base and penalty of a mismatch. The defaults, as those of gaps, clipping, min_score and
-        unpaired_penalty, are bwa mem's.
+        Score of a matching base and penalty of a mismatch. All defaults except long_gap are bwa mem's.
     gap_open, gap_extend : int or tuple of int
-        A gap of k bases costs gap_open + k * gap_extend. Two numbers are those of deletions and of insertions.
+        A gap of k bases costs gap_open + k * gap_extend. Two numbers apply to deletions and to insertions.
     long_gap : int
-        Most that a gap costs. The default, 22, is the cost of a gap of 16 bases: longer gaps are hardly less likely.
+        Maximum cost of a gap. The default, 22, is the cost of a gap of 16 bases: a genome gains or loses fifty bases at
+        once not much more rarely than ten.
     clip_penalty : int or tuple of int
         An alignment to the end of the read is preferred to a clipped one that scores at most this much more. Two
-        numbers are those of the 5' and of the 3' end of the read as sequenced.
+        numbers apply to the 5' and to the 3' end of the read as sequenced.
     min_score : int
         A read without an alignment of this score is unmapped, unless its mate reaches min_score and supports the
         placement; then 19 matches suffice, the length of bwa mem's shortest seed.
@@ -135,8 +135,8 @@ class Reporting:
     Parameters
     ----------
     max_secondary : int
-        Secondary records per part, for its best other placements. By default there are none, and other placements are
-        listed in the tag XA.
+        Secondary records per part, for its best other placements. By default, other placements are listed in the tag XA
+        instead.
     max_xa_hits : int, optional
         Most placements in XA; with more of them the part has no XA, since they would say little. By default 5, among
         the placements that are found anyway. If given, placements that are 60 phred less likely are searched too.
