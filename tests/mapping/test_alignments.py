@@ -1,4 +1,4 @@
-"""Which entries prove true by their CIGARs: on made-up ones."""
+"""Dropping of invalid entries by their CIGARs, on made-up entries."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from readmap.mapping.counters import MAPQS
 from readmap.mapping.extension import Extensions
 from readmap.mapping.record_plan import RecordPlan
 
-SETTLE = Kernel("mapping/alignments", "drop_invalid_entries")
-SETTLE_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
+DROP_INVALID = Kernel("mapping/alignments", "drop_invalid_entries")
+DROP_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 
 #: The last contig is an ALT contig.
 REFERENCE = index_of(["ACGT", "ACGT", "ACGT"], alternates=["2"]).reference
@@ -30,7 +30,7 @@ ALTERNATE = 2
 
 @dataclass
 class Entry:
-    """Of one read; owner is a number among the read's entries. Without a contig it has no place."""
+    """An entry of a read; owner: index among the entries of the read; contig: -1 if unmapped."""
 
     role: int
     owner: int
@@ -46,7 +46,7 @@ class Entry:
 
     @property
     def span(self) -> range:
-        """The bases that it aligns, as the read was sequenced."""
+        """The interval of the read as sequenced that the entry aligns."""
         operations = parse_cigar(self.cigar)
         length = sum(length for length, operation in operations if operation != "D")
         left, right = (length if operation == "S" else 0 for length, operation in (operations[0], operations[-1]))
@@ -60,19 +60,19 @@ class Read:
 
 
 def are_two_parts(one: Entry, other: Entry) -> bool:
-    """Whether both are parts of the read's own, or both better places of such on ALT contigs."""
+    """Return True if both entries are parts, and both or neither are on ALT contigs."""
     parts = max(one.role, other.role) <= SUPPLEMENTARY
     return parts and (one.contig == ALTERNATE) == (other.contig == ALTERNATE)
 
 
 def are_duplicates(one: Entry, other: Entry) -> bool:
-    """Whether they begin or end at the same place."""
+    """Return True if two entries start or end at the same position."""
     same = (other.contig, other.reverse) == (one.contig, one.reverse)
     return same and (other.start == one.start or other.end == one.end)
 
 
 def draw_cigar(generator: random.Random, length: int) -> str:
-    """With or without clips on either side, and a gap."""
+    """Draw a CIGAR with or without clips on either side and a gap."""
     left, right = (below(generator, length // 2) if below(generator, 2) else 0 for _ in range(2))
     inside, gap = length - left - right, 1 + below(generator, 5)
     middle = f"{inside}M"
@@ -82,7 +82,7 @@ def draw_cigar(generator: random.Random, length: int) -> str:
 
 
 def draw_secondaries(generator: random.Random, length: int) -> list[Entry]:
-    """Ordered by strand and place, as the windows are."""
+    """Draw secondary entries, sorted by strand and position as windows are."""
     secondaries = []
     for _ in range((0, 0, 1, 9)[below(generator, 4)]):
         contig, start, score = below(generator, 2), 10 * below(generator, 30), 30 + below(generator, 9)
@@ -108,7 +108,7 @@ def draw_reads(generator: random.Random, count: int) -> list[Read]:
 
 
 class Arrays:
-    """Reads' entries on a device, with their alignments."""
+    """Entries of reads and their alignments on a device."""
 
     def __init__(self, reads: list[Read], backend: Backend, generator: random.Random) -> None:
         entries = [entry for read in reads for entry in read.entries]
@@ -162,21 +162,21 @@ class Arrays:
         )
 
 
-def settle(reads: list[Read], backend: Backend) -> list[list[int]]:
+def kept_roles(reads: list[Read], backend: Backend) -> list[list[int]]:
     arrays = Arrays(reads, backend, random.Random(1))
     new_roles = backend.empty(arrays.plan.entries, np.uint8)
     shared = {"queries": arrays.queries, "plan": arrays.plan, "alignments": arrays.alignments}
     more = {"extensions": arrays.extensions, "reference": REFERENCE.to_device(backend)}
-    backend.launch(SETTLE, len(reads), **more, **shared)
-    backend.launch(SETTLE_SECONDARIES, len(new_roles), windows=arrays.plan.window_rows, new_roles=new_roles, **shared)
+    backend.launch(DROP_INVALID, len(reads), **more, **shared)
+    backend.launch(DROP_SECONDARIES, len(new_roles), windows=arrays.plan.window_rows, new_roles=new_roles, **shared)
     roles = iter(backend.to_host(new_roles).tolist())
     return [[next(roles) for _ in read.entries] for read in reads]
 
 
-def test_entries_that_prove_true(backends: str) -> None:
-    """No two stand for one place or one part of a read, and each that is dropped does with another, or has no place."""
+def test_valid_entries_are_kept(backends: str) -> None:
+    """Kept entries are no duplicates nor overlapping parts; each dropped entry is one of these, or unmapped."""
     reads = draw_reads(random.Random(141), 600)
-    found = settle(reads, open_backend(backends))
+    found = kept_roles(reads, open_backend(backends))
     for read, roles in zip(reads, found, strict=True):
         entries = list(zip(read.entries, roles, strict=True))
         kept = [(entry, role) for entry, role in entries if role != NOT_REPORTED]
@@ -209,9 +209,9 @@ A, B = Entry(PRIMARY, 0, 0, 100, False, "60M40S"), Entry(SUPPLEMENTARY, 1, 0, 50
     [
         ([A], [PRIMARY]),
         ([A, B], [PRIMARY, SUPPLEMENTARY]),
-        # Without a primary alignment there is none.
+        # The primary entry is unmapped.
         ([Entry(PRIMARY, 0, -1, 0, False, "100S"), B], [PRIMARY, NOT_REPORTED]),
-        # A part without a place, and what belongs to it; but another place of the read's stays.
+        # An unmapped part is dropped with its XA hits, but secondary entries stay.
         (
             [A, Entry(SUPPLEMENTARY, 1, -1, 0, True, "45M55S"), Entry(XA_HIT, 1, 0, 900, True, "45M55S")],
             [PRIMARY, NOT_REPORTED, NOT_REPORTED],
@@ -220,7 +220,7 @@ A, B = Entry(PRIMARY, 0, 0, 100, False, "60M40S"), Entry(SUPPLEMENTARY, 1, 0, 50
             [A, Entry(SUPPLEMENTARY, 1, -1, 0, True, "45M55S"), Entry(SECONDARY, 1, 0, 900, True, "45M55S")],
             [PRIMARY, NOT_REPORTED, SECONDARY],
         ),
-        # Of two secondary ones that begin at the same base the better one, and of two that are as good the first.
+        # Two secondary entries with the same start: the better one stays, or the first of equal ones.
         (
             [A, Entry(SECONDARY, 0, 0, 300, False, "50M50S", 40), Entry(SECONDARY, 0, 0, 300, False, "60M40S", 44)],
             [PRIMARY, NOT_REPORTED, SECONDARY],
@@ -229,26 +229,26 @@ A, B = Entry(PRIMARY, 0, 0, 100, False, "60M40S"), Entry(SUPPLEMENTARY, 1, 0, 50
             [A, Entry(SECONDARY, 0, 0, 300, False, "50M50S", 40), Entry(SECONDARY, 0, 0, 300, False, "60M40S", 40)],
             [PRIMARY, SECONDARY, NOT_REPORTED],
         ),
-        # The primary alignment once more, and one that begins or ends where it does; on the other strand it is another.
+        # Duplicates of the primary entry: the same start or end on the same strand.
         ([A, Entry(SECONDARY, 0, 0, 100, False, "60M40S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(SECONDARY, 0, 0, 110, False, "10S50M40S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(XA_HIT, 0, 0, 100, False, "70M30S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(SECONDARY, 0, 0, 100, True, "40S60M")], [PRIMARY, SECONDARY]),
         ([A, Entry(SECONDARY, 0, 1, 100, False, "60M40S")], [PRIMARY, SECONDARY]),
-        # Of the shorter part half is in the primary one, or a base less.
+        # Half of the shorter part overlaps the primary entry, or one base less.
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, False, "40S40M20S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, False, "41S39M20S")], [PRIMARY, SUPPLEMENTARY]),
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S40M40S")], [PRIMARY, NOT_REPORTED]),
         ([A, Entry(SUPPLEMENTARY, 1, 1, 0, True, "20S39M41S")], [PRIMARY, SUPPLEMENTARY]),
-        # Of a better place on an ALT contig all may be in the primary one.
+        # A better placement on an ALT contig may overlap the primary entry completely.
         ([A, Entry(SUPPLEMENTARY, 1, ALTERNATE, 0, False, "100M")], [PRIMARY, SUPPLEMENTARY]),
         (
             [A, *[Entry(SUPPLEMENTARY, number, ALTERNATE, 9 * number, False, "100M") for number in (1, 2)]],
             [PRIMARY, SUPPLEMENTARY, NOT_REPORTED],
         ),
-        # Of two parts that are the same the first holds.
+        # The first of two overlapping parts stays.
         ([A, B, Entry(SUPPLEMENTARY, 2, 1, 7, False, "50S50M")], [PRIMARY, SUPPLEMENTARY, NOT_REPORTED]),
     ],
 )
-def test_settling_by_hand(backends: str, entries: list[Entry], expected: list[int]) -> None:
-    assert settle([Read(100, entries)], open_backend(backends)) == [expected]
+def test_dropped_entries_by_hand(backends: str, entries: list[Entry], expected: list[int]) -> None:
+    assert kept_roles([Read(100, entries)], open_backend(backends)) == [expected]

@@ -1,4 +1,4 @@
-"""Banded scores and CIGARs against the oracle, and against parasail where the band cannot matter."""
+"""Banded scores and CIGARs, compared with the oracle, and with parasail if the band makes no difference."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ from readmap.mapping.record_plan import plan_records
 from readmap.reads.bad_records import MAX_READ_LENGTH
 
 READ_FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")
-#: Longer reads have the widest band, and no others have.
+#: Only longer reads use the widest band.
 LONG_READ = constant("mapping/windows.cuh", "LONG_READ")
 WIDTHS = {band.name: band.width for band in BANDS.values()}
 KINDS = {band.name: kind for kind, band in BANDS.items()}
@@ -64,7 +64,7 @@ best_score = functools.cache(local_score)
 
 
 class ThirtyTwoBits(Scoring):
-    """A scoring of which no length is thought to fit in 16 bits."""
+    """A scoring whose scores never fit into 16 bits."""
 
     def fits_16_bits(self, length: int) -> bool:
         return False
@@ -76,7 +76,7 @@ def with_bits(scoring: Scoring, bits: int) -> Scoring:
 
 @dataclass(frozen=True)
 class Task:
-    """A read to be aligned in a band: on which contig, around which diagonals of it, as read or reversed.
+    """A read to be aligned in a band of a contig, around some diagonals, as read or reversed.
 
     The widest band is there where a read of the batch is longer than LONG_READ.
     """
@@ -100,7 +100,7 @@ class Task:
 
     @property
     def diagonals(self) -> range:
-        """Of the band, on the contig; the middle of low and high is rounded towards zero."""
+        """The diagonals of the band on the contig; the middle of low and high is rounded towards zero."""
         width = WIDTHS[self.band]
         first = self.diagonal + int((self.low + self.high) / 2) - width // 2
         return range(first, first + width)
@@ -116,10 +116,10 @@ ANY = -1_000_000  # a score that every alignment reaches
 
 
 class Bench(window_bench.Bench):
-    """The two functions under test, for any tasks."""
+    """Runs the scoring and the traceback of any tasks."""
 
     def batch(self, tasks: Sequence[Task], score: int) -> Batch:
-        """One window a read, of the score given and not yet aligned, at the rank (number of the task) % 3."""
+        """Return a batch with one window per read: of this score, not yet aligned, at rank (index of the task) % 3."""
         batch = batch_of([task.read for task in tasks], self.context)
         flags = self.backend.to_host(batch.queries.flags)
         rows = np.zeros(len(tasks) * MAX_WINDOWS, WINDOW)
@@ -143,11 +143,11 @@ class Bench(window_bench.Bench):
         batch.windows.rows = self.backend.to_device(rows.view(np.int64).reshape(-1, WINDOW_WORDS))
 
     def rows(self, batch: Batch) -> Any:
-        """[reads, MAX_WINDOWS], a copy."""
+        """Return a copy of the windows, [reads, MAX_WINDOWS]."""
         return self.backend.to_host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS).copy()
 
     def rows_of(self, batch: Batch) -> list[Any]:
-        """The tasks' windows in the order of the tasks."""
+        """Return the windows in the order of the tasks."""
         rows, slots = self.rows(batch), self.backend.to_host(batch.queries.slot_of).tolist()
         return [rows[slot][record % 3] for record, slot in enumerate(slots)]
 
@@ -176,7 +176,7 @@ class Bench(window_bench.Bench):
         return self.aligned(tasks, batch, scoring, least)
 
     def aligned(self, tasks: Sequence[Task], batch: Batch, scoring: Scoring, least: int = ANY) -> list[Alignment]:
-        """least: what the alignments should score without bonuses."""
+        """least: minimum score of the alignments without bonuses."""
         found = self.traced(batch, scoring, least)
         ends, capacities, counts, starts, operations = (
             self.backend.to_host(array).tolist()
@@ -198,7 +198,7 @@ class Bench(window_bench.Bench):
         return results
 
     def traced(self, batch: Batch, scoring: Scoring, least: int = ANY) -> Extensions:
-        """One entry a read, of the last of its windows; the others score nothing."""
+        """Plan one entry per read, for its last window; the other windows score 0."""
         batch.placements.chosen = batch.windows.counts - 1
         plan = plan_records(batch, self.scored_by(dataclasses.replace(scoring, min_score=1)))
         assert self.backend.to_host(plan.roles).tolist() == [PRIMARY] * batch.reads.count
@@ -215,7 +215,7 @@ class Bench(window_bench.Bench):
             assert score == self.expected(task, scoring), task
 
     def check_alignments(self, tasks: Sequence[Task], scoring: Scoring, scores: Sequence[int]) -> None:
-        """The CIGARs are whole, amount to the best score, and have their gaps as far left as they can."""
+        """Assert that CIGARs are complete, reach the best score, and have their gaps leftmost."""
         for task, found, score in zip(tasks, self.alignments(tasks, scoring), scores, strict=True):
             contig, cigar = self.contigs[task.contig], found.cigar
             text = "".join(f"{length}{operation}" for length, operation in cigar)
@@ -234,7 +234,7 @@ class Bench(window_bench.Bench):
 
 
 def altered(generator: random.Random, bases: str, longest_gap: int) -> str:
-    """With substitutions, and a gap or two."""
+    """Return bases with substitutions and one or two gaps."""
     bases = substitute(generator, bases, below(generator, 1 + len(bases) // 12))
     for _ in range(below(generator, 3)):
         length = 1 + below(generator, longest_gap)
@@ -246,7 +246,7 @@ def altered(generator: random.Random, bases: str, longest_gap: int) -> str:
 def make_tasks(
     generator: random.Random, contigs: Sequence[str], lengths: Sequence[int], bands: Sequence[str]
 ) -> list[Task]:
-    """Reads like some place of a contig, or hanging over its ends, in bands that lie about there."""
+    """Draw reads similar to a contig at random positions, also over its ends, with bands near these positions."""
     tasks = []
     for length in lengths:
         contig = below(generator, len(contigs))
@@ -265,7 +265,7 @@ def make_tasks(
 
 
 def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int, band: str = "wide") -> list[Task]:
-    """Reads in bands with one gap or two of some dozen bases."""
+    """Draw reads with one or two gaps of some dozen bases."""
     tasks = []
     for contig, letters in enumerate(contigs):
         for _ in range(count if len(letters) >= 200 else 0):
@@ -281,7 +281,7 @@ def gapped_tasks(generator: random.Random, contigs: Sequence[str], count: int, b
 
 
 def lengthened(generator: random.Random, task: Task) -> Task:
-    """Of one base more than reads without a widest band may have."""
+    """Draw reads one base longer than the longest without a widest band."""
     more = random_bases(generator, LONG_READ + 1 - len(task.read))
     return dataclasses.replace(task, read=more + task.read if task.reverse else task.read + more)
 
@@ -295,7 +295,7 @@ SHORT = [1, 1, 2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 36, 63, 64, 65, 75, 90, 100, 
 
 
 def ambiguous_reads(generator: random.Random, tasks: Sequence[Task]) -> list[Task]:
-    """Every other read gets some ambiguous bases."""
+    """Put ambiguous bases into every other read."""
     changed = []
     for task in tasks:
         letters = [letter if below(generator, 15) else "N" for letter in task.read]
@@ -332,7 +332,7 @@ def test_scores_by_any_scoring(benches: dict[str, Bench], name: str, bits: int) 
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_scores_in_the_widest_band(benches: dict[str, Bench], bits: int) -> None:
-    """Bands of all widths in one batch, with the reads of which there is a widest one."""
+    """A batch with bands of all widths."""
     generator = random.Random(14)
     long = make_tasks(generator, [CONTIGS[7] + CONTIGS[0]], [LONG_READ + 1, 600, 700], ["widest"])
     short = make_tasks(generator, CONTIGS, SHORT[::3], ["narrow", "middle", "wide"])
@@ -343,7 +343,7 @@ def test_scores_in_the_widest_band(benches: dict[str, Bench], bits: int) -> None
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("name", SCORINGS)
 def test_scores_with_long_gaps(benches: dict[str, Bench], name: str, bits: int) -> None:
-    """In wide bands, over the ends of contigs, with ambiguous bases, and gaps at both ends of a band."""
+    """Wide bands over the ends of contigs, with ambiguous bases and gaps at both ends of a band."""
     generator = random.Random(26)
     for genome, contigs in GENOMES.items():
         tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[1::6], ["wide"]))
@@ -355,7 +355,7 @@ def test_scores_with_long_gaps(benches: dict[str, Bench], name: str, bits: int) 
 @pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("gap", [1, 15, 16, 17, 31, 32, 33])
 def test_gaps_up_to_half_a_band(benches: dict[str, Bench], gap: int, bits: int) -> None:
-    """A gap leads to the band's last diagonal and not behind it: 16 of 32 to the left, 15 to the right."""
+    """A gap may reach the last diagonal of the band and no further: 16 of 32 to the left, 15 to the right."""
     contig = CONTIGS[0]
     deleted, inserted = contig[100:170] + contig[170 + gap : 240 + gap], None
     inserted = contig[100:170] + random_bases(random.Random(15), gap) + contig[170:240]
@@ -374,8 +374,8 @@ def test_a_score_is_never_lowered(benches: dict[str, Bench], bits: int) -> None:
     assert {True, False} == {score == 50 for score in found}
 
 
-def test_only_what_is_new_is_aligned(benches: dict[str, Bench]) -> None:
-    """Neither windows without a band, nor those that have been aligned, nor slots that are not selected."""
+def test_only_new_windows_are_aligned(benches: dict[str, Bench]) -> None:
+    """Windows without a band, aligned windows and unselected slots are skipped."""
     bench = benches["random"]
     batch = bench.batch([Task(CONTIGS[0][:50], 0, 0)] * 5, 7)
     rows = bench.rows(batch)
@@ -388,7 +388,7 @@ def test_only_what_is_new_is_aligned(benches: dict[str, Bench]) -> None:
 
 
 def test_long_gaps_wait(benches: dict[str, Bench]) -> None:
-    """Windows that hope for a long gap are left as they are until such gaps are looked for; no others are."""
+    """Windows that need a wide band are skipped until long gaps are searched."""
     bench = benches["random"]
     tasks = [Task(CONTIGS[0][50:120], 0, 50, band) for band in ("narrow", "middle", "wide")]
     tasks.append(Task(CONTIGS[7][: LONG_READ + 1], 7, 0, "widest"))
@@ -405,7 +405,7 @@ def test_long_gaps_wait(benches: dict[str, Bench]) -> None:
 
 
 def parasail_score(read: str, contig: str, scoring: Scoring) -> int:
-    """Without a band. The bonuses are letters at the ends of the read, which match any letter and what is before it."""
+    """Return the unbanded score. Bonuses are modelled by extra letters at the read ends that match anything."""
     alphabet = "ACGTN^$#"
     parasail = pytest.importorskip("parasail", reason="parasail is not installed")
     matrix = parasail.matrix_create(alphabet, 0, 0)
@@ -418,25 +418,25 @@ def parasail_score(read: str, contig: str, scoring: Scoring) -> int:
             else:
                 matrix[i, j] = column_score(base, letter, scoring)
     gaps = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    # Not sw_striped: where a gap's first base costs no more than its others, it misses gaps that meet.
+    # Not sw_striped: it misses adjacent gaps if the first base of a gap costs no more than the others.
     return int(parasail.sw_scan_32(f"^{read}$", f"#{contig}#", *gaps, matrix).score)
 
 
 def test_parasail_and_oracle_agree() -> None:
-    """The oracle's oracle, where no band is: whatever score there is, random pairs too."""
+    """Compare the oracle with parasail without a band, on random pairs too."""
     generator = random.Random(17)
     for _ in range(60):
         contig = random_bases(generator, 1 + below(generator, 60), "ACGTACGTN")
         read = altered(generator, contig[below(generator, len(contig)) :], 5)[:50]
         for scoring in (DEFAULT, SCORINGS["cheap gaps"], SCORINGS["no bonus"]):
-            # To parasail the letter of an end is a match by itself, without bases beside it; to us it is none.
+            # In parasail the extra letter of an end is an alignment by itself.
             found = max(local_score(clean(read), contig, scoring), scoring.clip_penalty)
             assert found == parasail_score(clean(read), contig, scoring)
 
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_scores_are_those_of_parasail(benches: dict[str, Bench], bits: int) -> None:
-    """Reads that are like one place: within a few gaps of a base or so, the band holds the best alignment of all."""
+    """For reads similar to one position, with few gaps of about one base, the band contains the best alignment."""
     generator = random.Random(18)
     contigs = [random_bases(generator, 600, "ACGT" * 30 + "N") for _ in range(4)]
     tasks = []
@@ -474,7 +474,7 @@ def test_scores_of_long_reads(backends: str, long_reads: tuple[list[str], list[T
 
 @pytest.mark.parametrize("bits", [16, 32])
 def test_perfect_reads_of_the_longest_lengths(backends: str, bits: int) -> None:
-    """The highest score that 16 bits are trusted with, and the lowest that they are not."""
+    """The longest read that is scored with 16 bits, and the shortest that is not."""
     contig = random_bases(random.Random(20), MAX_READ_LENGTH)
     bench = Bench([contig], backends)
     most = next(n for n in range(MAX_READ_LENGTH, 0, -1) if Scoring(match=2).fits_16_bits(n))
@@ -489,7 +489,7 @@ def test_perfect_reads_of_the_longest_lengths(backends: str, bits: int) -> None:
 
 
 def test_fits_16_bits() -> None:
-    """Every value that a cell may take, with the penalties that are taken from it, stays within an int16."""
+    """Every value of a cell, and every value minus a penalty, fits into an int16."""
     for scoring in SCORINGS.values():
         for length in (1, 100, 1_000, MAX_READ_LENGTH):
             first_deleted = scoring.deletion_open + scoring.deletion_extend
@@ -538,7 +538,7 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
 
 @pytest.mark.parametrize("genome", GENOMES)
 def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
-    """Where the best alignment falls below the least score without its bonuses, the best one of those is reported."""
+    """If the best alignment misses the minimum score without bonuses, the best one without bonuses is reported."""
     generator, bench, plain = random.Random(29), benches[genome], dataclasses.replace(DEFAULT, clip_penalty=0)
     tasks = make_tasks(generator, GENOMES[genome], 10 * SHORT, ["narrow", "middle", "wide"])
     if genome == "ambiguous":
@@ -562,13 +562,13 @@ def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
     [(20, "wide", 0), (50, "wide", 0), (79, "wide", 0), (128, "wide", 128), (143, "wide", 128), (127, "widest", 0)],
 )
 def test_long_gaps_are_left_aligned(backends: str, gap: int, band: str, spread: int, reverse: bool) -> None:
-    """One gap at its first place on the forward reference, on the band's last diagonals too."""
+    """A gap has its leftmost position on the forward reference, also on the last diagonals of the band."""
     generator = random.Random(28)
     flank = 260 if band == "widest" else 60
     left, lost, right = (random_bases(generator, length) for length in (flank, gap - 10, flank))
     unit = random_bases(generator, 10)
     contig = random_bases(generator, 150) + left + unit + lost + unit + right + random_bases(generator, 150)
-    # Both units begin with another base than the one behind them, which would let the gap shift further.
+    # The bases before the gap and before its end differ, so that the gap cannot shift further.
     deleted, inserted = left + unit + right, left + unit + lost + unit + right
     short = contig.replace(unit + lost + unit, unit)
     before = flank - next(i for i in range(flank) if left[-1 - i] != lost[-1 - i])
@@ -593,7 +593,7 @@ def test_cigars_of_long_reads(backends: str, long_reads: tuple[list[str], list[T
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_ends_of_a_contig(backends: str, reverse: bool) -> None:
-    """What hangs over is clipped, although the neighbouring contig goes on as the read does."""
+    """Bases over the end of a contig are clipped, even if the next contig continues the read."""
     genome = random_bases(random.Random(23), 300)
     bench = Bench([genome[:100], genome[101:200], genome[201:]], backends)
     tasks, expected = [], []
@@ -611,7 +611,7 @@ def test_ends_of_a_contig(backends: str, reverse: bool) -> None:
 
 
 def test_bonus_decides_between_clip_and_mismatch(backends: str) -> None:
-    """A mismatch 3 bases from the end costs 4 and a clip 3 bases and the bonus; near the start likewise."""
+    """A mismatch near an end competes with clipping, which costs the bases and the bonus."""
     contig = random_bases(random.Random(24), 200)
     read = contig[50:150]
     spoilt = {i: read[:i] + ("A" if read[i] != "A" else "C") + read[i + 1 :] for i in (0, 1, 50, 98, 99)}
@@ -628,7 +628,7 @@ def test_bonus_decides_between_clip_and_mismatch(backends: str) -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("gap", "cigar"), [(4, "92M4D8M"), (6, "92M6D8M"), (7, "92M8S"), (8, "92M8S")])
 def test_bonus_decides_between_clip_and_gap(backends: str, gap: int, cigar: str, reverse: bool) -> None:
-    """What the bonus adds to, 13 points here, is worth a gap of 6 bases and not one of 7."""
+    """The end of the read with its bonus, 13 points here, outweighs a gap of 6 bases but not one of 7."""
     contig = random_bases(random.Random(29), 200)
     read = contig[50:142] + contig[142 + gap : 150 + gap]
     assert contig[142] != contig[142 + gap]
@@ -643,8 +643,8 @@ def test_bonus_decides_between_clip_and_gap(backends: str, gap: int, cigar: str,
 
 
 @pytest.mark.parametrize("lanes", [1, 32])
-def test_parts_of_little_scratch(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
-    """Nor does it matter how many alignments share a block of it."""
+def test_little_scratch_memory(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
+    """The alignments do not depend on the scratch memory or the lanes that share it."""
     bench = benches["random"]
     tasks = make_tasks(random.Random(25), CONTIGS, 4 * SHORT, ["narrow", "middle", "wide"])
     expected = bench.alignments(tasks)
@@ -655,7 +655,7 @@ def test_parts_of_little_scratch(benches: dict[str, Bench], monkeypatch: pytest.
 
 
 def test_ungapped_alignments(benches: dict[str, Bench]) -> None:
-    """Where the segment is the alignment, its ends are the clips."""
+    """Without a traceback the CIGAR is the segment between two clips."""
     read = CONTIGS[0][100:200]
     tasks = [
         Task(read, 0, 100, segment=segment, reverse=reverse)

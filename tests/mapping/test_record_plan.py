@@ -1,4 +1,4 @@
-"""What is reported of a read: its place, the parts of a split read, and other places, as Reporting asks."""
+"""Record plans: primary records, parts of split reads, and other placements, by the options of Reporting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from collections import Counter
 import numpy as np
 import pytest
 from examples import random_bases
-from oracles.places import NARROW_BAND, PRIMARY, SPREAD, SUPPLEMENTARY, PHRED_ONE_OF_THREE, XA_HIT, doubt, phred, rivals_for
+from oracles.places import (
+    NARROW_BAND,
+    PHRED_ONE_OF_THREE,
+    PRIMARY,
+    SPREAD,
+    SUPPLEMENTARY,
+    XA_HIT,
+    doubt,
+    phred,
+    rivals_for,
+)
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
@@ -32,7 +42,7 @@ Entry = tuple[int, int, int, int, int]
 
 
 def planned(bench: Bench, world: World, reporting: Reporting, context: Context | None = None) -> list[list[Entry]]:
-    """By read: rank, role, owner (its number among the read's entries), MAPQ and second score of each entry."""
+    """Return (rank, role, owner index in the read, MAPQ, suboptimal score) of each entry of each read."""
     context = dataclasses.replace(context or bench.context, reporting=reporting)
     plan = plan_records(world.batch, context)
     check_arrays(world, plan, context)
@@ -46,7 +56,7 @@ def planned(bench: Bench, world: World, reporting: Reporting, context: Context |
 
 
 def check_arrays(world: World, plan: RecordPlan, context: Context) -> None:
-    """Each read has entries, the first one primary; owners are parts of the same read, of parts themselves."""
+    """Assert that the first entry of each read is primary, and that owners are parts of the same read."""
     host, scoring, batch = context.backend.to_host, context.scoring, world.batch
     offsets, slots, owners, roles = (host(a) for a in (plan.offsets, plan.slots, plan.owners, plan.roles))
     read_of, is_part = np.repeat(np.arange(len(world.mates)), np.diff(offsets)), roles <= SUPPLEMENTARY
@@ -76,9 +86,9 @@ def beside(one: Window, other: Window) -> bool:
 
 
 def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scoring: Scoring) -> None:
-    """Parts of the read that are no other places of each other, and the best other places of each, as far as asked for.
+    """Assert that parts do not overlap, and that each has its best other placements within the limits.
 
-    No window is left out that is a part of its own, or an other place that is good enough.
+    No window is missing that is a part or a sufficiently good other placement.
     """
     windows, taken = mate.windows, [rank for rank, *_ in entries]
     spans = [window.span(mate.length) for window in windows]
@@ -134,7 +144,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
             assert entries == plain == [(-1, PRIMARY, 0, mapqs[slot], seconds[slot])]
             continue
         check_entries(mate, entries, reporting, scoring)
-        # Only which part is the primary one differs.
+        # Only the choice of the primary part differs.
         assert sorted((rank, mapq, second) for rank, _, _, mapq, second in entries) == sorted(
             (rank, mapq, second) for rank, _, _, mapq, second in plain
         )
@@ -142,7 +152,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
             if role == SUPPLEMENTARY:
                 own = mate.windows[rank]
                 others = [window for window in mate.windows if window.is_elsewhere(own, mate.length)]
-                # Each point less is so many phred at the most.
+                # An upper bound of the phred per point.
                 phreds = PHRED_ONE_OF_THREE + phred(1 / (10 * min_score + mate.length))
                 lost = [max(own.score - window.score, 0) for window in others]
                 lost += [max(own.score - unseen - 2 * scoring.clip_penalty, 0)] if unseen else []
@@ -161,7 +171,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
 
 
 def split_read(bench: Bench, orientations: tuple[int, int] = (0, 0)) -> World:
-    """A read of 100 bases: its first 60 at one place, its last 50 at another, and both at a second one each."""
+    """Make a read of 100 bases whose first 60 and last 50 have two placements each."""
     read = "A" * 99 + "C"  # it is its own canonical form
     spans = [(0, 60), (50, 100), (0, 60), (50, 100), (0, 60)]
     windows = []
@@ -177,7 +187,7 @@ def split_read(bench: Bench, orientations: tuple[int, int] = (0, 0)) -> World:
 def test_split_read_by_hand(bench: Bench, orientations: tuple[int, int]) -> None:
     world = split_read(bench, orientations)
     (entries,) = planned(bench, world, Reporting())
-    # Of the first part's other places one is too poor for XA.
+    # One of the other placements of the first part scores too little for XA.
     assert [entry[:3] for entry in entries] == [(0, PRIMARY, 0), (2, XA_HIT, 0), (1, SUPPLEMENTARY, 2), (3, XA_HIT, 2)]
     (entries,) = planned(bench, world, Reporting(leftmost_primary=True))
     assert [entry[:2] for entry in entries][:1] == [(0, PRIMARY)]
@@ -189,7 +199,7 @@ def test_split_read_by_hand(bench: Bench, orientations: tuple[int, int]) -> None
 
 
 def test_leftmost_part_is_primary(bench: Bench) -> None:
-    """As the read was sequenced; MAPQ and XA hits go with the parts, which have the same entry for their hits."""
+    """The order is that of the read as sequenced; parts keep their MAPQ and XA hits."""
     world = split_read(bench)
     read = world.mates[0]
     windows = [read.windows[i] for i in (1, 0, 2, 3)]
@@ -218,8 +228,8 @@ def test_leftmost_part_is_primary(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("bases", "primary"), [(29, 0), (30, 1)])
-def test_no_part_is_primary_that_may_be_no_alignment(bench: Bench, bases: int, primary: int) -> None:
-    """Its score contains a bonus, without which an alignment that is too poor has no place, nor has its read then."""
+def test_uncertain_part_is_not_primary(bench: Bench, bases: int, primary: int) -> None:
+    """A part that reaches min_score only by its bonus may become unmapped, and would unmap the read as primary."""
     spans, scores = [(bases, 100), (0, bases)], (100 - bases + 5, bases + 5)
     windows = [
         Window(300 * number + 300, 0, score, score, *span, *span, 0, 0, 0, 0)

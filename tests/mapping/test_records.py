@@ -1,4 +1,4 @@
-"""SAM: every record against its own alignment, and as pysam, samtools calmd and the specification read it."""
+"""SAM and BAM records, compared with their alignments, pysam, samtools calmd and the specification."""
 
 import dataclasses
 import random
@@ -14,7 +14,7 @@ from oracles.sam import by_read, check_read, check_same_records, write_bgzf
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam import NO_READ_GROUP, SamEncoding, ReadGroup, common_tags, header, parse_read_group
+from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags, header, parse_read_group
 from readmap.index.device import DeviceIndex
 from readmap.mapping.parameters import Scoring
 from readmap.mapping.records import Style
@@ -41,7 +41,7 @@ READ_GROUP = ReadGroup(b"@RG\tID:lane 1\tSM:sample", b"lane 1")
 
 @dataclass(frozen=True)
 class World:
-    """A search's output with header, and what it took."""
+    """The output of a search with its header and its index."""
 
     backend: Backend
     index: DeviceIndex
@@ -74,7 +74,7 @@ def check_records(records: list[str], reads: list[Read], tags: str = "PG:Z:readm
         assert all(line.endswith(f"\t{tags}\n") and line.count("RG:Z:") == tags.count("RG:Z:") for line in lines)
 
 
-def test_records_are_what_their_alignments_say(world: World) -> None:
+def test_records_match_their_alignments(world: World) -> None:
     check_records(world.records, READS, "RG:Z:lane 1\tPG:Z:readmap")
     flags = [line.split("\t")[1] for line in world.records]
     assert min(flags.count("0"), flags.count("16")) > 100
@@ -90,8 +90,8 @@ def test_records_are_what_their_alignments_say(world: World) -> None:
 
 
 @pytest.mark.parametrize(("letter", "expected"), [("N", "81N0^TTGACGC81"), ("T", "81^TTTGACG0C81")])
-def test_a_difference_beside_a_deletion(tmp_path: Path, backends: str, letter: str, expected: str) -> None:
-    """A mismatch goes behind the deletion, where that costs nothing; an ambiguous letter costs less and stays in front.
+def test_mismatch_next_to_a_deletion(tmp_path: Path, backends: str, letter: str, expected: str) -> None:
+    """A mismatch is placed after the deletion if that costs nothing; an ambiguous letter costs less before it.
 
     Either way 0 bases are equal between the two.
     """
@@ -142,7 +142,7 @@ def test_fields_are_those_of_the_specification(world: World) -> None:
         assert int(fields[4]) <= 60
 
 
-def test_samtools_makes_bam_of_it(world: World, tmp_path: Path) -> None:
+def test_samtools_converts_to_bam(world: World, tmp_path: Path) -> None:
     pysam.view("-b", "-o", str(tmp_path / "out.bam"), str(world.sam), catch_stdout=False)
     assert pysam.view(str(tmp_path / "out.bam")) == "".join(world.records)
 
@@ -173,7 +173,7 @@ def test_header_without_read_group_and_with_blanks() -> None:
     assert lines[-1].endswith("CL:readmap search a b")
 
 
-def test_m5_is_that_of_samtools(world: World) -> None:
+def test_m5_equals_samtools(world: World) -> None:
     dictionary = pysam.dict(str(world.sam.parent / "ref.fa"))
     expected = re.findall(r"SN:(\S+)\tLN:(\d+)\tM5:(\S+)", dictionary)
     found = re.findall(r"SN:(\S+)\tLN:(\d+)\tM5:(\S+)", world.sam.read_text())
@@ -212,7 +212,7 @@ def test_read_group(option: str, line: bytes, tag: bytes) -> None:
         "@RG\tID:x\nSM:y",
     ],
 )
-def test_read_group_that_is_none(option: str) -> None:
+def test_invalid_read_group(option: str) -> None:
     with pytest.raises(UsageError, match="-R"):
         parse_read_group(option)
 
@@ -225,8 +225,8 @@ def test_common_tags_of_bam() -> None:
 # BAM.
 
 
-def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
-    """Field by field as htslib reads both, and each record in the bin and with the small tags that htslib writes."""
+def test_bam_equals_sam(world: World, tmp_path: Path) -> None:
+    """All fields are equal as read by htslib; bins and tag types are those that htslib writes."""
     (tmp_path / "reads.fq").write_bytes(fastq(READS))
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
@@ -238,8 +238,8 @@ def test_bam_holds_what_sam_does(world: World, tmp_path: Path) -> None:
         assert len(check_same_records(tmp_path / "text.gz", tmp_path / "binary.gz")) > 300
 
 
-def test_large_places(tmp_path: Path, backends: str) -> None:
-    """Numbers of seven digits, and each length of digits below."""
+def test_large_positions(tmp_path: Path, backends: str) -> None:
+    """Positions of one to seven digits."""
     generator = random.Random(83)
     contig = random_bases(generator, 1_000_200)
     starts = [0, 8, 9, 98, 99, 998, 999, 9_998, 9_999, 99_998, 99_999, 999_998, 999_999, 1_000_100]

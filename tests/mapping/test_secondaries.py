@@ -1,4 +1,4 @@
-"""All places of a read: every copy of a repeat, each once, with its best alignment, however many there are."""
+"""Secondary records: every copy of a repeat once, with its best alignment."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COPIES = 80
 
 @dataclass(frozen=True)
 class Copy:
-    """Where a copy of the repeat lies; reverse: it is one of the reverse complement."""
+    """The position of a copy of the repeat; reverse: the copy is reverse-complemented."""
 
     contig: str
     begin: int
@@ -50,7 +50,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of SAM; start is 0-based."""
+    """A SAM record; start is 0-based."""
 
     flag: int
     contig: str
@@ -81,7 +81,7 @@ class Record:
 
 
 def draw_repeats(generator: random.Random, repeat: str) -> tuple[dict[str, str], list[Copy]]:
-    """Contigs with copies: exact ones, with differences, with a gap, on both strands, one cut by a contig's end."""
+    """Draw contigs with copies on both strands: exact, with differences, with a gap, one cut off by a contig end."""
     contigs, copies = {"one": "", "two": "", "three": ""}, []
     for number in range(COPIES):
         name = ("one", "two", "three")[number % 3]
@@ -105,7 +105,7 @@ CONTIGS, PLANTED = draw_repeats(DRAW, REPEAT)
 
 
 def draw_copies(generator: random.Random) -> dict[str, tuple[int, str]]:
-    """Where in the repeat a read begins, and its bases: with differences, a gap, an ambiguous base."""
+    """Draw reads by name: start in the repeat, and bases with differences, a gap or an ambiguous base."""
     lost = delete(REPEAT[10:135], 61, 5)
     unclear = REPEAT[15:70] + "N" + REPEAT[71:115]
     drawn = [(begin, REPEAT[begin:end]) for begin, end in [(20, 120), (0, 150), (60, 110), (10, 130)]]
@@ -138,7 +138,7 @@ def world(backends: str) -> World:
 def search(
     world: World, folder: Path, reads: list[Read], reporting: Reporting = ALL, index: DeviceIndex | None = None
 ) -> dict[str, list[Record]]:
-    """The records of every read, in their order."""
+    """Return the records of every read in output order."""
     (folder / "reads.fq").write_bytes(fastq(reads))
     out = folder / "out.sam"
     map_files([folder / "reads.fq"], index or world.index, world.backend, out, reporting=reporting)
@@ -156,7 +156,7 @@ def records_of(text: str) -> dict[str, list[Record]]:
 
 
 def check_records(reads: list[Read], found: dict[str, list[Record]], contigs: dict[str, str]) -> None:
-    """Every alignment scores what its record says, and enough, and none begins or ends where a better one does."""
+    """Assert that records have correct scores of at least min_score, and that none duplicates another."""
     for read in reads:
         records = [record for record in found[read.name] if not record.flag & 4]
         for record in records:
@@ -169,7 +169,7 @@ def check_records(reads: list[Read], found: dict[str, list[Record]], contigs: di
 
 
 def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
-    """The best alignment of a read to a copy and what is around it, bonuses included."""
+    """Return the best score, with bonuses, of a read on a copy and its surroundings."""
     (offset, bases), margin = FORWARD[name], 40
     first = max(copy.begin - margin, 0)
     letters = CONTIGS[copy.contig][first : copy.end + margin]
@@ -180,7 +180,7 @@ def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
 
 
 def test_all_copies_are_reported(world: World, tmp_path: Path) -> None:
-    """Each once, on its strand, with the best score that it has."""
+    """Each copy is reported once, on its strand, with its best score."""
     found = search(world, tmp_path, READS)
     check_records(READS, found, CONTIGS)
     for read in READS:
@@ -194,14 +194,14 @@ def test_all_copies_are_reported(world: World, tmp_path: Path) -> None:
             if score >= DEFAULT.min_score + 2 * DEFAULT.clip_penalty:
                 assert [record.full_score for record in own] == [score]
                 continue
-            # What falls below the least score without its bonuses gives way to the best alignment that has none.
+            # An alignment that reaches min_score only by bonuses is replaced by the best one without bonuses.
             plain = best_at(read.name, copy, PLAIN)
             assert len(own) == (plain >= DEFAULT.min_score)
             assert all(record.full_score == score or record.score == plain for record in own)
 
 
 def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
-    """Wherever enough bases of a read stand, be they at its end or within what a place with gaps aligns."""
+    """A part of a read is found anywhere, also inside the span of a gapped alignment."""
     generator = random.Random(189)
     reads, contigs, parts = list[Read](), dict[str, str](), list[tuple[str, str, int, int, bool]]()
     for number in range(80):
@@ -228,7 +228,7 @@ def test_parts_of_reads_are_reported(world: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 10, 60, 1_000])
-def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> None:
+def test_max_secondary_keeps_the_best(world: World, tmp_path: Path, most: int) -> None:
     every = search(world, tmp_path, READS)
     found = search(world, tmp_path, READS, Reporting(max_secondary=most))
 
@@ -240,8 +240,8 @@ def test_the_best_places_of_a_part(world: World, tmp_path: Path, most: int) -> N
         assert {record.text for record in found[read.name]} <= {record.text for record in every[read.name]}
 
 
-def test_no_copy_is_every_reads_first(world: World, tmp_path: Path) -> None:
-    """Which of equal places are reported is decided by read and place."""
+def test_ties_are_broken_by_read(world: World, tmp_path: Path) -> None:
+    """Reads differ in which of equally good placements are reported."""
     reads = [Read(f"r{i}", REPEAT[i : i + 100], "I" * 100) for i in range(40)]
     found = search(world, tmp_path, reads, Reporting(max_secondary=1))
     places = Counter((record.contig, record.start // 400) for records in found.values() for record in records[1:])
@@ -254,8 +254,10 @@ def many_reads() -> list[Read]:
 
 
 @pytest.mark.parametrize("layout", [PairLayout.SINGLE, PairLayout.INTERLEAVED])
-def test_same_bytes_in_parts(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout) -> None:
-    """However few matches fit into memory, and however few reads come together."""
+def test_same_bytes_with_little_memory(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout
+) -> None:
+    """The records do not depend on the matches that fit into memory, nor on the batch size."""
     reads = many_reads()
     if layout.paired:
         reads = [Read(f"p{i // 2}/{i % 2 + 1}", read.bases, read.quality) for i, read in enumerate(reads)]
@@ -284,7 +286,7 @@ def test_strands_are_equal(world: World, tmp_path: Path) -> None:
 
 
 def test_other_records_are_as_without_secondary_ones(world: World, tmp_path: Path) -> None:
-    """All but XA; and the secondary ones stand behind them."""
+    """Other records are the same except XA, and precede the secondary records."""
     generator = random.Random(183)
     genome = small_genome(generator)
     reads, index = draw_reads(generator, genome, 400), index_of(genome).to_device(world.backend)
@@ -298,8 +300,8 @@ def test_other_records_are_as_without_secondary_ones(world: World, tmp_path: Pat
     assert sum(record.secondary for records in every.values() for record in records) > 100
 
 
-def test_each_part_has_places_of_its_own(world: World, tmp_path: Path) -> None:
-    """Of a read over two repeats of which each has copies elsewhere."""
+def test_each_part_has_secondary_records(world: World, tmp_path: Path) -> None:
+    """A read spans two repeats, each with copies elsewhere."""
     generator = random.Random(184)
     first, second = random_bases(generator, 70), random_bases(generator, 60)
     letters = "".join(half + random_bases(generator, 200) for half in [first, second] * 6)
@@ -324,7 +326,7 @@ TANDEMS = {
 
 @pytest.mark.parametrize("name", TANDEMS)
 def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
-    """There is a place at least for each read's length of the repeat, and not one for each base."""
+    """A tandem repeat has about one record per read length, not one per base."""
     letters, bases = TANDEMS[name]
     bases = bases or letters[:100]
     flank = random_bases(random.Random(186), 300)
@@ -339,7 +341,7 @@ def test_tandem_repeats_end(world: World, tmp_path: Path, name: str) -> None:
         assert max(Counter(places).values()) <= (len(letters) + 100) // 20
 
 
-def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
+def test_read_over_a_contig_end(world: World, tmp_path: Path) -> None:
     unit = random_bases(random.Random(187), 100)
     contigs = [unit + "ACGT" * 9, unit[:60], unit[45:] + "TTTT", "N" * 5 + unit[30:70] + "N"]
     index = index_of(contigs).to_device(world.backend)
@@ -349,7 +351,7 @@ def test_a_place_over_a_contigs_end(world: World, tmp_path: Path) -> None:
 
 
 def test_pairs(world: World, tmp_path: Path) -> None:
-    """Other records are as without secondary ones, and those have the mate fields of their reads."""
+    """Other records are the same as without secondary records, which have the mate fields of their reads."""
     generator = random.Random(188)
     genome = {**small_genome(generator), "repeats": "".join(CONTIGS.values())}
     index = index_of(genome).to_device(world.backend)
