@@ -149,7 +149,7 @@ def _read_layout(table: type[Table]) -> _Layout:
 
 
 def _add_members(found: tuple[Parameter, ...], members: dict[str, Parameter]) -> None:
-    """Add members by name; those of a base structure, which has no name, become the table's own."""
+    """Add members by name; members of a base structure, which has no name, become members of the table."""
     for member in found:
         if isinstance(member, Array) or member.name:
             members[member.name] = member

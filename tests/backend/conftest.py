@@ -1,4 +1,4 @@
-"""A small module of kernels in a folder of its own, beside an empty cache."""
+"""Fixtures of a small module of kernels, in its own folder with an empty cache."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def tiny(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of kernels with one small module, and an empty cache of compiled code beside it."""
+    """A folder of kernels with one small module, next to an empty cache folder."""
     folder = tmp_path / "kernels" / "common"
     folder.mkdir(parents=True)
     for name in ("portable.cuh", "host_threads.cu"):
@@ -35,7 +35,7 @@ def tiny(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Grows by the file that each compilation of the small module writes."""
+    """A list to which each compilation of the small module appends its output file."""
     done: list[Path] = []
 
     def note(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The backends: kernels that run, arrays, and what may be missing."""
+"""The backends: launches, arrays, and missing compilers, drivers and devices."""
 
 import functools
 import re
@@ -19,19 +19,15 @@ from readmap.errors import BackendError, UsageError
 
 
 def test_every_item_is_visited_once(tiny: Path, backends: str) -> None:
-    for threads in (1, 2, 5):
-        for count in (1, cpu.SLICE - 1, cpu.SLICE, cpu.SLICE + 1, 5_000):
+    for threads in (1, 2, 5, 16):
+        for count in (0, 1, cpu.SLICE - 1, cpu.SLICE, cpu.SLICE + 1, 5_000, 100_003):
             assert run_add(open_backend(backends, threads), count, 3) == [i + 4 for i in range(count)]
-
-
-def test_no_items(tiny: Path, backends: str) -> None:
-    assert run_add(open_backend(backends), 0) == []
 
 
 @pytest.mark.parametrize("threads", [1, 3, 16])
 @pytest.mark.parametrize("size", [1 << 17, (1 << 17) + 1, (1 << 18) - 1, 6 << 18, (50 << 18) + 5])
-def test_large_arrays_to_a_device_and_back(backends: str, size: int, threads: int) -> None:
-    """From memory of its own and from the host's, and behind what was launched before."""
+def test_large_arrays_round_trip(backends: str, size: int, threads: int) -> None:
+    """Copies from device memory and from host memory, after earlier launches."""
     backend, array = open_backend(backends, threads), np.arange(size, dtype=np.int64)
     held, pinned = backend.to_device(array.copy()), backend.host_array(size, np.int64)
     pinned[:] = held
@@ -41,7 +37,7 @@ def test_large_arrays_to_a_device_and_back(backends: str, size: int, threads: in
     assert np.array_equal(backend.to_host(pinned.reshape(1, -1)[:, 1:]), array[None, 1:])
 
 
-def test_arrays_of_a_backend(backends: str) -> None:
+def test_small_arrays_round_trip(backends: str) -> None:
     backend = open_backend(backends)
     array = np.arange(6, dtype=np.int64)
     for held in (backend.to_device(array), backend.to_device_random_access(array)):
@@ -63,9 +59,6 @@ def test_arrays_of_a_backend(backends: str) -> None:
     assert backend.threads > 0
 
 
-# What may be missing.
-
-
 def test_no_compiler(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setenv("CXX", "no-such-compiler")
@@ -77,7 +70,7 @@ def test_no_compiler(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_choice_of_the_compiler(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiler_preference(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     present = {"my-g++", "g++", "clang++", "c++"}
     monkeypatch.setattr(shutil, "which", lambda name: name if name in present else None)
     monkeypatch.setenv("CXX", "my-g++ -m64")
@@ -131,25 +124,25 @@ def test_no_gpu(fresh: None, monkeypatch: pytest.MonkeyPatch, cupy: types.Module
     assert open_backend("cpu").name == "cpu"
 
 
-def test_gpu_is_taken_where_there_is_one(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_is_available(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(True))
     assert cuda_available() is None
 
 
 @pytest.mark.parametrize("device", ["", "gpu", "CPU", "cpu:0", "auto:1", "cuda:x", "cuda:-1", "cuda:1:2"])
-def test_device_that_is_none(device: str) -> None:
+def test_invalid_device_names(device: str) -> None:
     with pytest.raises(UsageError, match=f"--device {device}: expected auto, cpu, cuda or cuda:N"):
         open_backend(device)
 
 
-def test_gpu_number_that_is_not_there(backends: str) -> None:
+def test_missing_gpu_index(backends: str) -> None:
     if backends == "cpu":
         pytest.skip("about GPUs")
     with pytest.raises(BackendError, match=r"device cuda:99 cannot be used: this machine has \d+ GPU"):
         open_backend("cuda:99")
 
 
-def test_threads_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "available_processors", lambda: 3)
     assert open_backend("cpu").threads == 3
     assert open_backend("cpu", 2).threads == 2
@@ -176,10 +169,10 @@ def test_no_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
         ("sm_101", "compute_90"),
     ],
 )
-def test_code_that_came_with_the_package(
+def test_shipped_code_by_architecture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpu: str, taken: str | None
 ) -> None:
-    """Machine code for the GPU's generation, else PTX for what is older; nothing for a GPU before all of them."""
+    """Machine code for the GPU's generation, else PTX of an older one; nothing for a GPU older than all."""
     shipped, compiled = tmp_path / "shipped", tmp_path / "compiled"
     shipped.mkdir()
     for each in nvrtc.ARCHITECTURES:
@@ -195,18 +188,18 @@ def test_code_that_came_with_the_package(
         found.write_text("cut off")
         monkeypatch.setattr(cache, "_listings", {})
         assert nvrtc.code("mapping/seeds", (), gpu) != found
-        assert found.exists()  # whoever installed it removes it
+        assert found.exists()  # the installer removes it
 
 
-def test_source_that_nvrtc_does_not_compile(tiny: Path) -> None:
+def test_nvrtc_reports_compile_errors(tiny: Path) -> None:
     pytest.importorskip("cuda.bindings")
     (tiny / "broken.cu").write_text("KERNEL void broken(Items items, const u8* bytes) { nonsense; }\n")
     with pytest.raises(BackendError, match=r"NVRTC could not compile .*broken\.cu for sm_90:(.|\n)*nonsense"):
         nvrtc.compile_cubin("common/broken", "sm_90", ())
 
 
-def test_threads_that_are_first_share_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has a type of its own for ctypes, which no other one of that name fits."""
+def test_threads_share_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A structure has its own ctypes type, so threads that create it concurrently must share one."""
     ready, interval = threading.Barrier(8), sys.getswitchinterval()
 
     def type_of(_: int) -> int:
@@ -222,3 +215,22 @@ def test_threads_that_are_first_share_a_structure(monkeypatch: pytest.MonkeyPatc
                 assert len({*pool.map(type_of, range(8))}) == 1
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("size", [0, 1, 511, 4096, 20_001])
+def test_copies_of_mapped_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, size: int) -> None:
+    """The copy is of the file that was mapped, even if it was replaced; parts do not end at pages."""
+    monkeypatch.setattr(cpu, "PART_BYTES", 10_000)
+    backend, path = cpu.CpuBackend(threads), tmp_path / "array.npy"
+    expected = np.random.default_rng(size).integers(0, 1 << 60, (size, 2))
+    np.save(path, expected)
+    mapped = np.load(path, mmap_mode="r")
+    np.save(tmp_path / "other.npy", expected + 1)
+    (tmp_path / "other.npy").replace(path)
+    for array, same in ((mapped, expected), (mapped[size // 2 :], expected[size // 2 :]), (expected, expected)):
+        held = backend.to_device_random_access(array)
+        assert np.array_equal(held, same)
+        assert type(held) is np.ndarray
+        assert not np.shares_memory(held, array)
+    assert np.array_equal(mapped, expected)

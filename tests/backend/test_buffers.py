@@ -1,4 +1,4 @@
-"""Buffers that go round."""
+"""The pool of reusable buffers."""
 
 import gc
 import threading
@@ -11,7 +11,7 @@ from readmap.backend import buffers
 from readmap.backend.buffers import BufferPool, ClosedError
 
 
-def test_a_buffer_comes_back_behind_its_last_holder() -> None:
+def test_the_last_release_returns_a_buffer() -> None:
     pool = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 10, 2)
     first = pool.take()
     second = pool.take()
@@ -27,7 +27,7 @@ def test_a_buffer_comes_back_behind_its_last_holder() -> None:
         first.release()
 
 
-def test_larger_buffers_are_made_when_wanted() -> None:
+def test_larger_buffers_are_allocated_on_request() -> None:
     sizes: list[int] = []
 
     def allocate(nbytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
@@ -46,7 +46,7 @@ def test_larger_buffers_are_made_when_wanted() -> None:
     ("first", "expected"),
     [(None, [10, 40, 100, 100, 100]), (60, [60, 100, 100, 100, 100]), (200, [100, 100, 100, 100, 100])],
 )
-def test_the_first_buffers_are_small(monkeypatch: pytest.MonkeyPatch, first: int | None, expected: list[int]) -> None:
+def test_buffer_sizes_grow(monkeypatch: pytest.MonkeyPatch, first: int | None, expected: list[int]) -> None:
     monkeypatch.setattr(buffers, "FIRST_BYTES", 10)
     pool, lengths = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 100, 2, first), []
     for _ in range(5):
@@ -74,7 +74,7 @@ def test_a_closed_pool_frees_its_memory() -> None:
         gc.enable()
 
 
-def test_who_waits_for_a_buffer_is_told_that_the_pool_is_closed() -> None:
+def test_closing_wakes_waiting_threads() -> None:
     pool, ended = BufferPool(lambda nbytes: np.empty(nbytes, np.uint8), 10, 1), []
 
     def take() -> None:

@@ -1,4 +1,4 @@
-"""Compiled code, kept by content."""
+"""The cache of compiled kernels."""
 
 import os
 import re
@@ -66,7 +66,7 @@ def test_flags_and_processor_level_are_part_of_the_name(tiny: Path, monkeypatch:
     assert len(names) == len(host_compiler.levels()) + 2
 
 
-def test_source_that_does_not_compile(tiny: Path) -> None:
+def test_compile_errors_are_reported(tiny: Path) -> None:
     (tiny / "tiny.cuh").write_text(HEADER.replace("x + 1", "y + 1"))
     with pytest.raises(BackendError, match=r"could not compile .*tiny\.cu:(.|\n)*'?y'?"):
         run_add(open_backend("cpu"))
@@ -74,7 +74,7 @@ def test_source_that_does_not_compile(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["READMAP_CACHE", "XDG_CACHE_HOME", "HOME"])
-def test_folder_of_the_cache(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_cache_folder_by_environment(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for other in ("READMAP_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(other, raising=False)
     monkeypatch.setenv(name, str(tmp_path / "place"))
@@ -83,14 +83,14 @@ def test_folder_of_the_cache(fresh: None, tmp_path: Path, monkeypatch: pytest.Mo
     assert cache.folder().is_dir()
 
 
-def test_readmap_cache_comes_first(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readmap_cache_has_priority(fresh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("READMAP_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     assert cache.folder() == tmp_path / "READMAP_CACHE"
 
 
-def test_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file where the folder should be: not even root can make one there."""
+def test_private_folder_if_home_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in place of the folder: not even root can create a folder there."""
     (tmp_path / "file").write_text("")
     for name in ("READMAP_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -102,7 +102,7 @@ def test_home_that_cannot_be_written(tiny: Path, tmp_path: Path, monkeypatch: py
 
 
 def forbid_writing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """As if the folder were on a read-only file system: for root, permissions do not tell."""
+    """Make the folder look as on a read-only file system: permissions do not restrict root."""
     access = os.access
 
     def refuse(path: Any, mode: int, **options: Any) -> bool:
@@ -111,7 +111,7 @@ def forbid_writing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(os, "access", refuse)
 
 
-def test_prebuilt_code_in_a_read_only_folder(
+def test_precompiled_code_in_a_read_only_folder(
     tiny: Path, compilations: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tiny.parents[1] / "cache"
@@ -125,7 +125,7 @@ def test_prebuilt_code_in_a_read_only_folder(
     assert sorted(place.iterdir()) == before
 
 
-def test_what_a_read_only_folder_lacks_is_compiled_elsewhere(
+def test_missing_code_of_a_read_only_folder(
     tiny: Path, compilations: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tiny.parents[1] / "cache"
@@ -136,7 +136,7 @@ def test_what_a_read_only_folder_lacks_is_compiled_elsewhere(
     assert list(place.iterdir()) == []
 
 
-def test_a_file_that_is_not_made_is_not_kept(tmp_path: Path) -> None:
+def test_incomplete_files_are_deleted(tmp_path: Path) -> None:
     def fail(path: Path) -> None:
         path.write_text("half")
         raise KeyboardInterrupt
@@ -147,8 +147,8 @@ def test_a_file_that_is_not_made_is_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
-def test_a_folder_that_others_can_write_is_refused(tiny: Path, compilations: list[Path], mode: int) -> None:
-    """What is there may be anybody's, and would run."""
+def test_folders_writable_by_others_are_refused(tiny: Path, compilations: list[Path], mode: int) -> None:
+    """Another user could have written the code, which would run as this user."""
     place = tiny.parents[1] / "cache"
     run_add(open_backend("cpu"))
     place.chmod(mode)
@@ -168,20 +168,20 @@ def test_a_folder_that_others_can_write_is_refused(tiny: Path, compilations: lis
         (os.geteuid(), 0o100664, "can be written by other users"),
     ],
 )
-def test_whose_code_is_trusted(owner: int, mode: int, reason: str) -> None:
+def test_trusted_owners_and_modes(owner: int, mode: int, reason: str) -> None:
     assert cache._why_untrusted(os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))) == reason
 
 
-@pytest.mark.parametrize("harm", ["cut", "altered", "writable"])
-def test_damaged_code_is_made_anew(tiny: Path, compilations: list[Path], harm: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "altered", "writable"])
+def test_damaged_code_is_compiled_again(tiny: Path, compilations: list[Path], damage: str) -> None:
     run_add(open_backend("cpu"))
     (file,) = (tiny.parents[1] / "cache").glob("*tiny*")
     code = file.read_bytes()
-    if harm == "writable":
+    if damage == "writable":
         file.chmod(0o666)
     else:
         file.unlink()  # it is mapped
-        file.write_bytes(code[:3000] if harm == "cut" else code[:3000] + b"?" + code[3001:])
+        file.write_bytes(code[:3000] if damage == "cut" else code[:3000] + b"?" + code[3001:])
     forget()
     assert run_add(open_backend("cpu")) == list(range(1, 11))
     assert len(compilations) == 2
@@ -206,8 +206,8 @@ def test_one_run_compiles_at_a_time(fresh: None, tmp_path: Path, monkeypatch: py
     assert not other.is_alive()
 
 
-def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
-    """Whoever comes sees either no file or all of it, which one of them has made."""
+def test_concurrent_threads_create_a_file_once(tmp_path: Path) -> None:
+    """Every thread sees no file or a complete one, which only one thread creates."""
     made: list[Path] = []
 
     def make(path: Path) -> None:
@@ -224,7 +224,7 @@ def test_many_at_once_do_no_harm(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == len(made) == 1
 
 
-def test_processes_that_start_at_once(tmp_path: Path) -> None:
+def test_concurrent_processes(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from readmap.backend import Kernel, open_backend\n"
         "ends, lasts = np.arange(6), np.zeros(2, np.int64)\n"

@@ -1,4 +1,4 @@
-"""Checksums of arrays: the same on every device, and by the definition that the kernel's file gives."""
+"""Checksums of arrays against the definition in kernels/common/checksums.cu, on every device."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from readmap.backend.checksums import BLOCK_BYTES, block_checksum, block_checksu
 STEP, FACTOR, MASK = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 2**64 - 1
 
 
-def defined(data: bytes) -> list[int]:
-    """The checksums as the kernel's file defines them."""
+def expected_checksums(data: bytes) -> list[int]:
+    """Compute the checksums by their definition."""
     sums = []
     for begin in range(0, len(data), BLOCK_BYTES):
         block = data[begin : begin + BLOCK_BYTES]
@@ -21,31 +21,31 @@ def defined(data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 32_767, 32_768, 32_775, 100_003])
-def test_as_defined(backends: str, size: int) -> None:
+def test_checksums_match_the_definition(backends: str, size: int) -> None:
     array, backend = np.random.default_rng(size).integers(0, 256, size, np.uint8), open_backend(backends)
     found = block_checksums(backend.to_device(array), backend)
-    assert (found.dtype, found.tolist()) == (np.uint64, defined(array.tobytes()))
+    assert (found.dtype, found.tolist()) == (np.uint64, expected_checksums(array.tobytes()))
 
 
 def test_blocks_and_parts(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     array = np.random.default_rng(1).integers(0, 2**32, BLOCK_BYTES // 2 + 77, np.uint32)
-    backend, expected = open_backend(backends), defined(array.tobytes())
+    backend, expected = open_backend(backends), expected_checksums(array.tobytes())
     assert len(expected) == 3
     assert block_checksums(backend.to_device(array), backend).tolist() == expected
     monkeypatch.setattr("readmap.backend.checksums.PART_BYTES", BLOCK_BYTES)
     assert host_checksums(array, backend).tolist() == expected
-    held = array.view(np.uint8)
-    assert [block_checksum(held[i : i + BLOCK_BYTES]) for i in range(0, len(held), BLOCK_BYTES)] == expected
+    data = array.view(np.uint8)
+    assert [block_checksum(data[i : i + BLOCK_BYTES]) for i in range(0, len(data), BLOCK_BYTES)] == expected
 
 
-def test_a_gpu_sums_where_the_host_has_no_compiler(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_computes_checksums_if_the_host_has_no_compiler(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checksums, "host_backend", lambda module, threads: None)
     monkeypatch.setattr(checksums, "_device", lambda: open_backend(backends))
     data = np.random.default_rng(3).integers(0, 256, 100_003, np.uint8)
-    assert [block_checksum(data)] == defined(data.tobytes())
+    assert [block_checksum(data)] == expected_checksums(data.tobytes())
 
 
-def test_any_change_of_a_byte_and_any_swap_is_seen() -> None:
+def test_every_changed_byte_and_swapped_word_is_detected() -> None:
     backend, rng = open_backend("cpu", 1), np.random.default_rng(2)
     array = rng.integers(0, 4, 3001, np.uint8)
     right = block_checksums(array, backend)

@@ -1,4 +1,4 @@
-"""What a device lists and adds up by itself: prefix sums, and marked bytes."""
+"""Prefix sums, row ends and stream compaction on a device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from readmap.backend import Backend, open_backend
 from readmap.backend.compaction import count_flagged, select_flagged
 
-#: Of the CPU too, by kernels alone, as a GPU does it.
+#: With a threshold of -1 the CPU also launches kernels for small arrays, as a GPU does.
 by_kernels = pytest.mark.parametrize("threshold", [4096, -1], ids=["", "by kernels"])
 
 
@@ -29,7 +29,7 @@ def test_prefix_sums(backends: str, size: int, threshold: int) -> None:
 
 @by_kernels
 @pytest.mark.parametrize("row_size", [0, 1, 33, 2_000])
-def test_lasts_of_rows(backends: str, row_size: int, threshold: int) -> None:
+def test_row_ends(backends: str, row_size: int, threshold: int) -> None:
     backend, generator = opened(backends, threshold), np.random.default_rng(row_size)
     sums = [np.cumsum(generator.integers(0, 2**33, rows * row_size)) for rows in (1, 4)]
     expected = [
@@ -40,10 +40,10 @@ def test_lasts_of_rows(backends: str, row_size: int, threshold: int) -> None:
 
 @by_kernels
 @pytest.mark.parametrize("size", [0, 1, 33, 1024, 5_000])
-def test_marked_bytes(backends: str, size: int, threshold: int) -> None:
-    backend, marks = opened(backends, threshold), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
+def test_select_and_count_flagged(backends: str, size: int, threshold: int) -> None:
+    backend, flags = opened(backends, threshold), np.random.default_rng(size).integers(0, 8, size).astype(np.uint8)
     for mask in (1, 6, 8):
-        expected = 7 + np.flatnonzero(marks & mask)
-        found = backend.to_host(select_flagged(backend.to_device(marks), mask, backend, 7))
+        expected = 7 + np.flatnonzero(flags & mask)
+        found = backend.to_host(select_flagged(backend.to_device(flags), mask, backend, 7))
         assert (found.dtype, found.tolist()) == (np.int32, expected.tolist())
-        assert count_flagged(backend.to_device(marks), mask, backend) == len(expected)
+        assert count_flagged(backend.to_device(flags), mask, backend) == len(expected)

@@ -1,4 +1,4 @@
-"""Declarations, read from the sources of kernels."""
+"""Parsing of the declarations in kernel sources."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from readmap.backend.compilation import declarations, signatures, sources
 from readmap.backend.compilation.declarations import Member
 
 
-def test_declarations_are_read_from_the_source(tiny: Path) -> None:
+def test_signatures_of_a_module(tiny: Path) -> None:
     assert set(signatures.signatures(TINY)) == {"add", "take", "measure", "read_all", "doubled", "doubled_again"}
     assert [parameter.name for parameter in ADD.signature.parameters] == ["numbers", "sums", "visits", "shift"]
     doubled = signatures.signature(TINY, "doubled_again")
@@ -37,7 +37,7 @@ def test_members_of_structures(tiny: Path) -> None:
 
 
 def test_constants(tiny: Path) -> None:
-    """Each as C++ reads it, of the file itself and of its headers."""
+    """The values that C++ computes, in the file itself and in its headers."""
     values = {"NOTHING": 2**32 - 1, "MASK": 15, "ROUND": 0, "SQUARE": 4, "LARGE": 5, "CODES": 4, "TWICE": 8}
     for name, value in values.items():
         assert declarations.constant(f"{TINY}.cuh", name) == declarations.constant(f"{TINY}.cu", name) == value
@@ -46,7 +46,7 @@ def test_constants(tiny: Path) -> None:
 
 
 def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None:
-    """What stands behind a structure within one begins where that one's padding ends."""
+    """A member after a nested structure starts after its padding."""
     backend = open_backend(backends)
     dtype = declarations.row_dtype(f"{TINY}.cuh", "Corner")
     corners = np.array([(5, 6, 7), (8, 9, -1)], dtype)
@@ -63,7 +63,7 @@ def test_rows_have_the_layout_of_the_compiler(tiny: Path, backends: str) -> None
         *("u8* bytes", "Missing group", "const Missing* rows OF(items)", "const u8* bytes OF(items +)", "i32"),
     ],
 )
-def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
+def test_invalid_declarations(tiny: Path, text: str) -> None:
     (tiny / "tiny.cu").write_text(f"KERNEL void broken(Items items, {text}) {{}}\n")
     with pytest.raises((ValueError, KeyError, SyntaxError)):
         signatures.signature(TINY, "broken")
@@ -90,15 +90,15 @@ def test_declaration_that_cannot_be_read(tiny: Path, text: str) -> None:
         ),
     ],
 )
-def test_extents_that_check_nothing(tiny: Path, parameters: str, message: str) -> None:
+def test_useless_or_ambiguous_extents(tiny: Path, parameters: str, message: str) -> None:
     (tiny / "tiny.cu").write_text(f'#include "common/tiny.cuh"\nKERNEL void broken({parameters}) {{}}\n')
     with pytest.raises(ValueError, match=message):
         signatures.signature(TINY, "broken")
 
 
 @pytest.mark.parametrize("module", sources.modules(for_gpu=True))
-def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) -> None:
-    """Each is a symbol of the compiled module."""
+def test_all_kernels_are_declared_and_compiled(module: str, backends: str) -> None:
+    """Every declared kernel is a symbol of the compiled module."""
     found = signatures.signatures(module)
     text = (ROOT / "kernels" / f"{module}.cu").read_text()
     written = set(re.findall(r"KERNEL void (?:MIN_BLOCKS\(\d+\) )?(\w+)\(", text)) - {"name"}
@@ -111,7 +111,7 @@ def test_every_entry_point_is_declared_and_compiled(module: str, backends: str) 
             getattr(library, f"launch_{name}")
 
 
-def test_every_kernel_that_python_names_is_there() -> None:
+def test_kernels_named_in_python_exist() -> None:
     named = [
         found
         for path in (ROOT / "readmap").rglob("*.py")

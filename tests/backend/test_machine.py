@@ -1,4 +1,4 @@
-"""Processors and memory that control groups leave, of both versions, in containers and outside."""
+"""Processors and memory within the limits of control groups, versions 1 and 2, in and outside of containers."""
 
 import mmap
 import os
@@ -9,23 +9,23 @@ import pytest
 from readmap.backend.machine import available_memory, available_processors
 
 GIB = 1 << 30
-UNLIMITED = 9_223_372_036_854_771_712  # as version 1 has it
+UNLIMITED = 9_223_372_036_854_771_712  # as in version 1
 
-FIRST = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" + "".join(
+V1_MOUNTS = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" + "".join(
     f"33 31 0:30 {{root}} /sys/fs/cgroup/{name} rw,relatime shared:9 - cgroup cgroup rw,{name}\n"
     for name in ("cpu,cpuacct", "memory", "pids")
 )
-SECOND = "30 23 0:26 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+V2_MOUNTS = "30 23 0:26 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 
 
 @pytest.fixture(autouse=True)
-def eight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processors to which the process is bound."""
+def eight_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bind the process to eight_processors processors."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
 
 
 def machine(root: Path, groups: str, mounts: str, files: dict[str, str], available: int = 16 * GIB) -> Path:
-    """The files of a machine. files: of its control groups, below /sys/fs/cgroup."""
+    """Write the files of a machine; files: of its control groups, below /sys/fs/cgroup."""
     found = {
         "proc/meminfo": f"MemTotal: 99 kB\nMemAvailable:   {available // 1024} kB\n",
         "proc/self/cgroup": groups,
@@ -37,23 +37,23 @@ def machine(root: Path, groups: str, mounts: str, files: dict[str, str], availab
     return root
 
 
-def second(root: Path, files: dict[str, str], group: str = "/a/b", mounted: str = "/") -> Path:
-    return machine(root, f"0::{group}\n", SECOND.format(root=mounted), files)
+def machine_v2(root: Path, files: dict[str, str], group: str = "/a/b", mounted: str = "/") -> Path:
+    return machine(root, f"0::{group}\n", V2_MOUNTS.format(root=mounted), files)
 
 
-def first(root: Path, files: dict[str, str], group: str = "/a/b", mounted: str = "/") -> Path:
+def machine_v1(root: Path, files: dict[str, str], group: str = "/a/b", mounted: str = "/") -> Path:
     groups = f"12:pids:/x\n5:memory:{group}\n4:cpu,cpuacct:{group}\n1:name=systemd:/y\n0::/\n"
-    return machine(root, groups, FIRST.format(root=mounted), files)
+    return machine(root, groups, V1_MOUNTS.format(root=mounted), files)
 
 
-def used(limit: int | str, current: int, inactive: int, at: str) -> dict[str, str]:
-    """The memory of a group of version 2."""
+def memory_v2(limit: int | str, current: int, inactive: int, at: str) -> dict[str, str]:
+    """Return the memory files of a group of version 2."""
     stat = f"anon 5\nfile 7\nactive_file 1\ninactive_file {inactive}\n"
     return {f"{at}memory.max": f"{limit}\n", f"{at}memory.current": f"{current}\n", f"{at}memory.stat": stat}
 
 
-def used_first(limit: int, usage: int, inactive: int, at: str) -> dict[str, str]:
-    """The same of version 1, whose own pages are fewer than those of the groups in it."""
+def memory_v1(limit: int, usage: int, inactive: int, at: str) -> dict[str, str]:
+    """Return the memory files of a group of version 1, which has fewer pages of its own than its subgroups."""
     stat = f"inactive_file 3\ntotal_inactive_file {inactive}\n"
     return {
         f"{at}memory.limit_in_bytes": f"{limit}\n",
@@ -75,37 +75,37 @@ def test_a_machine_without_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (used("max", 5 * GIB, 0, "a/b/"), 16 * GIB),
-        (used(8 * GIB, 5 * GIB, 0, "a/b/"), 3 * GIB),
-        (used(8 * GIB, 5 * GIB, 2 * GIB, "a/b/"), 5 * GIB),
-        (used(8 * GIB, 9 * GIB, 0, "a/b/"), 0),
-        (used(30 * GIB, GIB, 0, "a/b/"), 16 * GIB),
-        (used("max", GIB, 0, "a/b/") | used(4 * GIB, 2 * GIB, 0, "a/"), 2 * GIB),
-        (used(3 * GIB, GIB, 0, "a/b/") | used(4 * GIB, 3 * GIB, 0, "a/"), GIB),
-        (used(3 * GIB, GIB, 0, "") | used(30 * GIB, 0, 0, "a/"), 2 * GIB),
-        (used(GIB, 0, 0, "other/"), 16 * GIB),
+        (memory_v2("max", 5 * GIB, 0, "a/b/"), 16 * GIB),
+        (memory_v2(8 * GIB, 5 * GIB, 0, "a/b/"), 3 * GIB),
+        (memory_v2(8 * GIB, 5 * GIB, 2 * GIB, "a/b/"), 5 * GIB),
+        (memory_v2(8 * GIB, 9 * GIB, 0, "a/b/"), 0),
+        (memory_v2(30 * GIB, GIB, 0, "a/b/"), 16 * GIB),
+        (memory_v2("max", GIB, 0, "a/b/") | memory_v2(4 * GIB, 2 * GIB, 0, "a/"), 2 * GIB),
+        (memory_v2(3 * GIB, GIB, 0, "a/b/") | memory_v2(4 * GIB, 3 * GIB, 0, "a/"), GIB),
+        (memory_v2(3 * GIB, GIB, 0, "") | memory_v2(30 * GIB, 0, 0, "a/"), 2 * GIB),
+        (memory_v2(GIB, 0, 0, "other/"), 16 * GIB),
         ({"a/b/memory.max": f"{GIB}\n"}, 16 * GIB),
     ],
     ids=["none", "own", "cache", "over", "large", "above", "both", "top", "another's", "no usage"],
 )
 def test_memory_of_version_2(tmp_path: Path, files: dict[str, str], expected: int) -> None:
     (tmp_path / "sys/fs/cgroup/a/b").mkdir(parents=True)
-    assert available_memory(second(tmp_path, files)) == expected
+    assert available_memory(machine_v2(tmp_path, files)) == expected
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (used_first(UNLIMITED, 5 * GIB, 0, "memory/a/b/"), 16 * GIB),
-        (used_first(8 * GIB, 5 * GIB, GIB, "memory/a/b/"), 4 * GIB),
-        (used_first(8 * GIB, GIB, 0, "memory/a/b/") | used_first(8 * GIB, 6 * GIB, 0, "memory/a/"), 2 * GIB),
-        (used_first(GIB, 0, 0, "pids/a/b/"), 16 * GIB),
+        (memory_v1(UNLIMITED, 5 * GIB, 0, "memory/a/b/"), 16 * GIB),
+        (memory_v1(8 * GIB, 5 * GIB, GIB, "memory/a/b/"), 4 * GIB),
+        (memory_v1(8 * GIB, GIB, 0, "memory/a/b/") | memory_v1(8 * GIB, 6 * GIB, 0, "memory/a/"), 2 * GIB),
+        (memory_v1(GIB, 0, 0, "pids/a/b/"), 16 * GIB),
     ],
     ids=["none", "own", "above", "another controller's"],
 )
 def test_memory_of_version_1(tmp_path: Path, files: dict[str, str], expected: int) -> None:
     (tmp_path / "sys/fs/cgroup/memory/a/b").mkdir(parents=True)
-    assert available_memory(first(tmp_path, files)) == expected
+    assert available_memory(machine_v1(tmp_path, files)) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,17 +119,17 @@ def test_memory_of_version_1(tmp_path: Path, files: dict[str, str], expected: in
         ({"a/b/cpu.max": "9900000 100000\n"}, 8),
         ({"a/b/cpu.max": "nonsense\n"}, 8),
     ],
-    ids=["none", "whole", "part", "little", "above", "more than there are", "nonsense"],
+    ids=["none", "whole", "part", "little", "above", "more than exist", "nonsense"],
 )
 def test_processors_of_version_2(tmp_path: Path, files: dict[str, str], expected: int) -> None:
-    assert available_processors(second(tmp_path, files)) == expected
+    assert available_processors(machine_v2(tmp_path, files)) == expected
 
 
 @pytest.mark.parametrize(("quota", "expected"), [(-1, 8), (50_000, 1), (150_000, 2), (400_000, 4)])
 def test_processors_of_version_1(tmp_path: Path, quota: int, expected: int) -> None:
     group = "cpu,cpuacct/a/b/"
     files = {f"{group}cpu.cfs_quota_us": f"{quota}\n", f"{group}cpu.cfs_period_us": "100000\n"}
-    assert available_processors(first(tmp_path, files)) == expected
+    assert available_processors(machine_v1(tmp_path, files)) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,15 +140,15 @@ def test_processors_of_version_1(tmp_path: Path, quota: int, expected: int) -> N
 def test_a_container_sees_its_group_as_the_top(tmp_path: Path, group: str, mounted: str) -> None:
     (tmp_path / "2").mkdir()
     (tmp_path / "1").mkdir()
-    files = used(2 * GIB, GIB, 0, "") | {"cpu.max": "300000 100000\n"}
-    root = second(tmp_path / "2", files, group, mounted)
+    files = memory_v2(2 * GIB, GIB, 0, "") | {"cpu.max": "300000 100000\n"}
+    root = machine_v2(tmp_path / "2", files, group, mounted)
     assert (available_memory(root), available_processors(root)) == (GIB, 3)
-    files = used_first(2 * GIB, GIB, 0, "memory/")
-    assert available_memory(first(tmp_path / "1", files, group, mounted)) == GIB
+    files = memory_v1(2 * GIB, GIB, 0, "memory/")
+    assert available_memory(machine_v1(tmp_path / "1", files, group, mounted)) == GIB
 
 
 def test_a_limit_of_the_address_space(tmp_path: Path) -> None:
-    """Of ulimit -v, of which the process has taken a part."""
+    """ulimit -v, less the address space that the process uses."""
     root = machine(tmp_path, "", "", {})
     (root / "proc/self/statm").write_text(f"{GIB // mmap.PAGESIZE} 5 4 3 0 2 0\n")
     (root / "proc/self/limits").write_text(

@@ -1,4 +1,4 @@
-"""Memory that is page-locked: its pages are there, they are let go of before they go, and its addresses are kept."""
+"""Pinned memory: pages are mapped while registered, addresses stay reserved, released blocks are cached."""
 
 import ctypes
 import gc
@@ -11,22 +11,22 @@ import pytest
 from readmap.backend import pinned_memory
 from readmap.backend.pinned_memory import allocate_pinned, set_pinned_cache_size
 
-LARGE = 2 << 20
+HUGE_PAGE = 2 << 20
 
 
 class Runtime:
-    """CUDA's, as far as it is asked."""
+    """The functions of CuPy's CUDA runtime that pinned_memory calls."""
 
     def __init__(self) -> None:
-        self.held: dict[int, int] = {}
-        self.readable: list[bool] = []
+        self.registered: dict[int, int] = {}
+        self.was_mapped: list[bool] = []
 
     def hostRegister(self, start: int, size: int, flags: int) -> None:
         assert flags == 1
-        self.held[start] = size
+        self.registered[start] = size
 
     def hostUnregister(self, start: int) -> None:
-        self.readable.append(is_mapped(start, self.held.pop(start)))
+        self.was_mapped.append(is_mapped(start, self.registered.pop(start)))
 
 
 def is_mapped(start: int, size: int) -> bool:
@@ -34,79 +34,79 @@ def is_mapped(start: int, size: int) -> bool:
     return ctypes.CDLL(None).mincore(ctypes.c_void_p(start), ctypes.c_size_t(size), pages) == 0
 
 
-@pytest.mark.parametrize("size", [0, 1, 5000, LARGE, LARGE + 1, 40 << 20])
-def test_whole_large_pages(size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 5000, HUGE_PAGE, HUGE_PAGE + 1, 40 << 20])
+def test_sizes_are_whole_huge_pages(size: int) -> None:
     runtime = Runtime()
     array = allocate_pinned(size, runtime)
     assert (array.shape, array.dtype) == ((size,), np.uint8)
-    ((start, nbytes),) = runtime.held.items()
+    ((start, nbytes),) = runtime.registered.items()
     assert start == array.ctypes.data
-    assert start % LARGE == nbytes % LARGE == 0
-    assert size <= nbytes < size + LARGE + (not size)
+    assert start % HUGE_PAGE == nbytes % HUGE_PAGE == 0
+    assert size <= nbytes < size + HUGE_PAGE + (not size)
     array[...] = 7
     assert array.sum() == 7 * size
 
 
-def test_let_go_of_in_time() -> None:
-    """With the last view, while the pages are still mapped."""
+def test_blocks_are_unregistered_before_unmapping() -> None:
+    """Blocks are unregistered with the last view, while the pages are still mapped."""
     runtime = Runtime()
-    array = allocate_pinned(5 * LARGE, runtime)
+    array = allocate_pinned(5 * HUGE_PAGE, runtime)
     part = array[10:20]
     del array
     gc.collect()
-    assert runtime.held
+    assert runtime.registered
     del part
     gc.collect()
-    assert not runtime.held
-    assert runtime.readable == [True]
+    assert not runtime.registered
+    assert runtime.was_mapped == [True]
 
 
-def test_addresses_are_kept() -> None:
-    """Nobody else is given them, and the next who asks for so much has them, with nothing in them."""
+def test_addresses_stay_reserved() -> None:
+    """Released addresses stay reserved, and the next allocation of this size gets them, zeroed."""
     runtime = Runtime()
-    array = allocate_pinned(3 * LARGE, runtime)
+    array = allocate_pinned(3 * HUGE_PAGE, runtime)
     array[...] = 1
     start = array.ctypes.data
     del array
-    assert is_mapped(start, 3 * LARGE)
-    again = allocate_pinned(3 * LARGE, runtime)
+    assert is_mapped(start, 3 * HUGE_PAGE)
+    again = allocate_pinned(3 * HUGE_PAGE, runtime)
     assert again.ctypes.data == start
     assert not again.any()
 
 
-def test_neighbours_are_joined() -> None:
+def test_adjacent_ranges_are_merged() -> None:
     runtime = Runtime()
-    arrays = [allocate_pinned(LARGE, runtime) for _ in range(6)]
+    arrays = [allocate_pinned(HUGE_PAGE, runtime) for _ in range(6)]
     start = min(array.ctypes.data for array in arrays)
     random.Random(3).shuffle(arrays)
     while arrays:
         arrays.pop()
-    assert allocate_pinned(6 * LARGE, runtime).ctypes.data == start
+    assert allocate_pinned(6 * HUGE_PAGE, runtime).ctypes.data == start
 
 
-def test_what_cannot_be_locked_is_given_back() -> None:
+def test_failed_registrations_return_their_addresses() -> None:
     class Refusing(Runtime):
         def hostRegister(self, start: int, size: int, flags: int) -> None:
-            self.held[start] = size
+            self.registered[start] = size
             raise RuntimeError("no more")
 
     refusing = Refusing()
     for _ in range(2):
         with pytest.raises(RuntimeError, match="no more"):
-            allocate_pinned(LARGE, refusing)
-    assert len(refusing.held) == 1  # the same addresses twice
-    assert not refusing.readable
+            allocate_pinned(HUGE_PAGE, refusing)
+    assert len(refusing.registered) == 1  # the same addresses both times
+    assert not refusing.was_mapped
 
 
-@pytest.mark.parametrize("most", [0, 9 * LARGE])
-def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_bytes", [0, 9 * HUGE_PAGE])
+def test_threads_share_no_memory(max_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pinned_memory, "_CACHE", pinned_memory._Cache())
-    set_pinned_cache_size(most)
+    set_pinned_cache_size(max_bytes)
 
     def take_often(seed: int) -> None:
         draw, runtime = random.Random(seed), Runtime()
         for _ in range(40):
-            arrays = [allocate_pinned(draw.randrange(3 * LARGE), runtime) for _ in range(draw.randrange(4))]
+            arrays = [allocate_pinned(draw.randrange(3 * HUGE_PAGE), runtime) for _ in range(draw.randrange(4))]
             for number, array in enumerate(arrays):
                 array[::4096] = 16 * seed + number
             for number, array in enumerate(arrays):
@@ -116,94 +116,97 @@ def test_threads_have_memory_of_their_own(most: int, monkeypatch: pytest.MonkeyP
         list(pool.map(take_often, range(4)))
 
 
-def test_too_much() -> None:
+def test_impossible_sizes() -> None:
     with pytest.raises(MemoryError, match="page-locked"):
         allocate_pinned(1 << 60, Runtime())
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten large pages are."""
+def cached_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of ten huge pages."""
     monkeypatch.setattr(pinned_memory, "_CACHE", pinned_memory._Cache())
-    set_pinned_cache_size(10 * LARGE)
+    set_pinned_cache_size(10 * HUGE_PAGE)
 
 
-@pytest.mark.usefixtures("kept")
-def test_what_is_kept_is_had_again() -> None:
-    """By who wants as much, or a quarter of it, but not less: locked once, and all of it still there."""
+@pytest.mark.usefixtures("cached_blocks")
+def test_released_blocks_are_reused() -> None:
+    """By requests of its size down to a quarter; it is registered only once."""
     runtime = Runtime()
-    array = allocate_pinned(4 * LARGE, runtime)
+    array = allocate_pinned(4 * HUGE_PAGE, runtime)
     start, view = array.ctypes.data, array[5:]
     del array
-    assert allocate_pinned(5 * LARGE, runtime).ctypes.data != start  # a view is left
+    assert allocate_pinned(5 * HUGE_PAGE, runtime).ctypes.data != start  # a view still exists
     del view
-    for size in (4 * LARGE, LARGE, 3 * LARGE - 7, 1 + 3 * LARGE):
+    for size in (4 * HUGE_PAGE, HUGE_PAGE, 3 * HUGE_PAGE - 7, 1 + 3 * HUGE_PAGE):
         again = allocate_pinned(size, runtime)
         assert (again.ctypes.data, again.shape) == (start, (size,))
         again[...] = 1
         del again
-    larger = allocate_pinned(6 * LARGE, runtime)
-    assert runtime.held == {start: 4 * LARGE, larger.ctypes.data: 6 * LARGE}  # the oldest has made way
-    assert runtime.readable == [True]
+    larger = allocate_pinned(6 * HUGE_PAGE, runtime)
+    assert runtime.registered == {
+        start: 4 * HUGE_PAGE,
+        larger.ctypes.data: 6 * HUGE_PAGE,
+    }  # the oldest block was evicted
+    assert runtime.was_mapped == [True]
 
 
-@pytest.mark.usefixtures("kept")
-def test_the_least_that_is_large_enough() -> None:
+@pytest.mark.usefixtures("cached_blocks")
+def test_the_smallest_fitting_block_is_reused() -> None:
     runtime = Runtime()
-    arrays = {size: allocate_pinned(size * LARGE, runtime) for size in (4, 2, 3)}
+    arrays = {size: allocate_pinned(size * HUGE_PAGE, runtime) for size in (4, 2, 3)}
     starts = {size: array.ctypes.data for size, array in arrays.items()}
     arrays.clear()
-    assert allocate_pinned(2 * LARGE, runtime).ctypes.data == starts[2]
-    two, three = allocate_pinned(2 * LARGE, runtime), allocate_pinned(2 * LARGE, runtime)
+    assert allocate_pinned(2 * HUGE_PAGE, runtime).ctypes.data == starts[2]
+    two, three = allocate_pinned(2 * HUGE_PAGE, runtime), allocate_pinned(2 * HUGE_PAGE, runtime)
     assert [two.ctypes.data, three.ctypes.data] == [starts[2], starts[3]]
 
 
-@pytest.mark.usefixtures("kept")
-def test_no_more_is_kept() -> None:
-    """What there is no room for is unlocked at once, while its pages are there."""
+@pytest.mark.usefixtures("cached_blocks")
+def test_cache_size_is_bounded() -> None:
+    """Blocks that exceed the cache are unregistered at once, while their pages are mapped."""
     runtime = Runtime()
-    arrays = [allocate_pinned(4 * LARGE, runtime) for _ in range(3)]
+    arrays = [allocate_pinned(4 * HUGE_PAGE, runtime) for _ in range(3)]
     starts = [array.ctypes.data for array in arrays]
     for _ in range(3):
         arrays.pop(0)
-    assert [*runtime.held] == starts[:2]
-    assert runtime.readable == [True]
-    set_pinned_cache_size(5 * LARGE)
-    assert [*runtime.held] == starts[1:2]
-    other = allocate_pinned(11 * LARGE, runtime)
-    assert [*runtime.held] == [other.ctypes.data]
+    assert [*runtime.registered] == starts[:2]
+    assert runtime.was_mapped == [True]
+    set_pinned_cache_size(5 * HUGE_PAGE)
+    assert [*runtime.registered] == starts[1:2]
+    other = allocate_pinned(11 * HUGE_PAGE, runtime)
+    assert [*runtime.registered] == [other.ctypes.data]
     del other
-    assert not runtime.held
-    assert runtime.readable == 4 * [True]
+    assert not runtime.registered
+    assert runtime.was_mapped == 4 * [True]
 
 
-@pytest.mark.usefixtures("kept")
-def test_what_is_kept_makes_room() -> None:
-    """Where the system locks no more."""
+@pytest.mark.usefixtures("cached_blocks")
+def test_cached_blocks_make_room() -> None:
+    """If the system refuses to register more memory."""
 
     class Small(Runtime):
         def hostRegister(self, start: int, size: int, flags: int) -> None:
-            if sum(self.held.values()) + size > 7 * LARGE:
+            if sum(self.registered.values()) + size > 7 * HUGE_PAGE:
                 raise RuntimeError("out of memory")
             super().hostRegister(start, size, flags)
 
     runtime = Small()
-    arrays = [allocate_pinned(LARGE, runtime) for _ in range(4)]
-    held = arrays.pop()
+    arrays = [allocate_pinned(HUGE_PAGE, runtime) for _ in range(4)]
+    registered = arrays.pop()
     arrays.clear()
-    assert len(runtime.held) == 4
-    assert len(allocate_pinned(5 * LARGE, runtime)) == 5 * LARGE
+    assert len(runtime.registered) == 4
+    assert len(allocate_pinned(5 * HUGE_PAGE, runtime)) == 5 * HUGE_PAGE
     with pytest.raises(RuntimeError, match="out of memory"):
-        allocate_pinned(7 * LARGE, runtime)
-    assert [*runtime.held] == [held.ctypes.data]
+        allocate_pinned(7 * HUGE_PAGE, runtime)
+    assert [*runtime.registered] == [registered.ctypes.data]
 
 
-@pytest.mark.usefixtures("kept")
-def test_a_device_that_has_failed_harms_nobody() -> None:
+@pytest.mark.usefixtures("cached_blocks")
+def test_errors_of_a_failed_device_are_ignored() -> None:
     class Broken(Runtime):
         def hostUnregister(self, start: int) -> None:
             raise RuntimeError("it fell off the bus")
 
-    allocate_pinned(6 * LARGE, Broken())
+    allocate_pinned(6 * HUGE_PAGE, Broken())
     runtime = Runtime()
-    assert allocate_pinned(9 * LARGE, runtime).ctypes.data in runtime.held
+    assert allocate_pinned(9 * HUGE_PAGE, runtime).ctypes.data in runtime.registered

@@ -1,4 +1,4 @@
-"""Pairs sorted on a device, against NumPy's stable sort."""
+"""Radix sort of key-value pairs on a device, against NumPy's stable sort."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from readmap.backend import Backend, open_backend
 from readmap.backend.radix_sort import argsort_columns, sort_pairs
 
-#: uint64, or uint32 where they are values.
+#: Keys, uint64, or values, uint32 or uint64.
 Numbers = np.ndarray[tuple[int], np.dtype[np.unsignedinteger]]
 
 
@@ -20,7 +20,7 @@ def sort(keys: Numbers, values: Numbers, bits: int, backend: Backend) -> tuple[N
 @pytest.mark.parametrize("bits", [0, 1, 8, 17, 64])
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 @pytest.mark.parametrize("size", [0, 1, 2, 2047, 2048, 2049, 4096, 70_001])
-def test_order_of_pairs(backends: str, size: int, dtype: type[np.generic], bits: int) -> None:
+def test_sort_pairs(backends: str, size: int, dtype: type[np.generic], bits: int) -> None:
     generator, backend = np.random.default_rng(size), open_backend(backends)
     keys = generator.integers(0, 2**bits - 1, size, np.uint64, endpoint=True)
     values = generator.integers(0, np.iinfo(dtype).max, size, dtype)
@@ -31,8 +31,8 @@ def test_order_of_pairs(backends: str, size: int, dtype: type[np.generic], bits:
     assert np.array_equal(found[1], values[order])
 
 
-def test_equal_keys_stay_in_order(backends: str) -> None:
-    """In sections and tiles of which all, some and none have one digit."""
+def test_sort_is_stable(backends: str) -> None:
+    """Sections and tiles in which all, some or no keys have the same digit."""
     backend = open_backend(backends)
     for keys in (np.zeros(50_000), np.arange(50_000) // 3_000, np.arange(50_000) % 3, np.arange(50_000)[::-1] // 7):
         keys = keys.astype(np.uint64)
@@ -41,7 +41,7 @@ def test_equal_keys_stay_in_order(backends: str) -> None:
 
 
 def test_sections_of_many_tiles(backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of many millions of pairs: a GPU's block takes tile after tile, the last one not whole."""
+    """A GPU's block sorts several tiles, as for millions of pairs; the last tile is incomplete."""
     backend = open_backend(backends)
     monkeypatch.setattr(backend, "concurrent_warps", 1)
     for keys in (np.random.default_rng(5).integers(0, 2**17, 70_001), np.arange(70_001) // 5_000, np.zeros(70_001)):
@@ -50,7 +50,7 @@ def test_sections_of_many_tiles(backends: str, monkeypatch: pytest.MonkeyPatch) 
         assert np.array_equal(sort(keys, values, 18, backend)[1], np.argsort(keys, kind="stable"))
 
 
-def test_any_number_of_threads() -> None:
+def test_result_does_not_depend_on_threads() -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 200_000, np.uint64)
     values = np.arange(len(keys), dtype=np.uint32)
     orders = [sort(keys, values, 10, open_backend("cpu", threads))[1] for threads in (1, 3, 8)]
@@ -60,8 +60,8 @@ def test_any_number_of_threads() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 5000])
 @pytest.mark.parametrize("bits", [(1, 64), (9, 3), (17, 8, 2)])
-def test_the_first_column_decides_first(backends: str, size: int, bits: tuple[int, ...]) -> None:
-    """Equal rows stay as they stood."""
+def test_argsort_columns(backends: str, size: int, bits: tuple[int, ...]) -> None:
+    """Equal rows keep their order."""
     backend, generator = open_backend(backends), np.random.default_rng(17)
     columns = [generator.integers(0, min(1 << width, 50), size, np.uint64) for width in bits]
     held = [(backend.to_device(column.copy()), width) for column, width in zip(columns, bits, strict=True)]

@@ -1,4 +1,4 @@
-"""Arguments of kernels, which are held to the declarations, and in memory."""
+"""Binding of kernel arguments: checks against the declarations, and their layout in memory."""
 
 import gc
 import struct
@@ -21,7 +21,7 @@ Arguments = dict[str, Any]
 
 
 def scene_arguments(backend: Backend, items: int = 3) -> Arguments:
-    """Arguments of READ_ALL, in which no two arrays of one dtype have the same extent by chance."""
+    """Return arguments of READ_ALL in which arrays of the same dtype have different sizes."""
 
     def rising(size: int, dtype: Any, words: int | None = None) -> Any:
         numbers = np.arange(size * (words or 1), dtype=dtype)
@@ -43,8 +43,8 @@ def scene_arguments(backend: Backend, items: int = 3) -> Arguments:
     }
 
 
-def test_arguments_arrive_by_their_names(tiny: Path, backends: str) -> None:
-    """Members of groups in groups do too, in whatever order and of whatever widths they are."""
+def test_kernels_receive_arguments_by_name(tiny: Path, backends: str) -> None:
+    """Including members of nested groups, in any order and of all widths."""
     backend = open_backend(backends)
     arguments = scene_arguments(backend)
     backend.launch(READ_ALL, 3, **dict(reversed(arguments.items())))
@@ -60,7 +60,7 @@ def swapped(first: str, second: str) -> Callable[[Arguments], None]:
 
 
 def with_array(path: str, change: Callable[[Any], Any]) -> Callable[[Arguments], None]:
-    """path: an argument, or a member of one."""
+    """Replace the array at `path`, an argument or a member of a group."""
 
     def apply(arguments: Arguments) -> None:
         *outer, name = path.split(".")
@@ -76,7 +76,7 @@ def with_array(path: str, change: Callable[[Any], Any]) -> Callable[[Arguments],
 
 
 def without(path: str) -> Callable[[Arguments], None]:
-    """path: a member of a group."""
+    """Delete the member of a group at `path`."""
 
     def apply(arguments: Arguments) -> None:
         group, *inner, name = path.split(".")
@@ -137,7 +137,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_wrong_arguments(tiny: Path, backends: str, wrong: str, compilations: list[Path]) -> None:
-    """Each is an error that names the kernel and the parameter, and nothing is compiled or run."""
+    """Raises an error that names kernel and parameter; nothing is compiled or run."""
     backend = open_backend(backends)
     arguments = scene_arguments(backend)
     change, message = WRONG[wrong]
@@ -149,7 +149,7 @@ def test_wrong_arguments(tiny: Path, backends: str, wrong: str, compilations: li
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.float32, np.uint64, np.bool_, ">i4"])
-def test_dtypes_of_the_same_size_are_told_apart(tiny: Path, dtype: Any) -> None:
+def test_dtypes_of_the_same_size_differ(tiny: Path, dtype: Any) -> None:
     arrays = {"numbers": np.zeros(4, dtype), "sums": np.zeros(4, np.int32), "visits": np.zeros(4, np.uint8)}
     with pytest.raises(TypeError, match="argument numbers has dtype"):
         open_backend("cpu").launch(ADD, 4, **arrays, shift=0)
@@ -164,7 +164,7 @@ def test_not_an_array(tiny: Path, backends: str, argument: Any) -> None:
 
 
 @pytest.mark.gpu
-def test_an_array_on_the_host_is_none_of_the_gpu(tiny: Path, backends: str) -> None:
+def test_host_arrays_are_rejected_by_the_gpu(tiny: Path, backends: str) -> None:
     if backends == "cpu":
         pytest.skip("the CPU's arrays are on the host")
     backend = open_backend(backends)
@@ -196,7 +196,7 @@ def test_integers_out_of_range(tiny: Path, backends: str, name: str, value: Any,
 
 
 @pytest.mark.parametrize(("first", "second"), [("u4", "u4"), ("u8", "u8"), ("u4", "u8"), ("u8", "u4"), ("i4", "i4")])
-def test_open_types_are_decided_by_the_first_argument(tiny: Path, backends: str, first: str, second: str) -> None:
+def test_first_argument_selects_the_generic_type(tiny: Path, backends: str, first: str, second: str) -> None:
     backend = open_backend(backends)
     sizes = backend.full(1, 0, np.int64)
     suffixes, table = backend.full(1, 0, np.dtype(first)), backend.full(1, 0, np.dtype(second))
@@ -212,7 +212,7 @@ def test_open_types_are_decided_by_the_first_argument(tiny: Path, backends: str,
 
 @dataclass(frozen=True)
 class FrozenScene:
-    """A Scene; its table may change."""
+    """The argument for a Scene, with a mutable table."""
 
     table: Any
     points: Any
@@ -221,7 +221,7 @@ class FrozenScene:
 
 
 def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For all kernels of all modules; a copy with something else in it is packed anew, and so is what is not frozen."""
+    """The packed form serves all kernels; changed copies and mutable groups are packed again."""
     packed: list[str] = []
     pack = signatures.Structure.pack
 
@@ -248,7 +248,7 @@ def test_a_frozen_group_is_packed_once(tiny: Path, backends: str, monkeypatch: p
 
 @dataclass(frozen=True)
 class FrozenTable:
-    """A Table, which is also the Limits that it begins with."""
+    """The argument for a Table and its base, Limits."""
 
     low: int
     high: int
@@ -258,8 +258,8 @@ class FrozenTable:
     doubled: bool
 
 
-def test_arrays_live_as_long_as_a_group_is_packed(tiny: Path) -> None:
-    """Also those that nobody else holds, of a group in another; and no longer, without a collector of cycles."""
+def test_packed_groups_keep_arrays_alive(tiny: Path) -> None:
+    """Including arrays of nested groups without other references; they are freed without the garbage collector."""
 
     class Table(types.SimpleNamespace):
         @property
@@ -288,8 +288,8 @@ def test_arrays_live_as_long_as_a_group_is_packed(tiny: Path) -> None:
         gc.enable()
 
 
-def test_numbers_of_a_launch_in_memory() -> None:
-    """Also those of NumPy, and the lowest bytes of negative ones."""
+def test_integers_in_the_memory_of_a_launch() -> None:
+    """NumPy integers and negative integers, too."""
     numbers: list[Any] = [0, np.int64(7), True, -5, 1 << 40]
     held = list(signatures.by_address(numbers))
     begin = held[0]
@@ -298,7 +298,7 @@ def test_numbers_of_a_launch_in_memory() -> None:
         signatures.by_address([1.5])  # type: ignore[list-item]
 
 
-def test_a_group_of_arrays_is_packed_again_where_one_is_another() -> None:
+def test_changed_tables_are_packed_again() -> None:
     backend, batches = open_backend("cpu"), [np.zeros((MAX_WINDOWS, WINDOW_WORDS), np.int64) for _ in range(2)]
     table = WindowTable.allocate(
         backend, rows=batches[0], reads=1, fill={"counts": 1, "unexamined_prefixes": 0, "dropped_scores": 0}

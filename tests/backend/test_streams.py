@@ -1,4 +1,4 @@
-"""Streams of threads."""
+"""Streams that threads inherit from each other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def streams() -> Streams[int]:
 
 
 def in_thread(name: str, what: Callable[[], int]) -> int:
-    """What a new thread of a name finds, which has ended then."""
+    """Return the result of a function in a new thread of a name; the thread has ended."""
     found = list[int]()
     thread = threading.Thread(target=lambda: found.append(what()), name=name)
     thread.start()
@@ -28,7 +28,7 @@ def in_thread(name: str, what: Callable[[], int]) -> int:
     return found[0]
 
 
-def lent(streams: Streams[int]) -> int:
+def borrowed(streams: Streams[int]) -> int:
     with streams.borrow() as stream:
         return stream
 
@@ -39,7 +39,7 @@ def test_a_thread_has_one_stream(streams: Streams[int]) -> None:
     assert streams.own() == first
 
 
-def test_what_a_thread_keeps_is_lent_to_nobody(streams: Streams[int]) -> None:
+def test_a_kept_stream_is_not_shared(streams: Streams[int]) -> None:
     kept = streams.own()
     with streams.borrow() as stream:
         assert stream == kept
@@ -48,39 +48,39 @@ def test_what_a_thread_keeps_is_lent_to_nobody(streams: Streams[int]) -> None:
 
 
 @pytest.mark.parametrize("names", [("map", "map"), ("gather_0", "gather_13"), ("Task-1-2", "Task-1-11")])
-def test_threads_of_a_kind_take_over(streams: Streams[int], names: tuple[str, str]) -> None:
+def test_threads_of_one_kind_inherit_a_stream(streams: Streams[int], names: tuple[str, str]) -> None:
     assert in_thread(names[0], streams.own) == in_thread(names[1], streams.own)
 
 
-def test_threads_of_other_kinds_have_other_memory(streams: Streams[int]) -> None:
+def test_threads_of_other_kinds_have_other_streams(streams: Streams[int]) -> None:
     assert in_thread("gather_0", streams.own) != in_thread("map", streams.own)
 
 
-def test_a_thread_that_goes_on_leaves_what_it_was_lent(streams: Streams[int]) -> None:
+def test_running_threads_return_borrowed_streams(streams: Streams[int]) -> None:
     with ThreadPoolExecutor(2, "task") as pool:
-        meeting = threading.Barrier(2)  # both threads, so that either has had one
+        barrier = threading.Barrier(2)  # both threads, so that either has had one
 
         def once(_: int) -> int:
-            meeting.wait()
-            return lent(streams)
+            barrier.wait()
+            return borrowed(streams)
 
         found = {stream for _ in range(20) for stream in pool.map(once, range(2))}
     assert found <= {0, 1}
     assert in_thread("task_7", streams.own) in found
 
 
-def test_an_error_leaves_the_stream(streams: Streams[int]) -> None:
+def test_the_stream_is_returned_after_an_error(streams: Streams[int]) -> None:
     with pytest.raises(ValueError, match="broken"), streams.borrow() as stream:
         raise ValueError("broken")
-    assert lent(streams) == stream
+    assert borrowed(streams) == stream
 
 
-def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
-    meeting = threading.Barrier(8)
+def test_concurrent_threads_share_no_stream(streams: Streams[int]) -> None:
+    barrier = threading.Barrier(8)
 
     def take(_: int) -> int:
         with streams.borrow() as stream:
-            meeting.wait()
+            barrier.wait()
             return stream
 
     with ThreadPoolExecutor(8, "task") as pool:
@@ -88,7 +88,7 @@ def test_many_threads_at_once_share_none(streams: Streams[int]) -> None:
             assert len({*pool.map(take, range(8))}) == 8
 
 
-def test_a_stream_that_cannot_be_made_is_told() -> None:
+def test_errors_of_stream_creation_are_raised() -> None:
     made = iter([MemoryError("no room"), 5])
 
     def make() -> int:
@@ -98,12 +98,12 @@ def test_a_stream_that_cannot_be_made_is_told() -> None:
 
     streams = Streams(make)
     with pytest.raises(MemoryError, match="no room"):
-        lent(streams)
-    assert lent(streams) == 5
+        borrowed(streams)
+    assert borrowed(streams) == 5
 
 
 @pytest.mark.gpu
-def test_tasks_take_no_more_memory_than_one() -> None:
+def test_consecutive_tasks_reuse_memory() -> None:
     if (reason := cuda_available()) is not None:
         pytest.skip(f"no CUDA: {reason}")
     backend = open_backend("cuda")

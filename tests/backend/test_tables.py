@@ -26,7 +26,7 @@ class Style(Table, struct="mapping/sam.cu:RecordStyle"):
     pass
 
 
-class Query(Table, struct="pairwise/substitution.cuh:Substitution"):
+class Query(Table, struct="pairwise/schemes.cuh:Substitution"):
     pass
 
 

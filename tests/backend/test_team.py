@@ -1,4 +1,4 @@
-"""Devices that work together: who does what, in which thread, and what becomes of errors."""
+"""Teams of devices: distribution of work to threads, order of results, and errors."""
 
 import contextlib
 import threading
@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from examples import team_of
 
-from readmap.backend import Backend, open_backend, team
+from readmap.backend import Backend, open_backend
+from readmap.backend import team as team_module
 from readmap.backend.team import Team
 from readmap.errors import BackendError
 
@@ -22,26 +23,26 @@ def threads() -> list[str]:
 
 
 @pytest.mark.parametrize("devices", [1, 2, 5])
-def test_each_device_does_its_row_in_its_own_thread(devices: int) -> None:
-    with team_of("cpu", devices) as group:
+def test_map_calls_each_device_in_its_thread(devices: int) -> None:
+    with team_of("cpu", devices) as team:
         works: list[tuple[int, int, int]] = [
             one
             for _ in range(2)
-            for one in group.map(lambda i, number: (i, number, threading.get_ident()), range(devices), repeat(7))
+            for one in team.map(lambda i, number: (i, number, threading.get_ident()), range(devices), repeat(7))
         ]
         assert [work[:2] for work in works] == [(i, 7) for i in range(devices)] * 2
         idents = [ident for *_, ident in works]
         assert idents[:devices] == idents[devices:]
         assert len(set(idents)) == devices
         assert (threading.get_ident() in idents) == (devices == 1)
-        assert [group.submit(number, threading.get_ident).result() for number in range(devices)] == idents[:devices]
-        assert group.map(lambda i: threading.get_ident(), [0]) == idents[:1]
+        assert [team.submit(number, threading.get_ident).result() for number in range(devices)] == idents[:devices]
+        assert team.map(lambda i: threading.get_ident(), [0]) == idents[:1]
     assert not threads()
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_an_error_of_one_device_is_raised_before_the_others_have_ended(failing: int) -> None:
-    """They end what they are at, and do more afterwards."""
+def test_map_raises_the_first_error_at_once(failing: int) -> None:
+    """The other devices finish their calls and accept more work."""
     raised, ended = threading.Event(), []
 
     def work(i: int) -> None:
@@ -50,19 +51,19 @@ def test_an_error_of_one_device_is_raised_before_the_others_have_ended(failing: 
         raised.wait()
         ended.append(i)
 
-    with team_of("cpu", 3) as group:
+    with team_of("cpu", 3) as team:
         with pytest.raises(BackendError, match=f"device {failing} fails"):
-            group.map(work, range(3))
+            team.map(work, range(3))
         assert not ended
         raised.set()
-        assert group.map(abs, [-1, -2, -3]) == [1, 2, 3]
+        assert team.map(abs, [-1, -2, -3]) == [1, 2, 3]
         assert sorted(ended) == [i for i in range(3) if i != failing]
     assert not threads()
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3, 8])
-def test_what_comes_of_pieces_is_in_order(devices: int) -> None:
-    """Each is done by one device at a time, and by all of them together."""
+def test_task_results_are_in_order(devices: int) -> None:
+    """Each device runs one task at a time, and all devices take part."""
     at_work, users = set(), set()
 
     def work(number: int, backend: Backend) -> int:
@@ -73,44 +74,44 @@ def test_what_comes_of_pieces_is_in_order(devices: int) -> None:
         at_work.remove(backend)
         return number
 
-    with team_of("cpu", devices) as group:
-        assert list(group.run_tasks(partial(work, number) for number in range(50))) == list(range(50))
-        assert list(group.run_tasks([])) == []
-        assert users == {*group.backends}
+    with team_of("cpu", devices) as team:
+        assert list(team.run_tasks(partial(work, number) for number in range(50))) == list(range(50))
+        assert list(team.run_tasks([])) == []
+        assert users == {*team.backends}
 
 
 @pytest.mark.parametrize("devices", [1, 2, 8])
-def test_no_more_is_begun_after_a_failure(devices: int) -> None:
-    begun: list[int] = []
+def test_no_tasks_start_after_a_failure(devices: int) -> None:
+    started: list[int] = []
 
     def work(number: int, _: Any) -> None:
-        begun.append(number)
+        started.append(number)
         if number == 5:
             raise ValueError("the fifth")
         time.sleep(0.001)
 
-    with pytest.raises(ValueError, match="the fifth"), team_of("cpu", devices) as group:
-        list(group.run_tasks(partial(work, number) for number in range(1000)))
-    assert len(begun) < 100
+    with pytest.raises(ValueError, match="the fifth"), team_of("cpu", devices) as team:
+        list(team.run_tasks(partial(work, number) for number in range(1000)))
+    assert len(started) < 100
     assert not threads()
 
 
-def test_what_has_not_begun_is_dropped() -> None:
-    begun: list[int] = []
+def test_closing_cancels_waiting_calls() -> None:
+    started: list[int] = []
 
     def work(number: int) -> None:
-        begun.append(number)
+        started.append(number)
         time.sleep(0.05)
 
-    with team_of("cpu", 2) as group:
+    with team_of("cpu", 2) as team:
         for number in range(100):
-            group.submit(1, partial(work, number))
-    assert len(begun) < 100
+            team.submit(1, partial(work, number))
+    assert len(started) < 100
     assert not threads()
 
 
 @pytest.mark.parametrize("broken", [0, 1])
-def test_a_device_that_does_not_open(broken: int) -> None:
+def test_errors_of_opening_are_raised(broken: int) -> None:
     def fail() -> Backend:
         raise BackendError("device cuda:1 cannot be used")
 
@@ -121,8 +122,8 @@ def test_a_device_that_does_not_open(broken: int) -> None:
     assert not threads()
 
 
-def test_devices_are_opened_where_they_are_used() -> None:
-    """But the first one by the caller, who may use it too."""
+def test_devices_are_opened_in_their_threads() -> None:
+    """The caller opens the first device, since it may use it too."""
     opened: list[threading.Thread] = []
 
     def open_one() -> Backend:
@@ -131,31 +132,31 @@ def test_devices_are_opened_where_they_are_used() -> None:
 
     for devices in (1, 3):
         opened.clear()
-        with Team([open_one] * devices) as group:
-            users = group.map(lambda _: threading.current_thread(), group.backends)
+        with Team([open_one] * devices) as team:
+            users = team.map(lambda _: threading.current_thread(), team.backends)
             assert {*opened} == {threading.current_thread(), *users[1:]}
 
 
 def test_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The devices that --device and --gpus choose, with the threads and the memory that each may have."""
+    """The devices chosen by --device and --gpus, with their threads and memory limit."""
     named: list[tuple[Any, ...]] = []
 
     def open_named(*arguments: Any) -> Backend:
         named.append(arguments)
         return open_backend("cpu", 1)
 
-    monkeypatch.setattr(team, "device_names", lambda device, gpus: [f"{device}:{number}" for number in gpus])
-    monkeypatch.setattr(team, "open_backend", open_named)
-    with Team.open("cuda", [0, 3], 4, 1 << 30) as group:
-        assert len(group) == len(group.backends) == 2
-        assert group.first is group.backends[0]
+    monkeypatch.setattr(team_module, "device_names", lambda device, gpus: [f"{device}:{number}" for number in gpus])
+    monkeypatch.setattr(team_module, "open_backend", open_named)
+    with Team.open("cuda", [0, 3], 4, 1 << 30) as team:
+        assert len(team) == len(team.backends) == 2
+        assert team.first is team.backends[0]
     assert sorted(named) == [("cuda:0", 4, 1 << 30), ("cuda:3", 4, 1 << 30)]
 
 
 @pytest.mark.parametrize("devices", [1, 2])
 @pytest.mark.parametrize("row", [[-1, -2], ["one", "two"]], ids=["done", "failed"])
-def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where several devices work, also if they fail; one alone goes on."""
+def test_map_synchronizes_several_devices(devices: int, row: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A team of several devices synchronizes after each call, even after a failure; a single device does not."""
     waited: list[Backend] = []
     all_at_work = threading.Barrier(devices)
 
@@ -163,28 +164,28 @@ def test_all_that_was_launched_has_ended(devices: int, row: list[Any], monkeypat
         all_at_work.wait()
         return abs(number)
 
-    with team_of("cpu", devices) as group, contextlib.suppress(TypeError):
-        for backend in group.backends:
+    with team_of("cpu", devices) as team, contextlib.suppress(TypeError):
+        for backend in team.backends:
             monkeypatch.setattr(backend, "synchronize", partial(waited.append, backend))
-        group.map(work, row[:devices])
-    assert {*waited} == ({*group.backends} if devices > 1 else set())
+        team.map(work, row[:devices])
+    assert {*waited} == ({*team.backends} if devices > 1 else set())
 
 
 @pytest.mark.parametrize("sizes", [(5,), (5, 3), (5, 0, 3), (1, 250, 7), (100, 1)])
-def test_parts_behind_each_other(backends: str, sizes: tuple[int, ...]) -> None:
+def test_concatenation_of_parts(backends: str, sizes: tuple[int, ...]) -> None:
     numbers = np.arange(sum(sizes), dtype=np.uint32)
     given = [part.copy() for part in np.split(numbers, np.cumsum(sizes)[:-1])]
-    with team_of(backends, len(sizes)) as group:
-        parts = group.map(lambda backend, part: backend.to_device(part), group.backends, given)
-        whole = group.gather(parts)
-        assert np.array_equal(group.first.to_host(whole), numbers)
-        assert np.array_equal(group.to_host(parts), numbers)
+    with team_of(backends, len(sizes)) as team:
+        parts = team.map(lambda backend, part: backend.to_device(part), team.backends, given)
+        whole = team.gather(parts)
+        assert np.array_equal(team.first.to_host(whole), numbers)
+        assert np.array_equal(team.to_host(parts), numbers)
         assert (whole is parts[0]) == (len(sizes) == 1)
-        group.release_memory()
+        team.release_memory()
 
 
-def test_what_is_no_copy_is_refused(backends: str) -> None:
-    """A GPU would copy bytes, whatever they are."""
+def test_invalid_copies_are_refused(backends: str) -> None:
+    """Otherwise a GPU would copy the bytes of another dtype or shape."""
     backend = open_backend(backends, 1)
     square, row = backend.full((4, 4), 1, np.int32), backend.full(4, 1, np.int32)
     for target, source, message in (
@@ -200,17 +201,17 @@ def test_what_is_no_copy_is_refused(backends: str) -> None:
     assert backend.to_host(square).sum(axis=1).tolist() == [4, 0, 4, 4]
 
 
-def test_what_crosses(backends: str) -> None:
-    """Between devices, also parts of an array, and into a part of one of the host's."""
+def test_copies_between_devices(backends: str) -> None:
+    """Between devices, including parts of arrays, and into a part of a host array."""
     cases: list[Callable[[Any], Any]] = [lambda array: array, lambda array: array[7:1000]]
     numbers = np.arange(3 << 20, dtype=np.uint64)
-    with team_of(backends, 2) as group:
-        first, other = group.backends
-        (held, _) = group.map(lambda backend, _: backend.to_device(numbers), group.backends, range(2))
+    with team_of(backends, 2) as team:
+        first, other = team.backends
+        (held, _) = team.map(lambda backend, _: backend.to_device(numbers), team.backends, range(2))
         for taken in cases:
-            (_, brought) = group.map(
+            (_, brought) = team.map(
                 lambda backend, taken: other.to_host(other.copy(taken(held))) if backend is other else None,
-                group.backends,
+                team.backends,
                 [taken] * 2,
             )
             assert np.array_equal(brought, taken(numbers))

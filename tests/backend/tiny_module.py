@@ -1,4 +1,4 @@
-"""A small module of kernels, what is launched of it, and forgetting what a process knows of such."""
+"""A small module of kernels for tests, and helpers to launch it and to clear the process's caches."""
 
 import sys
 from pathlib import Path
@@ -14,11 +14,11 @@ HEADER = """
 #pragma once
 #include "common/portable.cuh"
 
-const i32 CODES = 1 << 2, UNREAD = 1;  // one a line is read
+const i32 CODES = 1 << 2, UNREAD = 1;  // only the first is parsed
 const u32 NOTHING = ~0u;
 const u64 MASK = 0x0Full;
 const i64 TWICE = 2 * CODES;
-const i32 WIDTH = sizeof(i32);  // for the compiler alone
+const i32 WIDTH = sizeof(i32);  // only the compiler can evaluate it
 enum Shape { ROUND, SQUARE = 4, LARGE };
 
 HOST_DEVICE i32 changed(i32 x) { return x + 1; }
@@ -57,7 +57,7 @@ using Canvas = Scene;
 MODULE = """
 #include "common/tiny.cuh"
 
-// The sums, and how often each item was visited.
+// The sums, and the number of visits of each item.
 KERNEL void add(Items items, const i32* numbers OF(items), i32* sums OF(items), u8* visits OF(items),
                 i64 shift) {
     FOR_EACH(item, items) {
@@ -80,7 +80,7 @@ KERNEL void measure(Items items, const Corner* corners OF(items), i64* sizes OF(
     }
 }
 
-// All that it is given, a number each.
+// Store one number from each argument.
 KERNEL void read_all(Items items, Canvas canvas, const i32* first OF(items), const i32* second OF(items + CODES),
                      const Point* places OF(places), const Corner* corners OF(places), const i64* levels OF(rows),
                      i64* read OF(12 * items), i64 points, bool negative) {
@@ -106,7 +106,7 @@ ADD, TAKE, READ_ALL = Kernel(TINY, "add"), Kernel(TINY, "take"), Kernel(TINY, "r
 
 
 def forget() -> None:
-    """Drop what the process knows of the sources and of compiled code."""
+    """Clear the caches of sources and compiled code in this process."""
     for function in (
         *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
         *(cpu._library, cpu._function, host_compiler.command, cuda_available),

@@ -256,7 +256,7 @@ def signature(module: str, name: str) -> Signature:
 
 
 def structure(path: str, name: str) -> Structure:
-    """Return the structure `name` that the file kernels/<path> declares or includes. Raises KeyError if it is unknown."""
+    """Return the structure `name` that kernels/<path> declares or includes. Raises KeyError if it is unknown."""
     group = _parameter(Member("", name), declarations(path))
     assert isinstance(group, Group)
     return group.structure
