@@ -26,7 +26,7 @@ from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 from readmap.mapping.pipeline import search_reads
 from readmap.run import sample as sample_of_reads
-from readmap.run.sample import PAIRS, READS, Observed, enough, have_pairs, learn, observe
+from readmap.run.sample import PAIRS, READS, Observation, are_sufficient, estimate_sample, have_pairs, observe
 
 RELIABLE = constant("mapping/mapping_quality.cuh", "RELIABLE")
 CERTAIN_MAPQ = constant("mapping/divergence.cu", "CERTAIN_MAPQ")
@@ -144,7 +144,7 @@ def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -
     return "".join(text).encode()
 
 
-def observed_of(fastq: bytes, bench: Bench) -> Observed:
+def observed_of(fastq: bytes, bench: Bench) -> Observation:
     return observe(search_reads(reads_of(fastq, bench.backend), bench.context), bench.context)
 
 
@@ -154,7 +154,7 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
     bench = Bench([genome], backends)
     generator = random.Random(apart)
     batches = [observed_of(draw_sample(generator, genome, apart, 5_000), bench) for _ in range(4)]
-    sample = learn(batches, None)
+    sample = estimate_sample(batches, None)
     assert abs(sample.bases_per_difference / apart - 1) < 0.1
     assert sample.insert_sizes == ()
 
@@ -174,25 +174,25 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
 def test_enough_reads(reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool) -> None:
     """Pairs that come behind single reads."""
     observed = [
-        Observed(
+        Observation(
             n, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32), n - 2 * np.arange(m)[::-1]
         )
         for n, m in ((reads - 2 * pairs, 0), (2 * pairs, pairs))
     ]
-    assert enough(observed, insert_size) is expected
+    assert are_sufficient(observed, insert_size) is expected
 
 
 def test_insert_sizes_are_those_of_the_first_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first pair on so many reads count, single ones among them, however batches are cut."""
     monkeypatch.setattr(sample_of_reads, "PAIRS", 4)
-    monkeypatch.setattr(sample_of_reads, "estimate", lambda _, sizes: tuple(sizes.tolist()))
+    monkeypatch.setattr(sample_of_reads, "estimate_insert_sizes", lambda _, sizes: tuple(sizes.tolist()))
     ends = np.array([7, 9, 12, 13, 15])  # the first pair is reads 5 and 6
     for cuts in ([20], [5, 20], [3, 7, 9, 20], [13, 20]):
         observed = []
         for begin, end in pairwise([0, *cuts]):
             own = ends[(ends > begin) & (ends <= end)]
             tallies, directions = np.zeros((end - begin, 3), np.int64), np.zeros(len(own), np.uint8)
-            observed.append(Observed(end - begin, tallies, directions, own.astype(np.int32), own - begin))
+            observed.append(Observation(end - begin, tallies, directions, own.astype(np.int32), own - begin))
         assert have_pairs(observed)
-        assert learn(observed, None).insert_sizes == (7, 9, 12, 13)
-        assert learn(observed, (300.0, 20.0)).insert_sizes == fixed_insert_size(300.0, 20.0)
+        assert estimate_sample(observed, None).insert_sizes == (7, 9, 12, 13)
+        assert estimate_sample(observed, (300.0, 20.0)).insert_sizes == fixed_insert_size(300.0, 20.0)

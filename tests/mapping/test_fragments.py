@@ -87,7 +87,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
     matches = find_matches(held, STRIDE, world.batch, bench.context, FITTING)
     places = fragments._list_placements(matches, held, world.batch, bench.context)
     keys, losses = host(places.keys), host(places.losses)
-    assert places.place_count == len(keys) > 15
+    assert places.placement_count == len(keys) > 15
     assert (np.diff(keys.astype(np.int64)) >= 0).all()
     text, seed, expected = text_of(contigs), dense_seed_bases(bench.context.index.suffix_count), set()
     for number, (read, variant) in enumerate(zip(reads, (20, 33), strict=True)):

@@ -24,7 +24,7 @@ from readmap.mapping.matches import (
     MATCH_BYTES,
     STRIDE,
     Candidates,
-    by_read,
+    matches_per_read,
     find_matches,
     list_candidates,
     placed_reads,
@@ -115,8 +115,8 @@ def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None
     context = context_of([contig], backends, 2)
     batch = batch_of([unit, contig[:40], contig[5:45], random_bases(generator, 40), unit[:5], unit], context)
     slots = DeviceList.of(batch.queries.slot_of)
-    counts = by_read(find_matches(slots, STRIDE, batch, context, FITTING), context).reshape(-1, 2)
-    limited = by_read(find_matches(slots, STRIDE, batch, context, FITTING, most), context).reshape(-1, 2)
+    counts = matches_per_read(find_matches(slots, STRIDE, batch, context, FITTING), context).reshape(-1, 2)
+    limited = matches_per_read(find_matches(slots, STRIDE, batch, context, FITTING, most), context).reshape(-1, 2)
     assert len(set(counts.max(axis=1).tolist())) == 2
     assert np.array_equal(limited, np.where(counts.max(axis=1, keepdims=True) > most, 0, counts))
 

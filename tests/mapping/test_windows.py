@@ -70,7 +70,7 @@ def find(
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
     slots, search_pass = (
         DeviceList.of(batch.queries.slot_of),
-        dataclasses.replace(search_pass, takes=SPLIT if parts else DIVERGENT),
+        dataclasses.replace(search_pass, reason=SPLIT if parts else DIVERGENT),
     )
     selection = Selection(slots, stride, search_pass)
     if parts:
