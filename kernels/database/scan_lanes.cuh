@@ -2,7 +2,7 @@
 // the columns; on the CPU, a thread holds some columns and moves along the rows.
 #pragma once
 #include "database/scan_recurrence.cuh"
-#include "pairwise/substitution.cuh"
+#include "pairwise/schemes.cuh"
 
 const i32 LETTERS = 27;   // A to Z and *; columns after the end of a subject have NO_CODE
 const i32 LOWEST = -128;  // the score of NO_CODE in a byte; VERY_LOW in 32 bits

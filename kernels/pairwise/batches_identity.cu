@@ -1,6 +1,6 @@
 // Batches of pairs of nucleotides.
 #include "pairwise/batches.cuh"
-#include "pairwise/strip_identity.cuh"
+#include "pairwise/strip_letters.cuh"
 
 using Scheme = Identity;
 

@@ -1,6 +1,6 @@
 // Batches of pairs whose letters a matrix scores.
 #include "pairwise/batches.cuh"
-#include "pairwise/strip_substitution.cuh"
+#include "pairwise/strip_letters.cuh"
 
 using Scheme = Substitution;
 

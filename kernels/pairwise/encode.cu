@@ -1,5 +1,5 @@
 // Encode sequences of nucleotides.
-#include "pairwise/identity.cuh"
+#include "pairwise/schemes.cuh"
 #include "pairwise/sequences.cuh"
 
 // An item is an ASCII letter of either case; U counts as T. Branch-free, so that compilers vectorize it on the CPU.

@@ -4,8 +4,8 @@
 //   F(i, j) = max(H(i-1, j) - open, F(i-1, j)) - extend      insertion, a letter of the query alone
 //   H(i, j) = max(H(i-1, j-1) + p(i, j), E(i, j), F(i, j)), at least 0 in a local alignment
 //
-// for i letters of the query and j letters of the target. The score p of two letters depends on the scheme: Identity
-// (identity.cuh) or Substitution (substitution.cuh).
+// for i letters of the query and j letters of the target. The score p of two letters depends on the scheme: Identity or
+// Substitution (schemes.cuh).
 #pragma once
 #include "common/portable.cuh"
 

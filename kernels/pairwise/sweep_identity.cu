@@ -1,7 +1,7 @@
 // Sweeps of the matrix of two nucleotide sequences: the scores at its borders and the first best cell, or the sources
 // of all scores.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_identity.cuh"
+#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Identity;
 

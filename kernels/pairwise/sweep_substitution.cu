@@ -1,6 +1,6 @@
 // As sweep_identity.cu, for substitution matrices.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_substitution.cuh"
+#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Substitution;
 

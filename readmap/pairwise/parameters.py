@@ -23,7 +23,7 @@ SCORE_LIMIT = -NO_SCORE
 GPU_LANE_ROWS, CPU_LANE_ROWS = (constant("pairwise/wavefront.cuh", name) for name in ("GPU_LANE_ROWS", "CPU_LANE_ROWS"))
 
 #: Number of codes of a substitution matrix, and the last code, which is not a letter.
-CODES, NO_CODE = (constant("pairwise/substitution.cuh", name) for name in ("CODES", "NO_CODE"))
+CODES, NO_CODE = (constant("pairwise/schemes.cuh", name) for name in ("CODES", "NO_CODE"))
 
 #: Upper limit of the score of two letters, and of the costs of a mismatch and of the parts of a gap.
 MAX_SCORE = 1000
@@ -130,7 +130,7 @@ class MatchScores(ScoringScheme):
     gap_open: int = 3
     gap_extend: int = 2
 
-    letter_count = constant("pairwise/identity.cuh", "NOT_NUCLEOTIDE")
+    letter_count = constant("pairwise/schemes.cuh", "NOT_NUCLEOTIDE")
 
     def __post_init__(self) -> None:
         self._check_limits(match=1, mismatch=0, gap_open=0, gap_extend=1)
