@@ -11,12 +11,12 @@ const i64 COUNTED_BLOCK = 1024;
 
 // The read groups of the header: hashes of their names (sorted), and the index and the library of each.
 struct ReadGroups {
-    const u64* names OF(groups);
-    const u16* numbers OF(groups);
-    const u16* libraries OF(groups);
+    const u64* names OF(groups);      // hash of each read group's name
+    const u16* numbers OF(groups);    // index of each read group
+    const u16* libraries OF(groups);  // index of each read group's library
     i64 groups;
-    u16 unknown_library;
-    i32 barcode_tag;
+    u16 unknown_library;  // library of records without a known read group
+    i32 barcode_tag;      // the two letters of the barcode's tag, 0 for none
 
     // Return the slot of a name; `groups` if the name is not in the header.
     HOST_DEVICE i64 find(u64 name) const { return find_index(names, groups, name); }

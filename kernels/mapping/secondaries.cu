@@ -144,9 +144,9 @@ KERNEL void list_windows(Items items, Queries queries, Reference reference, Scor
 
 // The windows of a batch, followed by the windows found for secondary records, sorted as the diagonals are.
 struct WindowList {
-    const Window* rows OF(kept_rows + found_count);
-    const i32* kept_counts OF(reads);  // windows of the batch by slot
-    const i32* found_slots OF(found_count);
+    const Window* rows OF(kept_rows + found_count);  // rows of the WindowTable, then the windows found
+    const i32* kept_counts OF(reads);                // windows of the batch by slot
+    const i32* found_slots OF(found_count);          // slot of each window found
     i64 kept_rows, found_count;
 
     HOST_DEVICE i64 slot(i64 row) const { return row < kept_rows ? row / MAX_WINDOWS : found_slots[row - kept_rows]; }

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.backend.tables import Table
 from readmap.bam.marking import MAX_FRAGMENTS
 from readmap.bam.tags import hash_text
 from readmap.errors import UsageError
@@ -36,16 +37,8 @@ HELD_SHARE = 16
 MAX_READ_GROUPS = 1 << 15
 
 
-@dataclass(frozen=True)
-class _ReadGroups:
-    """struct ReadGroups of kernels/duplicates/fragments.cu."""
-
-    names: Array
-    numbers: Array
-    libraries: Array
-    groups: int
-    unknown_library: int
-    barcode_tag: int
+class _ReadGroups(Table, struct="duplicates/fragments.cu:ReadGroups"):
+    """The read groups of the header and their libraries."""
 
 
 @dataclass(frozen=True)
@@ -211,10 +204,10 @@ class FragmentTable:
         hashed = np.array([hash_text(group.name.encode()) for group in self.groups], np.uint64)
         tag = self.barcode_tag.encode() if self.barcode_tag else b"\0\0"
         return _ReadGroups(
-            to_device(hashed),
-            to_device(np.arange(len(hashed), dtype=np.uint16)),
-            to_device(np.array(of_groups, np.uint16)),
-            len(hashed),
-            numbers[UNKNOWN_LIBRARY],
-            tag[0] | tag[1] << 8,
+            names=to_device(hashed),
+            numbers=to_device(np.arange(len(hashed), dtype=np.uint16)),
+            libraries=to_device(np.array(of_groups, np.uint16)),
+            groups=len(hashed),
+            unknown_library=numbers[UNKNOWN_LIBRARY],
+            barcode_tag=tag[0] | tag[1] << 8,
         )

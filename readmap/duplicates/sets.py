@@ -26,6 +26,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compaction import count_flagged, select_flagged
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import argsort_columns
+from readmap.backend.tables import Table
 from readmap.duplicates.fragments import POSITION_BITS
 
 _KEY, _MARK = Kernel("duplicates/sets", "key_fragments"), Kernel("duplicates/sets", "mark_sets")
@@ -49,13 +50,8 @@ TILE_BITS = 34
 MAX_OPTICAL_SET = 300_000
 
 
-@dataclass(frozen=True)
-class _FragmentColumns:
-    """struct Fragments of kernels/duplicates/fragment.cuh."""
-
-    rows: Array
-    barcodes: Array
-    has_barcodes: bool
+class _FragmentColumns(Table, struct="duplicates/fragment.cuh:Fragments"):
+    """The fragments of a device as columns."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +79,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         counters of all libraries. distance: of optical duplicates, pixels; 0 disables them.
     """
     size, has_barcodes = len(rows), len(barcodes) > 0
-    fragments = _FragmentColumns(rows, barcodes, has_barcodes)
+    fragments = _FragmentColumns(rows=rows, barcodes=barcodes, has_barcodes=has_barcodes)
     order = _order(fragments, backend)
     begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
     backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)

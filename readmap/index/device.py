@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from readmap.backend import Array, Backend
+from readmap.backend.tables import Table
 from readmap.formats.array_folder import StoredArrays
 from readmap.index.bounds import verify_arrays
 from readmap.index.reference import REFERENCE_ARRAYS, DeviceReference, Reference
@@ -98,16 +99,14 @@ class HostIndex:
             build_tree_entries(edges, self.entry_bases, backend),
             self.entry_bases,
             letters,
-            ContigNames(backend.to_device(np.frombuffer(b"".join(names), np.uint8)), backend.to_device(offsets)),
+            ContigNames(
+                letters=backend.to_device(np.frombuffer(b"".join(names), np.uint8)), offsets=backend.to_device(offsets)
+            ),
         )
 
 
-@dataclass(frozen=True)
-class ContigNames:
-    """Contig names: letters, uint8, concatenated; offsets, int64 [contigs + 1], the start of each name."""
-
-    letters: Array
-    offsets: Array
+class ContigNames(Table, struct="common/text.cuh:ContigNames"):
+    """The names of all contigs."""
 
 
 @dataclass(frozen=True)
@@ -133,23 +132,15 @@ class DeviceIndex:
 
     def copy_to(self, backend: Backend) -> DeviceIndex:
         """Copy the index to another device, the calling thread's current device."""
-        index: DeviceIndex = _copy_to(self, backend)
-        return index
+        copies: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, Table):
+                copies[one.name] = value.copy_to(backend)
+            elif isinstance(value, backend.xp.ndarray):
+                copies[one.name] = backend.copy_from_peer(value)
+        return replace(self, **copies)
 
     @functools.cached_property
     def suffix_count(self) -> int:
         return len(self.suffixes)
-
-
-def _copy_to(group: Any, backend: Backend) -> Any:
-    """Copy a dataclass with all arrays in it, and in the dataclasses in it, to another device."""
-    members = {one.name: getattr(group, one.name) for one in fields(group)}
-    arrays = {
-        name: backend.copy_from_peer(value) for name, value in members.items() if isinstance(value, backend.xp.ndarray)
-    }
-    groups = {
-        name: _copy_to(value, backend)
-        for name, value in members.items()
-        if isinstance(value, DeviceReference | ContigNames)
-    }
-    return replace(group, **arrays, **groups)

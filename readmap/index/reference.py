@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Backend
+from readmap.backend import Backend
+from readmap.backend.tables import Table
 from readmap.formats.fasta import Contig
 
 #: Padding after the reference: no kernel reads further past its end than the longest read.
@@ -26,19 +27,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-@dataclass(frozen=True)
-class DeviceReference:
-    """struct Reference of kernels/index/reference.cuh: the arrays of Reference on a device, and their sizes."""
-
-    words: Array
-    barrier_blocks: Array
-    barrier_starts: Array
-    barrier_ends: Array
-    contig_starts: Array
-    alternates: Array
-    barriers: int
-    contigs: int
-    first_alternate: int
+class DeviceReference(Table, struct="index/reference.cuh:Reference"):
+    """The arrays of a Reference on a device, and their sizes."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +57,15 @@ class Reference:
     def to_device(self, backend: Backend) -> DeviceReference:
         """Copy the arrays to a device; the CPU backend shares the host's arrays."""
         return DeviceReference(
-            backend.to_device_random_access(self.words),
-            backend.to_device_random_access(self.barrier_blocks),
-            backend.to_device_random_access(self.barrier_starts),
-            backend.to_device_random_access(self.barrier_ends),
-            backend.to_device_random_access(self.contig_starts),
-            backend.to_device(self.alternates),
-            len(self.barrier_starts),
-            len(self.contigs),
-            min(self.contig_starts[:-1][self.alternates > 0].tolist(), default=self.length),
+            words=backend.to_device_random_access(self.words),
+            barrier_blocks=backend.to_device_random_access(self.barrier_blocks),
+            barrier_starts=backend.to_device_random_access(self.barrier_starts),
+            barrier_ends=backend.to_device_random_access(self.barrier_ends),
+            contig_starts=backend.to_device_random_access(self.contig_starts),
+            alternates=backend.to_device(self.alternates),
+            barriers=len(self.barrier_starts),
+            contigs=len(self.contigs),
+            first_alternate=min(self.contig_starts[:-1][self.alternates > 0].tolist(), default=self.length),
         )
 
     @property

@@ -29,6 +29,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
+from readmap.backend.tables import Table
 from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
 from readmap.index.sort_plan import RUN, SortBatch, SortPart, SortPlan
@@ -49,16 +50,8 @@ _CHUNK = 1 << 25
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class _Groups:
-    """A device's groups so far; struct Groups of kernels/index/suffix_sorting.cu."""
-
-    order: Array
-    ranks: Array
-    heads: Array
-    first_slot: int
-    slot_count: int
-    length: int
+class _Groups(Table, struct="index/suffix_sorting.cu:Groups"):
+    """The groups of a device's suffixes so far."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +74,8 @@ class _Pairs:
         return _Pairs(**{name: array[:size] for name, array in vars(self).items()})
 
 
-@dataclass(frozen=True)
-class _Sorted:
+class _Sorted(Table, struct="index/suffix_sorting.cu:Sorted"):
     """Pairs sorted by key; a pair whose key has `key & field` below min_field ties with no other pair."""
-
-    keys: Array
-    positions: Array
-    pairs: int
-    field: int
-    min_field: int
 
 
 @dataclass(frozen=True)
@@ -179,12 +165,12 @@ class _Sorter:
         self._reference, self._part, self._rank_bits = reference, part, plan.suffixes.bit_length()
         self._is_one_of_several = len(plan.parts) > 1
         self.groups = _Groups(
-            (backend.empty if part.holds_order else backend.host_array)(total, dtype),
-            backend.full(length, 0, dtype) if part.holds_ranks else _zeros(length, dtype, backend),
-            backend.full(-(-total // 32), 0, np.uint32),
-            part.first_slot,
-            total,
-            length,
+            order=(backend.empty if part.holds_order else backend.host_array)(total, dtype),
+            ranks=backend.full(length, 0, dtype) if part.holds_ranks else _zeros(length, dtype, backend),
+            heads=backend.full(-(-total // 32), 0, np.uint32),
+            first_slot=part.first_slot,
+            slot_count=total,
+            length=length,
         )
         self._pairs = _Pairs(*(backend.empty(part.pairs, each) for each in (np.uint64, dtype, dtype, np.uint64, dtype)))
 
@@ -282,7 +268,8 @@ class _Sorter:
     def _assign_groups(self, pairs: _Pairs, field_bits: int, min_field: int, *, store_ranks: bool) -> _RankUpdate:
         """Store sorted pairs in their slots; pairs whose low field_bits are below min_field tie with no other pair."""
         keys, positions, new_ranks = pairs.keys, pairs.positions, pairs.other_positions
-        found = _Sorted(keys, positions, len(keys), (1 << field_bits) - 1, min_field)
+        field = (1 << field_bits) - 1
+        found = _Sorted(keys=keys, positions=positions, pairs=len(keys), field=field, min_field=min_field)
         what = {
             "sorted": found,
             "slots": pairs.slots,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
+from readmap.backend.tables import Table
 from readmap.errors import UsageError
 from readmap.index.reference import DeviceReference
 
@@ -41,25 +41,12 @@ _FILL_ENTRIES = Kernel("index/suffix_tree", "fill_entries")
 Edges = np.ndarray[Any, np.dtype[np.uint32]]
 
 
-@dataclass(frozen=True)
-class LcpPyramid:
-    """The LCP array under a pyramid of minima; struct LcpPyramid of the kernels.
-
-    values: uint32, all levels concatenated. offsets: int64 [levels + 1], the start of each level.
-    """
-
-    values: Array
-    offsets: Array
+class LcpPyramid(Table, struct="index/lcp.cuh:LcpPyramid"):
+    """The LCP array under a pyramid of minima."""
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """Inner nodes except the root. marks: uint64, one bit per rank; mark_ends: int64, the inclusive sum of the marks
-    per word.
-    """
-
-    marks: Array
-    mark_ends: Array
+class _Nodes(Table, struct="index/suffix_tree.cu:Nodes"):
+    """The inner nodes except the root."""
 
 
 def refuse_large(length: int) -> None:
@@ -80,7 +67,7 @@ def build_suffix_tree(device_reference: DeviceReference, length: int, suffixes: 
     marks, counts = backend.empty(blocks, np.uint64), backend.empty(blocks, np.int64)
     backend.launch(_MARK, blocks, prefixes=prefixes, marks=marks, counts=counts, suffix_count=count)
     mark_ends, inner = backend.inclusive_sum_with_total(counts)
-    nodes = _Nodes(marks, mark_ends)
+    nodes = _Nodes(marks=marks, mark_ends=mark_ends)
     edges = backend.empty(((inner + 1) * EDGES_PER_NODE, 4), np.uint32)
     tree = {"prefixes": prefixes, "nodes": nodes, "edges": edges, "suffix_count": count}
     backend.launch(_OPEN, count + 1, **tree)
@@ -117,7 +104,7 @@ def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend:
     for upper in levels:
         backend.launch(_MINIMA, len(upper), lower=lower, upper=upper, size=len(lower))
         lower = upper
-    return LcpPyramid(minima, backend.to_device(offsets))
+    return LcpPyramid(values=minima, offsets=backend.to_device(offsets))
 
 
 def first_mismatched_node(

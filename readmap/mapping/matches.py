@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.diagonals import DIAGONAL_WORDS, order_by_position
+from readmap.mapping.diagonals import order_by_position
 from readmap.mapping.parameters import dense_seed_bases
 from readmap.mapping.seeds import seed_offsets
 from readmap.reads.queries import Queries
@@ -37,21 +36,8 @@ class SeedMatches(Table, struct="mapping/matches.cuh:SeedMatches"):
     total: Count
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Diagonals named by seed matches, sorted by slot, orientation and position.
-
-    Attributes:
-        rows: int64 [diagonals, DIAGONAL_WORDS]; on the host `rows.view(DIAGONAL)` names the fields.
-        slots: int32 [diagonals].
-    """
-
-    rows: Array
-    slots: Array
-
-    @property
-    def diagonal_count(self) -> int:
-        return len(self.slots)
+class Candidates(Table, struct="mapping/secondaries.cu:CandidateDiagonals"):
+    """Diagonals named by seed matches, sorted by slot, orientation and position."""
 
 
 def placed_reads(batch: Batch, context: Context) -> DeviceList:
@@ -125,7 +111,7 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
         for first in range(0, capacity_of(matches.total), chunk_size)
     ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.max_length
-    rows, slots = backend.empty((total, DIAGONAL_WORDS), np.int64), backend.empty(total, np.int32)
+    unsorted, found = (Candidates.allocate(backend, diagonal_count=total) for _ in range(2))
     strands, places = (backend.empty(total, np.uint64) for _ in range(2))
     end = 0
     for first, numbers in naming:
@@ -136,16 +122,15 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
             context,
             matches=matches,
             naming=numbers,
-            diagonals=rows[begin:end],
-            slots=slots[begin:end],
+            diagonals=unsorted.rows[begin:end],
+            slots=unsorted.slots[begin:end],
             strands=strands[begin:end],
             places=places[begin:end],
             first_match=first,
             shift=shift,
         )
     order = order_by_position(strands, places, batch, context)
-    found = Candidates(backend.empty(rows.shape, np.int64), backend.empty(total, np.int32))
-    given = {"order": order, "diagonals": rows, "slots": slots}
+    given = {"order": order, "diagonals": unsorted.rows, "slots": unsorted.slots}
     backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
+from readmap.backend.tables import Table
 from readmap.bam.tags import hash_text
 from readmap.formats.sam_header import ReadGroupInfo
 
@@ -25,19 +25,8 @@ ORIENTATIONS, UNIT_COUNTERS = constant(_HEADER, "ORIENTATIONS"), constant(_HEADE
 _SECTION, _TILE = constant("qc/records.cu", "SECTION"), constant("qc/records.cu", "TILE_CYCLES")
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """struct Counts of kernels/qc/counts.cuh: uint64, flat; a unit is the first or the second mates of a read group."""
-
-    records: Array
-    empty: Array
-    inserts: Array
-    qualities: Array
-    bases: Array
-    mismatches: Array
-    adapters: Array
-    units: int
-    groups: int
+class _Counts(Table, struct="qc/counts.cuh:Counts"):
+    """All counts of the records; a unit is the first or the second mates of a read group."""
 
 
 #: The shape of each array for one read group.
@@ -61,8 +50,8 @@ class RecordCounts:
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         self._names = backend.to_device(names)
         total = len(groups) + 1
-        arrays = {name: backend.full(total * int(np.prod(shape)), 0, np.uint64) for name, shape in _SHAPES.items()}
-        self._counts = _Counts(**arrays, units=MATES * total, groups=total)
+        zero = dict.fromkeys(_SHAPES, 0)
+        self._counts = _Counts.allocate(backend, units=MATES * total, groups=total, fill=zero)
 
     def measure(self, records: Array, ends: Array, origin: int) -> None:
         """Count records: bytes, uint8, and the end of each record, int64, relative to `origin`."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
+from readmap.backend.tables import Table
 from readmap.bam.tags import hash_text
 from readmap.formats.sam_header import ReadGroupInfo
 
@@ -30,15 +31,8 @@ DEPTHS, COVERED = constant(_SOURCE, "DEPTHS"), constant(_SOURCE, "COVERED")
 BREADTHS = (1, 10, 20, 30)
 
 
-@dataclass(frozen=True)
-class _CoverageLayout:
-    """struct Layout of kernels/qc/coverage.cu."""
-
-    contigs: Array
-    names: Array
-    samples: Array
-    contig_count: int
-    groups: int
+class _CoverageLayout(Table, struct="qc/coverage.cu:Layout"):
+    """The contigs, and the samples of the read groups."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +77,11 @@ class Coverage:
         contigs = np.cumsum([0, *(length + 1 for length in lengths)])
         to_device = backend.to_device
         self._layout = _CoverageLayout(
-            to_device(contigs), to_device(names), to_device(np.array(samples, np.uint16)), len(lengths), len(groups)
+            contigs=to_device(contigs),
+            names=to_device(names),
+            samples=to_device(np.array(samples, np.uint16)),
+            contig_count=len(lengths),
+            groups=len(groups),
         )
         self._samples = max(samples) + 1
         self._bits = _POSITION_BITS + (self._samples - 1).bit_length()
