@@ -49,8 +49,8 @@ struct SeedGrid {
         bool is_valid = rank >= 0 && rank < index.suffix_count;
         return is_valid ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
-    // Count the suffixes that share at least the shortest seed, from `rank` in the direction of `step`; the first one
-    // does. The count stops at max_suffixes.
+    // Count the suffixes that share at least the shortest seed, from `rank` in the direction of `step`. The suffix at
+    // `rank` shares it. The count stops at max_suffixes.
     HOST_DEVICE i32 count_sharing(const QuerySuffix<PackedWords>& shortest, i64 rank, i32 step) const {
         i32 low = 1, high = max_suffixes;
         bool is_bounded = false;
@@ -62,7 +62,7 @@ struct SeedGrid {
         return low;
     }
     // Return the max_suffixes suffixes that share most with the seed. The shared length falls with the distance on both
-    // sides; of two suffixes that share the same length the one at the higher rank is preferred.
+    // sides; ties prefer the suffix at the higher rank.
     HOST_DEVICE RankRange nearest_suffixes(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];

@@ -8,7 +8,7 @@
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
 
-const i32 KEPT_FRAGMENTS = 4;    // fragments that get windows; as many windows are left for mates with gaps
+const i32 KEPT_FRAGMENTS = 4;    // fragments that get windows; the same number of windows remains for mates with gaps
 const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellite repeats have a fragment at nearly every position
 const i32 END_BITS = 36;         // bits of a position in a key
 

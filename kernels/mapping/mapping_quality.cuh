@@ -10,7 +10,7 @@
 #include "mapping/windows.cuh"
 
 const i32 NO_QUALITY = 25;         // phred of a base without a quality
-const i32 NEGLIGIBLE = 60;         // phred from which on a rival adds nothing
+const i32 NEGLIGIBLE = 60;         // rivals of at least this phred add nothing
 const i32 GENE_CONVERSION_PHRED =  // phred at which gene conversion outweighs the bases that distinguish two copies
     45;                            // phred at which copies that exchanged a stretch outweigh what distinguishes them
 const i32 RELIABLE = 20;           // phred of a base whose difference is more likely the sample's than the sequencer's

@@ -16,7 +16,7 @@ HOST_DEVICE bool matches_at(const UngappedAlignment& ungapped, i32 position, i32
 }
 
 // Return true if a long gap to the segment pays, or if the segment may be the better one of two that a gap joins to an
-// alignment of min_score. The other one may be too short to have a seed.
+// alignment of min_score; the lesser segment may be too short to have a seed.
 HOST_DEVICE bool is_worth_listing(const Segment& segment, const Scoring& scoring) {
     return segment.score > scoring.least_gap(SPREAD) || 2 * segment.score >= scoring.min_score + scoring.least_gap(1);
 }

@@ -25,8 +25,7 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
     }
 }
 
-// One item per read, selected[item]. found: its diagonals within the insert sizes of its mate's window, each of which
-// is tried.
+// One item per read, selected[item]. found: the best of all diagonals within the insert sizes of its mate's window.
 KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
                               Scoring scoring, WindowTable windows, PlacementTable placements,
                               const i32* selected OF(selected), DiagonalTable found) {

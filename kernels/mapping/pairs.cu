@@ -5,7 +5,7 @@
 // If both mates lie in one repeat with more copies than windows, a copy in neither's windows counts as one more choice.
 #include "mapping/mates.cuh"
 
-const i32 MIN_REPEAT_COPIES = 3;  // number of other fragments from which on both mates count as lying in one repeat
+const i32 MIN_REPEAT_COPIES = 3;  // minimum number of other fragments to assume that both mates lie in one repeat
 const i32 MIN_INSERT_MAPQ = 20;   // minimum MAPQ of both mates to measure an insert size
 
 // One item per pair. directions[pair] and sizes[pair] describe its fragment if both mates are placed confidently;
@@ -42,9 +42,9 @@ struct PairMapq {
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// One item per pair. Replace chosen, suboptimal_scores and mapqs of both mates by those of the cheapest choice;
-// properly_paired becomes 1 if that is a fragment. other_fragments: phred of all fragments that no windows show, -1 if they were
-// not listed.
+// One item per pair. Set chosen, suboptimal_scores and mapqs of both mates according to the cheapest choice;
+// properly_paired becomes 1 if that is a fragment. other_fragments: phred of all fragments that no windows show, -1 if
+// they were not listed.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
                        WindowTable windows, PlacementTable placements, const i32* other_fragments OF(items)) {
     FOR_EACH(item, items) {

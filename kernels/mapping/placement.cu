@@ -27,7 +27,7 @@ HOST_DEVICE Span larger_rest(Span placed, i32 length) {
     return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
 }
 
-// A read with its windows, one of which is chosen.
+// A read and its windows, among which the placement is chosen.
 struct PlacementChooser {
     const Reference& reference;
     const Queries& queries;

@@ -14,7 +14,7 @@ from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")
 
-#: Weight of the prior: it counts as much as this number of real differences.
+#: Weight of the prior, in real differences: with this number of them, data and prior count alike.
 WEIGHT = 250
 
 #: Bounds of the estimate, in bases per difference.

@@ -34,7 +34,7 @@ _END_BITS = constant("mapping/fragments.cu", "END_BITS")
 #: Bases between seeds: a placement with few differences has a seed without a difference.
 STRIDE = 8
 
-#: Maximum of matches a read; above it the repeat is so large that its fragments cannot be told apart.
+#: Maximum of matches a read; above it the repeat is too large to distinguish its fragments.
 MAX_MATCHES = 1 << 14
 
 #: Device memory a match may need: a count, its prefix sum, and two keys with their losses.

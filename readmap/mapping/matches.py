@@ -50,7 +50,7 @@ def placed_reads(batch: Batch, context: Context) -> DeviceList:
 def find_matches(
     slots: DeviceList, stride: int, batch: Batch, context: Context, fitting: int, max_matches: int | None = None
 ) -> SeedMatches:
-    """Return the seed matches of the reads in `slots`; a read shorter than a seed has none.
+    """Return the seed matches of the reads in `slots`; a read shorter than a seed gets no matches.
 
     stride: bases between seeds. fitting: number of matches that fit into memory; if there may be more, the host reads
     the count back. max_matches: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than

@@ -23,7 +23,7 @@ def seed_offsets(
 ) -> tuple[Array, Count]:
     """Return the index of each read's first seed, int64 [slots + 1], and the total number of seeds.
 
-    Seeds start every `stride` bases on both strands; a read shorter than a seed has none.
+    Seeds start every `stride` bases on both strands; a read shorter than a seed gets no seeds.
     """
     counts = context.backend.full(len(slots.numbers) + 1, 0, np.int64)
     what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
