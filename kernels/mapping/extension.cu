@@ -50,14 +50,14 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
                                      windows, scoring);                                                               \
     }
 
-SCORE_WINDOWS(score_16_bits_narrow, Lanes16, 32, Items)
-SCORE_WINDOWS(score_16_bits_middle, Lanes16, 64, Items)
-SCORE_WINDOWS(score_16_bits_wide, Lanes16, 160, WarpItems)
-SCORE_WINDOWS(score_16_bits_widest, Lanes16, 256, WarpItems)
-SCORE_WINDOWS(score_32_bits_narrow, Lane32, 32, WarpItems)
-SCORE_WINDOWS(score_32_bits_middle, Lane32, 64, WarpItems)
-SCORE_WINDOWS(score_32_bits_wide, Lane32, 160, WarpItems)
-SCORE_WINDOWS(score_32_bits_widest, Lane32, 256, WarpItems)
+SCORE_WINDOWS(score_16_bits_narrow, Lanes16, NARROW_WIDTH, Items)
+SCORE_WINDOWS(score_16_bits_middle, Lanes16, MIDDLE_WIDTH, Items)
+SCORE_WINDOWS(score_16_bits_wide, Lanes16, WIDE_WIDTH, WarpItems)
+SCORE_WINDOWS(score_16_bits_widest, Lanes16, WIDEST_WIDTH, WarpItems)
+SCORE_WINDOWS(score_32_bits_narrow, Lane32, NARROW_WIDTH, WarpItems)
+SCORE_WINDOWS(score_32_bits_middle, Lane32, MIDDLE_WIDTH, WarpItems)
+SCORE_WINDOWS(score_32_bits_wide, Lane32, WIDE_WIDTH, WarpItems)
+SCORE_WINDOWS(score_32_bits_widest, Lane32, WIDEST_WIDTH, WarpItems)
 
 // Write the CIGAR of the ungapped segment of a window, with the gap of a tandem repeat if there is one; return its
 // length.
@@ -160,10 +160,10 @@ template <i32 WIDTH> struct Tracing {
         }                                                                                                      \
     }
 
-TRACE_ALIGNMENTS(trace_narrow, 32)
-TRACE_ALIGNMENTS(trace_middle, 64)
-TRACE_ALIGNMENTS(trace_wide, 160)
-TRACE_ALIGNMENTS(trace_widest, 256)
+TRACE_ALIGNMENTS(trace_narrow, NARROW_WIDTH)
+TRACE_ALIGNMENTS(trace_middle, MIDDLE_WIDTH)
+TRACE_ALIGNMENTS(trace_wide, WIDE_WIDTH)
+TRACE_ALIGNMENTS(trace_widest, WIDEST_WIDTH)
 
 // An item is a slot: count the entries of its read to be traced with each kind of band. counts: a row of `reads` per
 // kind.

@@ -16,18 +16,22 @@ const i32 NARROW_SPREAD = 8;
 const i32 MIDDLE_SPREAD = 16;
 const i32 LONG_READ = 512;
 
+// Diagonals of the bands of each kind.
+const i32 NARROW_WIDTH = 32, MIDDLE_WIDTH = 64, WIDE_WIDTH = 160, WIDEST_WIDTH = 256;
+
 HOST_DEVICE i32 band_width(i32 kind) {
-    return kind == WIDEST_BAND ? 256 : kind == WIDE_BAND ? 160 : kind == MIDDLE_BAND ? 64 : 32;
+    if (kind == WIDEST_BAND) return WIDEST_WIDTH;
+    return kind == WIDE_BAND ? WIDE_WIDTH : kind == MIDDLE_BAND ? MIDDLE_WIDTH : NARROW_WIDTH;
 }
-HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > 64; }
+HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > MIDDLE_WIDTH; }
 
 HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
     if (length > LONG_READ) return WIDEST_BAND;
     return spread > MIDDLE_SPREAD ? WIDE_BAND : spread > NARROW_SPREAD ? MIDDLE_BAND : NARROW_BAND;
 }
 
-// Windows of a read: those of its own seeds (prototypes needed 16 for the best copy of a repeat to be among them), more
-// for a part that the best window leaves uncovered, and more for windows that the mate points to.
+// Windows of a read: 16 from its own seeds (prototypes needed that many for the best copy of a repeat to be among
+// them), more for a part that the best window leaves uncovered, and more for windows that the mate points to.
 const i32 MAX_SEED_WINDOWS = 16;
 const i32 MAX_SPLIT_WINDOWS = MAX_SEED_WINDOWS + 4;
 const i32 MAX_WINDOWS = MAX_SPLIT_WINDOWS + 4;
@@ -52,7 +56,7 @@ struct Window {
 
 // The windows of all reads of a batch.
 struct WindowTable {
-    Window* rows OF(reads* MAX_WINDOWS);  // MAX_WINDOWS of each slot, of which the first `counts` are valid
+    Window* rows OF(reads* MAX_WINDOWS);  // MAX_WINDOWS of each slot; the first `counts` are valid
     i32* counts OF(reads);                // number of windows of each slot
     i32* unexamined_prefixes
         OF(reads);  // longest prefix that an unexamined suffix shares with a seed; 0 if all were examined
@@ -66,7 +70,7 @@ HOST_DEVICE bool is_near(const Window& a, const Window& b) {
     return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
 }
 
-// A task after the last one of a kind: a lane without an alignment.
+// Padding after the tasks of a kind: a lane without an alignment.
 const i64 NO_TASK = -1;
 
 // A part of a read in orientation 0, so that windows of both orientations can be compared.

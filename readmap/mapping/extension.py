@@ -25,21 +25,17 @@ class Band(NamedTuple):
     width: int
 
 
-WIDE = constant("mapping/windows.cuh", "WIDE_BAND")
-BANDS = {
-    constant("mapping/windows.cuh", "NARROW_BAND"): Band("narrow", 32),
-    constant("mapping/windows.cuh", "MIDDLE_BAND"): Band("middle", 64),
-    WIDE: Band("wide", 160),
-    constant("mapping/windows.cuh", "WIDEST_BAND"): Band("widest", 256),
-}
+_HEADER = "mapping/windows.cuh"
+WIDE = constant(_HEADER, "WIDE_BAND")
+_WIDTHS = {name: constant(_HEADER, f"{name}_WIDTH") for name in ("NARROW", "MIDDLE", "WIDE", "WIDEST")}
+BANDS = {constant(_HEADER, f"{name}_BAND"): Band(name.lower(), width) for name, width in _WIDTHS.items()}
 
 #: Maximum number of alignments per launch of a traceback kernel.
 MAX_TRACED = 65_536
 
 _COUNT, _LIST = Kernel("mapping/windows", "count_tasks"), Kernel("mapping/windows", "list_tasks")
 _CLAMP, _TAKE = Kernel("mapping/windows", "clamp_task_counts"), Kernel("mapping/windows", "take_tasks")
-_LONG_READ = constant("mapping/windows.cuh", "LONG_READ")
-_NO_TASK = constant("mapping/windows.cuh", "NO_TASK")
+_LONG_READ, _NO_TASK = constant(_HEADER, "LONG_READ"), constant(_HEADER, "NO_TASK")
 _COUNT_TRACED, _LIST_TRACED = Kernel("mapping/extension", "count_traced"), Kernel("mapping/extension", "list_traced")
 _PLACE = Kernel("mapping/extension", "place_ungapped_alignments")
 

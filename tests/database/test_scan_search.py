@@ -274,7 +274,7 @@ def test_no_length_has_hits_below_the_threshold(name: str, monkeypatch: pytest.M
             scan = Scan(database, scoring, HitFilter(evalue=evalue, max_hits=1000), None)  # type: ignore[arg-type]
             for below in (0, 1):
                 scores = np.maximum(least - below, 1).astype(np.int32)
-                chosen = scan._choose(np.zeros(rows, np.uint8), scores[None])
+                chosen = scan._select_hits(np.zeros(rows, np.uint8), scores[None])
                 expected = np.flatnonzero(space.evalues(scores, lengths) <= evalue)
                 assert sorted(chosen.ranks.tolist()) == expected.tolist()
                 assert below or len(expected) == len(lengths)
