@@ -1,4 +1,4 @@
-"""Files of alignments that a search writes in a test, and what is in them."""
+"""Helpers to write alignment files by a search and to read them."""
 
 from pathlib import Path
 
@@ -8,31 +8,31 @@ from readmap.cli import main
 
 
 def search_in(folder: Path, output: str, *options: str) -> int:
-    """Map a folder's reads.fq to its ref.fa on the CPU."""
+    """Map reads.fq of a folder to its ref.fa on the CPU; return the exit code."""
     names = [str(folder / name) for name in ("reads.fq", "ref.fa", output)]
     return main(["search", names[0], "-x", names[1], "-o", names[2], "--device", "cpu", "-q", *options])
 
 
 def records_of(path: Path, reference: Path | None = None) -> list[str]:
-    """The lines of SAM, with the tags of each in order: CRAM does not keep theirs."""
+    """Return the records as SAM lines with sorted tags, because CRAM does not keep the order of tags."""
     with pysam.AlignmentFile(str(path), reference_filename=reference and str(reference)) as file:
         fields = [record.to_string().split("\t") for record in file.fetch(until_eof=True)]
     return ["\t".join([*line[:11], *sorted(line[11:])]) for line in fields]
 
 
 def header_of(path: Path) -> list[str]:
-    """The lines of the header."""
+    """Return the header lines."""
     with pysam.AlignmentFile(str(path), check_sq=False) as file:
         return str(file.header).splitlines()
 
 
 def names_in(folder: Path) -> list[str]:
-    """What lies in a folder, in order."""
+    """Return the sorted file names of a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def bytes_of_records(path: Path) -> list[bytes]:
-    """Each record as BAM holds it."""
+    """Return the bytes of each BAM record."""
     with pysam.BGZFile(str(path)) as file:  # type: ignore[attr-defined]
         data = file.read()
     at = 12 + int.from_bytes(data[4:8], "little")

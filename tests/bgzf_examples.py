@@ -1,4 +1,4 @@
-"""Blocked gzip as bgzip writes it, made by zlib."""
+"""Blocked gzip files (BGZF), written with zlib."""
 
 import struct
 import zlib
@@ -8,7 +8,7 @@ EOF_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 
 
 def blocked(data: bytes, block: int = BLOCK) -> bytes:
-    """What bgzip writes of some data, so many bytes a block."""
+    """Compress data as bgzip does; block: plain bytes per block."""
     blocks = []
     for start in range(0, len(data), block):
         piece = data[start : start + block]

@@ -1,4 +1,4 @@
-"""Chunks of reads as tests take them: what came out of files, and what holds for each chunk."""
+"""Read files in chunks, check the invariants of each chunk, and collect the contents."""
 
 import pathlib
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.reads.chunks import RecordFormat, PairLayout, read_chunks
+from readmap.reads.chunks import PairLayout, RecordFormat, read_chunks
 
 
 def allocate(nbytes: int) -> NDArray[np.uint8]:
-    """Memory full of what a reader must not take for its own: newlines."""
+    """Allocate a buffer filled with newlines, which a reader must not mistake for its input."""
     return np.full(nbytes, 10, np.uint8)
 
 
 @dataclass
 class Found:
-    """What came out of some chunks: the records of each file of pairs, or of all files of single reads."""
+    """The collected contents of all chunks; parts: by mate of a pair, or of all single reads."""
 
     parts: list[bytes] = field(default_factory=list)
     records: list[int] = field(default_factory=list)
@@ -34,7 +34,7 @@ def read(
     layout: PairLayout = PairLayout.SINGLE,
     threads: int = 1,
 ) -> Found:
-    """Reads all chunks, checks what holds for each, and keeps the message of an error that ends them."""
+    """Read all chunks and check their invariants; an error ends the reading and is stored as a message."""
     found, positions = Found([b""] * layout.files), dict[tuple[str, ...], int]()
     warn, given = found.warnings.append, list(map(str, paths))
     try:

@@ -1,4 +1,4 @@
-"""Commands in this process: what they read, and how they fail."""
+"""Helpers for tests that run commands in this process."""
 
 import contextlib
 import os
@@ -10,7 +10,10 @@ import pytest
 
 
 def failures(run: Callable[..., int]) -> Callable[..., str]:
-    """A function: what a run that fails reports, one line; it writes nothing else, and leaves no file behind."""
+    """Return a function that runs a failing command and returns its error message.
+
+    It asserts the exit code, a message of one line, no other output and no new file.
+    """
 
     def failure(capfd: pytest.CaptureFixture[str], *arguments: str | Path, code: int) -> str:
         before = sorted(os.listdir())
@@ -27,7 +30,7 @@ def failures(run: Callable[..., int]) -> Callable[..., str]:
 
 @contextlib.contextmanager
 def standard_input(file: str | int) -> Iterator[None]:
-    """A file by its name, or an open descriptor, which is closed, is standard input."""
+    """Make a file, or an open descriptor, which is then closed, the standard input inside the context."""
     saved, descriptor = os.dup(0), os.open(file, os.O_RDONLY) if isinstance(file, str) else file
     os.dup2(descriptor, 0)
     os.close(descriptor)

@@ -1,5 +1,5 @@
-"""What several test modules share: the backends, the folder of large test data, an index of the demo reference,
-a compiler that compiles nothing twice, and the script of the benchmarks."""
+"""Shared fixtures: backends, the folder of large test data, an index of the demo reference, a caching compiler, and the
+benchmark script as a module."""
 
 import fcntl
 import importlib.util
@@ -16,8 +16,7 @@ from session import ARCHITECTURES, Once
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# A file that the cache lacks is made under a temporary name, .NAME.RANDOM, and handed to the compiler last; its name in
-# the cache ends with a digest of what it holds.
+# The last argument is the output, .NAME.RANDOM; the name of a file in the cache ends with a digest of its contents.
 COMPILER = """#!/bin/sh
 for out; do :; done
 name=${{out##*/.}}
@@ -31,8 +30,10 @@ cp "$out" "$known.$$" && mv "$known.$$" "$known"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write tests/golden/ anew from what the code gives")
-    parser.addoption("--all-architectures", action="store_true", help="compile the kernels for all GPUs, not for sm_90")
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/ with the current output")
+    parser.addoption(
+        "--all-architectures", action="store_true", help="compile the kernels for all GPU architectures, not only sm_90"
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -43,27 +44,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
-    """A function: a folder by its name, filled by whichever of the parallel workers asks for it first."""
+    """A function that returns a folder by name; the first parallel worker that asks for it fills it."""
     base = tmp_path_factory.getbasetemp()
     common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
     def made(name: str, make: Callable[[pathlib.Path], object]) -> pathlib.Path:
-        folder, begun = common / f"once-{name}", common / f"once-{name}.begun"
+        folder, partial = common / f"once-{name}", common / f"once-{name}.partial"
         with open(common / f"once-{name}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not folder.exists():
-                begun.mkdir()
-                make(begun)
-                begun.rename(folder)
+                partial.mkdir()
+                make(partial)
+                partial.rename(folder)
         return folder
 
     return made
 
 
-# The widest scope, since hypothesis refuses fixtures of one function.
+# Session scope, because hypothesis rejects function-scoped fixtures.
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def backends(request: pytest.FixtureRequest) -> str:
-    """The name of each backend in turn; a test that takes it runs once on each that is here."""
+    """The name of a backend; the test runs once on each available backend."""
     name: str = request.param
     if name == "cuda":
         from readmap.backend import cuda_available
@@ -76,16 +77,16 @@ def backends(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def shared() -> pathlib.Path:
-    """The folder of real genomes and reads, which is no part of the repository."""
+    """The folder of real genomes and reads, which is not part of the repository."""
     folder = pathlib.Path(os.environ.get("READMAP_SHARED", ROOT.parent / "shared"))
     if not (folder / "data").is_dir():
-        pytest.skip(f"{folder}/data is not there; READMAP_SHARED names another folder")
+        pytest.skip(f"{folder}/data does not exist; set READMAP_SHARED to another folder")
     return folder
 
 
 @pytest.fixture(scope="session")
 def demo_index(once: Once) -> pathlib.Path:
-    """The index folder of data/demo.fa.gz. Shared by all tests: copy it before changing it."""
+    """The index folder of data/demo.fa.gz, shared by all tests: copy it before changing it."""
     from readmap.cli import main
 
     def make(folder: pathlib.Path) -> None:
@@ -96,7 +97,7 @@ def demo_index(once: Once) -> pathlib.Path:
 
 @pytest.fixture
 def compiled(once: Once, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A compiler, $CXX too, that takes from readmap's cache and adds to it: for tests whose own cache is empty."""
+    """A compiler, also set as $CXX, that uses readmap's normal cache, for tests with an empty cache of their own."""
     from readmap.backend.compilation import cache
 
     def make(folder: pathlib.Path) -> None:
@@ -110,7 +111,7 @@ def compiled(once: Once, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """scripts/benchmark as a module, which must not look for another interpreter."""
+    """scripts/benchmark as a module, kept from restarting itself with another interpreter."""
     monkeypatch.setattr(sys, "base_prefix", "elsewhere")
     monkeypatch.setattr(sys, "path", [*sys.path])
     loader = SourceFileLoader("benchmark", str(ROOT / "scripts/benchmark"))

@@ -1,4 +1,4 @@
-"""Genomes and reads that tests make up, and the bytes of their files. Random numbers come from seeded generators."""
+"""Synthetic genomes and reads, their files and indexes, and searches. Random numbers come from seeded generators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from readmap.run.stream import run
 
 @dataclass(frozen=True)
 class Read:
-    """A read as a file holds it; without a quality it can only be written as FASTA."""
+    """A record of a read file; without a quality it can only be written as FASTA."""
 
     name: str
     bases: str
@@ -48,17 +48,17 @@ class Read:
 
 
 def team_of(device: str, devices: int) -> Team:
-    """So many devices of a name; several backends of one GPU do as several GPUs do."""
+    """Open a team of `devices` backends of the same name; several backends of one GPU behave like several GPUs."""
     return Team([functools.partial(open_backend, device, 1)] * devices)
 
 
 def below(generator: random.Random, limit: int) -> int:
-    """An integer from 0 to limit - 1, by the one method of Random that never changes between versions of Python."""
+    """Return an integer in [0, limit), by the only method of Random whose results are stable across Python versions."""
     return int(generator.random() * limit)
 
 
 def fasta_source(data: bytes) -> GeneratorSource:
-    """The bytes of a FASTA file that is called ref.fa."""
+    """Return a source of the bytes of a FASTA file ref.fa."""
 
     def pieces() -> Generator[bytes, None, None]:
         if data:
@@ -76,7 +76,7 @@ def random_quality(generator: random.Random, length: int) -> str:
 
 
 def substitute(generator: random.Random, bases: str, count: int) -> str:
-    """The same with another base at `count` places (fewer where one place is drawn twice)."""
+    """Substitute `count` bases, fewer if a position is drawn twice."""
     letters = list(bases)
     for _ in range(count if letters else 0):
         place = below(generator, len(letters))
@@ -93,7 +93,7 @@ def delete(bases: str, place: int, length: int) -> str:
 
 
 def fibonacci(length: int, letters: str = "AC") -> str:
-    """The Fibonacci word: for its length it has the most repeats that overlap themselves."""
+    """Return the Fibonacci word, which has the most self-overlapping repeats of its length."""
     before, word = letters[1], letters[0]
     while len(word) < length:
         before, word = word, word + before
@@ -112,12 +112,12 @@ def fastq(reads: Sequence[Read]) -> bytes:
 
 
 def fasta_reads(reads: Sequence[Read]) -> bytes:
-    """Two lines a record."""
+    """Return FASTA with two lines per record."""
     return "".join(f">{read.name}\n{read.bases}\n" for read in reads).encode()
 
 
 def small_genome(generator: random.Random) -> dict[str, str]:
-    """Contigs of some kilobases with what is hard: near and exact repeats on both strands, tandems, runs of N."""
+    """Return short contigs that are hard to map to: near and exact repeats on both strands, tandems, runs of N."""
     repeat = random_bases(generator, 420)
     tandem = random_bases(generator, 23) * 9
     exact = random_bases(generator, 500)
@@ -150,9 +150,9 @@ def small_genome(generator: random.Random) -> dict[str, str]:
 
 
 def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
-    """Reads of many lengths from both strands with errors, variants, clipped ends, N; some from nowhere, some empty.
+    """Draw reads of many lengths from both strands with errors, variants, clipped ends, N; some random, some empty.
 
-    The name says where a read is from: number, contig, start, strand.
+    The name contains the origin: number, contig, start, strand.
     """
     names = [name for name, letters in contigs.items() for _ in range(1 + len(letters) // 300)]
     reads = []
@@ -182,7 +182,7 @@ def draw_reads(generator: random.Random, contigs: dict[str, str], count: int) ->
     return reads
 
 
-#: How the reads of a drawn pair lie to each other, and what was done to them; the last parts of their names.
+#: Kinds of drawn pairs: orientation and alteration of the mates; the last part of their names.
 KINDS = (
     *("plain", "plain", "plain", "variants", "short", "split", "poor", "random", "both_random", "far"),
     *("through", "outward", "one_strand", "gap", "empty"),
@@ -190,9 +190,9 @@ KINDS = (
 
 
 def draw_pairs(generator: random.Random, contigs: dict[str, str], count: int) -> list[tuple[Read, Read]]:
-    """Pairs of a library of 300 bases, forward and reverse, of all KINDS in turn.
+    """Draw pairs with inserts of about 300 bases, of all KINDS in turn.
 
-    The name holds number, contig, start, the strand of the first read, and the kind.
+    The name contains number, contig, start, the strand of the first read, and the kind.
     """
     names = [name for name, letters in contigs.items() if len(letters) >= 600 for _ in range(1 + len(letters) // 1_000)]
     pairs = []
@@ -220,7 +220,7 @@ def draw_pairs(generator: random.Random, contigs: dict[str, str], count: int) ->
 def _altered_mates(
     generator: random.Random, contigs: dict[str, str], kind: str, bases: list[str], lengths: tuple[int, int]
 ) -> list[str]:
-    """The forward read and the reverse one, as the kind says."""
+    """Return the forward and the reverse read, altered as the kind requires."""
     forward, reverse = bases
     contig = list(contigs)[below(generator, 2)]
     place = below(generator, len(contigs[contig]) - 200)
@@ -253,7 +253,7 @@ def _altered_mates(
 
 
 def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: PairLayout) -> list[Path]:
-    """The files of a layout, r1 and r2 or r."""
+    """Write the files of a layout, r1 and r2 or r; return their paths."""
     if layout is PairLayout.INTERLEAVED:
         (folder / "r").write_bytes(fastq([read for pair in pairs for read in pair]))
         return [folder / "r"]
@@ -263,7 +263,7 @@ def write_pairs(folder: Path, pairs: Sequence[tuple[Read, Read]], layout: PairLa
 
 
 def draw_exact_reads(generator: random.Random, contigs: dict[str, str], count: int) -> list[Read]:
-    """Pieces of the contigs from both strands, most of them short; some over a contig's end, with N or U, or empty."""
+    """Draw substrings of the contigs from both strands, mostly short; some cross contigs or contain N or U."""
     text = "".join(contigs.values())
     reads = []
     for number in range(count):
@@ -310,18 +310,18 @@ def _texts() -> dict[str, list[str]]:
     }
 
 
-#: References that are hard on what is sorted and searched: the contigs of each, by name.
+#: References that are hard to sort and search: lists of contigs by name.
 TEXTS = _texts()
 
 
 @functools.cache
 def indexed(name: str, force_64_bits: bool = False) -> Index:
-    """The index of one of TEXTS with both structures; made once, so it must not be changed."""
+    """Return the index of one of TEXTS with both structures, built once: do not change it."""
     return index_of(TEXTS[name], force_64_bits, "both")
 
 
 def held(index: Index, backend: Backend) -> tuple[DeviceReference, int, Array]:
-    """What the builders and checks of an index take: its reference, of that length, and its order, on a device."""
+    """Return the reference on a device, its length, and the suffix array on the device."""
     return index.reference.to_device(backend), index.reference.length, backend.to_device(index.suffixes)
 
 
@@ -331,7 +331,7 @@ def index_of(
     structure: str = "array",
     alternates: Collection[str] = (),
 ) -> Index:
-    """The index of some contigs, named 0, 1, 2 and so on where they have no names; alternates: the ALT contigs."""
+    """Build the index of contigs, named 0, 1, 2 ... unless names are given; alternates: names of ALT contigs."""
     named = contigs if isinstance(contigs, dict) else {str(number): letters for number, letters in enumerate(contigs)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "made.fa"
@@ -347,7 +347,7 @@ def write_folder(
     arrays: dict[str, np.ndarray[Any, Any]],
     lists: dict[str, Any] | None = None,
 ) -> None:
-    """A folder of any arrays, with their checksums."""
+    """Write a folder of arrays with their checksums."""
     with kind.writing(path, 2, False) as output:
         output.describe(facts, lists)
         for name, array in arrays.items():
@@ -356,7 +356,7 @@ def write_folder(
 
 
 def reads_of(data: bytes, backend: Backend, lines: int = 4) -> Reads:
-    """The records of a chunk's bytes."""
+    """Parse the records of a chunk."""
     records = data.count(b"\n") // lines
     return parse_reads(backend.to_device(np.frombuffer(data, np.uint8)), records, lines, backend)
 
@@ -368,13 +368,13 @@ def queries_of(sequences: Sequence[str], backend: Backend) -> Queries:
 def context_of(
     contigs: Sequence[str] | dict[str, str], name: str, threads: int | None = None, force_64_bits: bool = False
 ) -> Context:
-    """The contigs' index on a backend, by its name, with what a search does by default."""
+    """Return a context with the contigs' index on a backend and the default parameters."""
     backend = open_backend(name, threads)
     return Context(index_of(contigs, force_64_bits).to_device(backend), backend)
 
 
 def with_table(index: Index, bases: int, backend: Backend, patch: pytest.MonkeyPatch) -> DeviceIndex:
-    """The index on a device, which makes a prefix table of so many bases however few suffixes there are."""
+    """Load the index on a device with a prefix table of `bases` bases, although it has few suffixes."""
     patch.setattr(suffix_array, "SUFFIXES_PER_ENTRY", 1e-9)
     patch.setattr(backend, "max_table_bases", bases)
     found = index.to_device(backend)
@@ -398,7 +398,7 @@ def map_files(
     reporting: Reporting | None = None,
     **options: Any,
 ) -> MappingSummary:
-    """Search, and leave in `out` the records that were written, also where an error is raised."""
+    """Map files and write the records to `out`; after an error it contains the records written so far."""
     given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
     layout = options.get("layout", PairLayout.SINGLE)
     mapping = ReadMapper([Context(index, backend, *given)], style, layout.paired)
@@ -414,7 +414,7 @@ def search_files(
     parameters: exact.Parameters,
     **options: Any,
 ) -> exact.ExactSummary:
-    """The same for an exact search."""
+    """Search files for exact occurrences and write the records to `out`."""
     search = exact.ExactSearch([index], parameters, [backend])
     run_files(paths, search, backend, out, **options)
     return search.summary
@@ -427,13 +427,13 @@ def run_files(paths: Sequence[Path], processor: BatchProcessor, backend: Backend
 
 
 class Full(Exception):
-    """Stands for a device without memory."""
+    """The memory error of a test device."""
 
 
 def refuse(
     patch: pytest.MonkeyPatch, backend: Backend, module: Any, name: str, refused: Callable[..., bool]
 ) -> list[int]:
-    """Lets a module's function find no memory where `refused` says so of its arguments; grows by one each time."""
+    """Make a module's function raise Full if refused(*arguments); return a list that grows with each refusal."""
     function, times = getattr(module, name), list[int]()
 
     def limited(*arguments: Any) -> Any:
@@ -448,6 +448,6 @@ def refuse(
 
 
 def reads_in(*arguments: Any) -> int:
-    """How many reads a stage is given."""
+    """Return the number of reads among the arguments of a stage."""
     held = [getattr(argument, "reads", argument) for argument in arguments]
     return next(argument.count for argument in held if isinstance(argument, Reads))

@@ -1,4 +1,4 @@
-"""Proteins and other letters that tests align, databases of them, and what the letters score."""
+"""Random proteins and databases, and costs of many kinds."""
 
 import random
 
@@ -20,7 +20,7 @@ Table = NDArray[np.int32]
 
 
 def drawn(seed: int, lowest: int, highest: int, diagonal: tuple[int, int]) -> Table:
-    """A symmetric matrix; the scores of letters with themselves are of a range of their own."""
+    """Return a random symmetric matrix; the diagonal's scores have a range of their own."""
     generator = np.random.default_rng(seed)
     upper = np.triu(generator.integers(lowest, highest + 1, (CODES, CODES), np.int32), 1)
     itself = np.diag(generator.integers(diagonal[0], diagonal[1] + 1, CODES, np.int32))
@@ -66,5 +66,5 @@ def sequences_of(texts: list[str]) -> Sequences:
 
 
 def subjects_of(database: Database) -> list[Codes]:
-    """The longest first."""
+    """Return the codes of the subjects, the longest first."""
     return [database.codes[start:][:length] for start, length in zip(database.starts, database.lengths, strict=True)]

@@ -1,17 +1,17 @@
-"""A GPU's context, which is begun before a command is loaded: of the device that the command will take, or of none."""
+"""The GPU context that is created before a command is loaded, and what a command loads."""
 
 import subprocess
 import sys
 
 import pytest
 
-from readmap.driver import start_cuda_context, gpu_index
+from readmap.driver import gpu_index, start_cuda_context
 
 SEARCH = ["search", "reads.fq", "-x", "ref.fa"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "number"),
+    ("arguments", "index"),
     [
         (SEARCH, 0),
         ([*SEARCH, "--device", "auto"], 0),
@@ -29,15 +29,15 @@ SEARCH = ["search", "reads.fq", "-x", "ref.fa"]
         ([], None),
     ],
 )
-def test_the_device_that_a_command_takes(arguments: list[str], number: int | None) -> None:
-    assert gpu_index(arguments) == number
+def test_gpu_index_of_a_command(arguments: list[str], index: int | None) -> None:
+    assert gpu_index(arguments) == index
 
 
-def test_nothing_is_said_where_there_is_no_driver_or_no_such_device() -> None:
+def test_missing_drivers_and_devices_are_ignored() -> None:
     start_cuda_context([*SEARCH, "--device", "cuda:1000"])
 
 
-def test_a_search_loads_neither_databases_nor_what_only_others_need() -> None:
+def test_search_loads_no_modules_of_other_commands() -> None:
     script = "import readmap.cli.search.command, sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "readmap.run.stream" in loaded

@@ -1,1 +1,1 @@
-"""Slow, obvious answers to what the kernels are asked."""
+"""Slow and obvious Python versions of the kernels' computations."""

@@ -1,7 +1,7 @@
-"""What readmap computes, in slow and obvious Python: the kernels are held to this.
+"""Index, search and alignment in slow and obvious Python, as a reference for the kernels.
 
-A reference is its contigs' letters; its text is those contigs, upper case, each followed by one barrier, and every
-ambiguous base is a barrier as well. Alignments are tuples of CIGAR operations in SAM's sense.
+A reference is a list of contigs. Its text is the concatenation of the contigs in upper case, each followed by a
+barrier; ambiguous bases are replaced by barriers. Alignments are lists of CIGAR operations as in SAM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPLEMENTS = dict(zip("ACGT", "TGCA", strict=True))
 
 
 def clean(letters: str) -> str:
-    """The letters as A, C, G, T or N: upper case, U as T, any other IUPAC letter as N."""
+    """Return the letters as A, C, G, T or N: upper case, U as T, other letters as N."""
     return re.sub("[^ACGT]", "N", letters.upper().replace("U", "T"))
 
 
@@ -37,18 +37,18 @@ def reverse_complement(letters: str) -> str:
 
 
 def canonical(letters: str) -> str:
-    """The smaller of a read and its reverse complement, in the order A, C, G, T, N."""
+    """Return the smaller of a read and its reverse complement, in the order A, C, G, T, N."""
     return min(clean(letters), reverse_complement(letters), key=lambda s: ["ACGTN".index(letter) for letter in s])
 
 
 def pack(letters: str, words: int) -> list[int]:
-    """So many 64-bit words: two bits a base, the first base highest, A where there is none or an ambiguous one."""
+    """Pack letters into 64-bit words, two bits per base, the first base highest; padding and ambiguous bases are A."""
     bits = "".join(f"{max('ACGT'.find(letter), 0):02b}" for letter in letters.ljust(32 * words, "A"))
     return [int(bits[i : i + 64], 2) for i in range(0, 64 * words, 64)]
 
 
 def pack_mask(letters: str, words: int) -> list[int]:
-    """So many 64-bit words that mark ambiguous bases: 01 where there is one, else 00."""
+    """Return 64-bit words with the bits 01 for each ambiguous base, else 00."""
     bits = "".join("01" if letter == "N" else "00" for letter in letters.ljust(32 * words, "A"))
     return [int(bits[i : i + 64], 2) for i in range(0, 64 * words, 64)]
 
@@ -58,17 +58,17 @@ def text_of(contigs: Sequence[str]) -> str:
 
 
 def suffix_order(text: str) -> list[int]:
-    """The places of the suffixes that start at a base, in their order; by place where barriers make them equal."""
+    """Return the suffix array: positions of all bases in the order of their suffixes up to the next barrier."""
     return in_suffix_order(text, (place for place in range(len(text)) if text[place] != BARRIER))
 
 
 def in_suffix_order(text: str, places: Iterable[int]) -> list[int]:
-    """Places by the bases from each to the next barrier, and by place where these are the same."""
+    """Sort positions by the bases up to the next barrier, then by position."""
     return sorted(places, key=lambda place: (text[place:].split(BARRIER, 1)[0], place))
 
 
 def prefix_table(text: str, bases: int) -> list[int]:
-    """Entry x counts the suffixes whose first bases, A from a barrier on, are smaller than the word of number x."""
+    """Return the number of suffixes whose first bases (A after a barrier) are less than x, for each word x."""
     counts = [0] * (4**bases + 1)
     for place in range(len(text)):
         if text[place] != BARRIER:
@@ -80,7 +80,7 @@ def prefix_table(text: str, bases: int) -> list[int]:
 
 
 def common_prefix(text: str, place: int, query: str) -> int:
-    """How many bases of the query the text shares from a place on; no barrier is shared."""
+    """Return the number of bases that the query shares with the text at a position; barriers match nothing."""
     shared = 0
     while shared < len(query) and place + shared < len(text) and text[place + shared] == query[shared]:
         shared += 1
@@ -88,18 +88,18 @@ def common_prefix(text: str, place: int, query: str) -> int:
 
 
 def insertion_point(text: str, order: Sequence[int], query: str) -> int:
-    """How many suffixes sort before the query; one that begins with it does not."""
+    """Return the number of suffixes that sort before the query, which equals its own extensions."""
     return bisect.bisect_left(order, query, key=lambda place: text[place : place + len(query)])
 
 
-#: A node's four edges, A to T: start and length of the label, left bound, and the node below, None for a leaf.
+#: One of the four edges of a node, A to T: start and length of the label, left bound, and child node (None for a leaf).
 Edge = tuple[int, int, int, "Node | None"]
-#: The ranks below it, from the first to behind the last, and its depth.
+#: A node of the suffix tree: its range of ranks [low, high), and its depth.
 Node = tuple[int, int, int]
 
 
 def suffix_tree(text: str, order: Sequence[int]) -> dict[Node, list[Edge]]:
-    """All inner nodes with their edges. Where no suffix goes on with a base, the edge is fake: start and length 0."""
+    """Return all inner nodes with their edges. An edge without suffixes has start and length 0."""
     nodes: dict[Node, list[Edge]] = {}
     todo = [(0, len(order), 0)]
     while todo:
@@ -126,10 +126,9 @@ def suffix_tree(text: str, order: Sequence[int]) -> dict[Node, list[Edge]]:
 
 
 def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1, -1)) -> list[tuple[int, int, int]]:
-    """Contig, start and strand of every exact occurrence, in the order in which they are reported.
+    """Return (contig, start, strand) of every exact occurrence in the order in which they are reported.
 
-    First those on one strand, then those on the other, a palindrome's on both; on each in the order of the text there,
-    then of places.
+    Strand by strand (a palindrome occurs on both); on each strand in suffix order, then by position.
     """
     text, wanted = text_of(contigs), clean(query)
     if not wanted or "N" in wanted:
@@ -148,7 +147,7 @@ def occurrences(contigs: Sequence[str], query: str, strands: Sequence[int] = (1,
 
 
 def column_score(base: str, letter: str, scoring: Scoring) -> int:
-    """Of a read's base over a reference's letter."""
+    """Return the score of a read's base aligned to a reference letter."""
     if base not in "ACGT" or letter not in "ACGT":
         return -AMBIGUOUS_PENALTY
     return scoring.match if base == letter else -scoring.mismatch
@@ -157,10 +156,10 @@ def column_score(base: str, letter: str, scoring: Scoring) -> int:
 def segment(
     read: str, contig: str, diagonal: int, begin: int, end: int, drop: int, scoring: Scoring, reversed_: bool = False
 ) -> tuple[int, int, int]:
-    """Score, begin and end of the best gapless stretch around the equal bases read[begin:end] on a diagonal.
+    """Return score, start and end of the best ungapped extension of the matching bases read[begin:end] on a diagonal.
 
-    reversed_: whether the read begins with the end of what was sequenced. Each side is extended as long as it falls no
-    more than `drop` below its best; of equal ones the shortest is taken.
+    reversed_: the read is given as its reverse complement. Each side is extended until its score falls more than `drop`
+    below its best; of equal scores the shortest extension is taken.
     """
 
     left_clip, right_clip = clips(scoring, reversed_)
@@ -185,12 +184,12 @@ def segment(
 
 
 def clips(scoring: Scoring, reversed_: bool) -> tuple[int, int]:
-    """What clipping the left end of an oriented read costs, and its right one."""
+    """Return the clipping penalties of the left and right end of an oriented read."""
     return (scoring.clip_3, scoring.clip_5) if reversed_ else (scoring.clip_5, scoring.clip_3)
 
 
 def gap_cost(bases: int, operation: str, scoring: Scoring, long_gaps: bool) -> int:
-    """operation: I or D. long_gaps: whether there is a gap that costs the same however long it is."""
+    """Return the cost of a gap. operation: I or D. long_gaps: a gap of any length costs at most scoring.long_gap."""
     if operation == "I":
         plain = scoring.insertion_open + bases * scoring.insertion_extend
     else:
@@ -206,17 +205,17 @@ def local_score(
     long_gaps: bool = False,
     reversed_: bool = False,
 ) -> int:
-    """The best local alignment with affine gaps; an alignment that reaches an end of the read earns the clip penalty.
+    """Return the best score of a local alignment with affine gaps, plus the clipping penalty of each read end reached.
 
-    diagonals: the values of (position in the contig - position in the read) through which it may lead; default, all.
-    long_gaps: see gap_cost. reversed_: see segment. It is a pair of bases that reaches an end, never a gap.
+    diagonals: allowed values of (contig position - read position); default, all. long_gaps: see gap_cost. reversed_:
+    see segment. An alignment reaches an end with a pair of bases, never with a gap.
     """
     rows, columns = len(read), len(contig)
     left_clip, right_clip = clips(scoring, reversed_)
     allowed = diagonals or range(-rows - 1, columns + 1)
     over = {base: np.array([column_score(base, letter, scoring) for letter in contig], int) for base in set(read)}
     leap = scoring.long_gap if long_gaps else -IMPOSSIBLE
-    # Place j is the number of the contig's bases that are used up.
+    # Column j: j bases of the contig are consumed.
     places = np.arange(columns + 1)
     scores = np.where((places >= allowed.start) & (places < allowed.stop), 0, IMPOSSIBLE)
     inserted, leapt = np.full((2, columns + 1), IMPOSSIBLE)
@@ -229,7 +228,7 @@ def local_score(
         is_barred = (places <= i + allowed.start) | (places > i + allowed.stop)
         scores = np.maximum.reduce([np.zeros_like(places), matched, inserted, leapt])
         scores[is_barred] = IMPOSSIBLE
-        # A deletion begins at the best place to its left; behind another it would cost more than that one made longer.
+        # A deletion starts at the best column to its left; two consecutive deletions would cost more than one.
         extend = scoring.deletion_extend
         deleted = np.maximum.accumulate(scores + extend * places)[:-1] - extend * places[1:]
         fallen = np.maximum.accumulate(scores)[:-1] - leap
@@ -240,7 +239,7 @@ def local_score(
 
 
 def best_anywhere(read: str, contigs: Iterable[str], scoring: Scoring) -> int:
-    """The best score with bonuses of a read anywhere on some contigs, on either strand, by parasail."""
+    """Return the best score with bonuses of a read on any contig and strand, by parasail."""
     alphabet = "ACGTN^$#"
     parasail = pytest.importorskip("parasail", reason="parasail is not installed")
     matrix = parasail.matrix_create(alphabet, 0, 0)
@@ -257,14 +256,14 @@ def best_anywhere(read: str, contigs: Iterable[str], scoring: Scoring) -> int:
 
 
 def parse_cigar(text: str) -> Cigar:
-    """The operations of a CIGAR as SAM writes it."""
+    """Parse a CIGAR string."""
     assert re.fullmatch(r"\*|([1-9]\d*[MIDS])+", text), text
     return [(int(length), operation) for length, operation in re.findall(r"(\d+)([MIDS])", text)]
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """What an alignment's CIGAR amounts to: its score without bonuses, its NM and MD, and how much it takes up."""
+    """Score without bonuses, NM, MD and lengths, computed from a CIGAR."""
 
     score: int
     edit_distance: int
@@ -274,7 +273,7 @@ class Rescored:
 
 
 def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring, long_gaps: bool = True) -> Rescored:
-    """Column by column. read: in the orientation of the alignment; contig: with its IUPAC letters; start: 0-based."""
+    """Rescore a CIGAR column by column. read: in the alignment's orientation; contig: IUPAC letters; start: 0-based."""
     read = clean(read)
     score = edits = equal = at = 0
     place = start
@@ -301,19 +300,19 @@ def rescore(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring, 
 
 
 def bonuses(cigar: Cigar, scoring: Scoring, reversed_: bool = False) -> int:
-    """What an alignment earns for the ends of the read that it reaches."""
+    """Return the bonuses for the ends of the read that an alignment reaches."""
     ends = cigar[0][1], cigar[-1][1]
     return sum(clip for operation, clip in zip(ends, clips(scoring, reversed_), strict=True) if operation != "S")
 
 
 def gaps_to_shift(cigar: Cigar, read: str, contig: str, start: int, scoring: Scoring) -> Cigar:
-    """The gaps between matched columns that would score the same one base further left on the contig."""
+    """Return the gaps between aligned columns that would score the same one base further left on the contig."""
     found = []
     at, place = 0, start
     for number, (length, operation) in enumerate(cigar):
         around = "".join(operation for _, operation in cigar[number - 1 : number + 2])
         if around in ("MIM", "MDM") and cigar[number - 1][0] > 1:
-            # The column before the gap would go; the gap's last base would be in a column instead.
+            # Shifting the gap removes the column before it, and adds a column for its last base.
             gone = column_score(read[at - 1], contig[place - 1], scoring)
             query_end, place_end = (at + length, place) if operation == "I" else (at, place + length)
             if column_score(read[query_end - 1], contig[place_end - 1], scoring) == gone:

@@ -1,4 +1,4 @@
-"""What a comparison of two sequences finds, in slow and obvious Python."""
+"""Comparison of two sequences in slow and obvious Python."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from oracles.alignment import Cigar, clean
-from readmap.pairwise.parameters import Mode, MatchScores, SubstitutionScores
+from readmap.pairwise.parameters import MatchScores, Mode, SubstitutionScores
 
 IMPOSSIBLE = -(10**9)
 
-#: Millions of cells ask for a few letters.
+#: Cached, because millions of cells have the same few letters.
 clean_letter = functools.cache(clean)
 
 Cell = tuple[int, int]
@@ -20,7 +20,7 @@ Table = list[list[int]]
 
 @dataclass(frozen=True)
 class Alignment:
-    """An alignment and its path, in the reading direction."""
+    """An alignment with its path."""
 
     score: int
     query_start: int
@@ -31,7 +31,7 @@ class Alignment:
 
 
 def code_of(letter: str) -> int:
-    """Of a substitution matrix."""
+    """Return the index of a letter in a substitution matrix."""
     return 26 if letter == "*" else ord(letter) - ord("A")
 
 
@@ -49,7 +49,7 @@ def score_of(query: str, target: str, scores: MatchScores | SubstitutionScores) 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Gotoh's matrices H, E and F of two sequences; a cell (i, j) has i letters of the query, j of the target."""
+    """Gotoh's matrices H, E and F; cell (i, j) is the alignment of i letters of the query with j of the target."""
 
     query: str
     target: str
@@ -85,7 +85,7 @@ class Comparison:
 
     @cached_property
     def ends(self) -> list[Cell]:
-        """The cells where an optimal alignment ends, the conventional one first."""
+        """The cells where an optimal alignment ends, the preferred one first."""
         best = self.matrices[0]
         rows, columns = len(self.query), len(self.target)
         possible = {
@@ -129,7 +129,7 @@ class Comparison:
 
 
 def runs(moves: str) -> Cigar:
-    """Equal neighbours merged."""
+    """Merge equal adjacent moves into CIGAR operations."""
     cigar: Cigar = []
     for move in moves:
         if cigar and cigar[-1][1] == move:
@@ -140,7 +140,7 @@ def runs(moves: str) -> Cigar:
 
 
 def rescored(alignment: Alignment, query: str, target: str, scores: MatchScores | SubstitutionScores) -> int:
-    """The score of a path. Raises AssertionError where it does not fit its ends or its letters."""
+    """Return the score of a path. Raises AssertionError if it contradicts its ends or its letters."""
     i, j, score = alignment.query_start, alignment.target_start, 0
     for length, operation in alignment.cigar:
         if operation in "=X":

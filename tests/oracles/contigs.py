@@ -1,4 +1,4 @@
-"""The contigs of a FASTA file, one line after the other, and the first thing that is wrong."""
+"""A FASTA parser that reads line by line and raises the expected error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAME = re.compile(rb"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*
 
 
 def read(path: str, data: bytes) -> dict[str, str]:
-    """The upper-case letters by name, T for U; raises DataError as a reader of references does."""
+    """Return the upper-case letters by contig name, T for U. Raises DataError as readmap.index.fasta does."""
     contigs: dict[bytes, bytearray] = {}
     last = b""
 

@@ -1,4 +1,4 @@
-"""Duplicates as Picard's MarkDuplicates finds them, in the plainest way, of records that are grouped by name."""
+"""A simple version of Picard's MarkDuplicates for records grouped by name."""
 
 import itertools
 import re
@@ -14,12 +14,12 @@ Record = pysam.AlignedSegment
 
 @dataclass
 class Found:
-    """Names of fragments that are duplicates, of those that are optical ones, and what Picard counts, by library."""
+    """Names of duplicate and of optical duplicate fragments, and Picard's counts by library."""
 
     duplicates: set[str] = field(default_factory=set)
     optical: set[str] = field(default_factory=set)
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    set_sizes: list[tuple[int, int]] = field(default_factory=list)  # of pairs: all, and optical duplicates
+    set_sizes: list[tuple[int, int]] = field(default_factory=list)  # pairs in each set: all, and optical duplicates
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Fragment:
     library: str
     barcode: Any
     group: str
-    ends: tuple[tuple[int, int, bool], ...]  # contig, place, whether it is reversed
+    ends: tuple[tuple[int, int, bool], ...]  # contig, position, is_reverse
     has_mate: bool
     score: int
     strands: tuple[bool, ...]
@@ -41,7 +41,7 @@ class Fragment:
 
 
 def find(records: Iterable[Record], distance: int = 100, barcode_tag: str | None = None) -> Found:
-    """What Picard marks, with ASSUME_SORT_ORDER=queryname, of names that are all different."""
+    """Mark duplicates as Picard with ASSUME_SORT_ORDER=queryname; all fragments have different names."""
     found, fragments = Found(), list[Fragment]()
     for number, (name, grouped) in enumerate(itertools.groupby(records, lambda record: record.query_name)):
         primary = list[Record]()
@@ -133,7 +133,7 @@ def cluster_of(name: str) -> tuple[int, int, int]:
 
 
 def optical(several: list[Fragment], best: Fragment, distance: int) -> set[str]:
-    """Of each cluster of clusters all but the best, or but the first."""
+    """Return the optical duplicates: in each group of nearby clusters, all but `best` or else the first."""
     marked = set[str]()
     if distance and len(several) > 1:
         for strands in {one.strands for one in several}:

@@ -1,4 +1,4 @@
-"""Places of reads by their definitions: how two mates lie, which parts of a read are one, how sure a place is."""
+"""Definitions of pair orientation, loss of pairs, overlap of alignments, and mapping quality."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from readmap.backend.compilation.declarations import constant
 
 NEGLIGIBLE, GENE_CONVERSION_PHRED, COPIES_PER_MISSED, PHRED_ONE_OF_THREE = (
-    constant("mapping/mapping_quality.cuh", name) for name in ("NEGLIGIBLE", "GENE_CONVERSION_PHRED", "COPIES_PER_MISSED", "PHRED_ONE_OF_THREE")
+    constant("mapping/mapping_quality.cuh", name)
+    for name in ("NEGLIGIBLE", "GENE_CONVERSION_PHRED", "COPIES_PER_MISSED", "PHRED_ONE_OF_THREE")
 )
 NO_DEFICIT = constant("mapping/placement.cuh", "NO_DEFICIT")
 MAX_SEED_WINDOWS, SPREAD, NARROW_BAND = (
@@ -20,12 +21,12 @@ PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED = (
     for name in ("PRIMARY_ALIGNMENT", "SUPPLEMENTARY_ALIGNMENT", "SECONDARY_ALIGNMENT", "XA_HIT", "NOT_REPORTED")
 )
 
-#: A read's 5' end: where its first base lies, behind it if the read is reversed, and whether it is.
+#: A read's 5' end: the position of its first base (one more if the read is reversed), and whether it is reversed.
 End = tuple[int, bool]
 
 
 def fragment(first: End, second: End) -> tuple[str, int]:
-    """Direction and size; FF is the second read ahead of the first, as seen from their strand, RR behind it."""
+    """Return direction and size of a pair; FF: the second read is downstream on the common strand, RR: upstream."""
     (here, reversed_here), (there, reversed_there) = first, second
     size = abs(there - here)
     if reversed_here != reversed_there:
@@ -36,7 +37,7 @@ def fragment(first: End, second: End) -> tuple[str, int]:
 
 
 def joint_loss(losses: tuple[int, int], fragment: tuple[str, int], lengths: tuple[int, int]) -> int:
-    """What two reads lose at a fragment: as much of what both lose counts once as the shorter one shares of it."""
+    """Return the loss of a pair: where mates overlap, their common loss counts once, in proportion to the overlap."""
     direction, size = fragment
     if direction != "FR" or not size:
         return sum(losses)
@@ -46,7 +47,7 @@ def joint_loss(losses: tuple[int, int], fragment: tuple[str, int], lengths: tupl
 
 
 def rivals_for(one: Collection[int], other: Collection[int]) -> bool:
-    """Whether two stretches of a read share half of the shorter one."""
+    """Return True if two ranges of a read overlap by at least half of the shorter one."""
     return 2 * len(set(one) & set(other)) >= min(len(one), len(other))
 
 
@@ -59,7 +60,7 @@ def chance(phred: float) -> float:
 
 
 def doubt(deficits: Sequence[float]) -> float:
-    """The phred that a place is wrong of which the others explain the read worse by so many phred."""
+    """Return the phred-scaled error probability of a placement; deficits: of the alternatives, in phred."""
     error = sum(chance(max(deficit, 0)) for deficit in deficits if deficit < NEGLIGIBLE) * (1 + 1 / COPIES_PER_MISSED)
     error += chance(GENE_CONVERSION_PHRED) if error else 0
     return min(phred(error / (1 + error)), 60) if error else 60

@@ -1,4 +1,4 @@
-"""What is counted of records, one by one, in plain Python: by read group, and coverage by sample."""
+"""Quality counts of records by read group, and coverage by sample, in plain Python."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ SECONDARY, SUPPLEMENTARY, LEFT_OUT = 256, 2048, 0x704
 
 @dataclass
 class Counts:
-    """By read group; keys of what is counted by mate begin with it: 0 of first ones and single reads, 1."""
+    """Counts of one read group; keys of counts by mate start with the mate: 0 (first or single read) or 1."""
 
     flags: Counter[tuple[int, int]] = field(default_factory=Counter)
     letters: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class Counts:
 
 
 def count(records: Iterable[pysam.AlignedSegment]) -> dict[str | None, Counts]:
-    """Counts of the records of each read group."""
+    """Count the records of each read group."""
     found: dict[str | None, Counts] = defaultdict(Counts)
     for one in records:
         counts = found[str(one.get_tag("RG")) if one.has_tag("RG") else None]
@@ -97,9 +97,9 @@ def _count_insert(one: pysam.AlignedSegment, counts: Counts) -> None:
 def depths(
     records: Iterable[pysam.AlignedSegment], samples: dict[str | None, str | None]
 ) -> dict[str | None, Counter[tuple[int, int]]]:
-    """By sample: how often each base, a contig and a place, is covered, mates of proper pairs together.
+    """Return the depth at each (contig, position) by sample; overlapping mates of a proper pair count once.
 
-    samples: of the read groups.
+    samples: the sample of each read group.
     """
     found: dict[str | None, Counter[tuple[int, int]]] = defaultdict(Counter)
     pairs: dict[str, list[set[int]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What holds of the records of a read, whatever was decided of it: its letters, and what its CIGARs amount to."""
+"""Check the invariants of SAM records: letters, qualities, NM, MD, AS, SA and XA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.mapping.parameters import Scoring
 
 
 def shown_name(name: str) -> str:
-    """Up to the first blank, without /1 and /2."""
+    """Return the name up to the first blank, without /1 and /2."""
     name = re.split("[ \t]", name)[0]
     if len(name) > 2 and name.endswith(("/1", "/2")):
         name = name[:-2]
@@ -23,16 +23,16 @@ def shown_name(name: str) -> str:
 
 
 def fields_of(line: str) -> tuple[list[str], dict[str, str]]:
-    """The eleven fields, and the tags by their names."""
+    """Return the eleven fields of a line, and its tags by name."""
     fields = line.rstrip("\n").split("\t")
     return fields[:11], {field[:2]: field[5:] for field in fields[11:]}
 
 
 def by_read(lines: Sequence[str]) -> list[list[str]]:
-    """The lines of each read, in their order: a primary one begins a read's."""
+    """Group lines by read: each read starts with its primary record."""
     reads: list[list[str]] = []
     for line in lines:
-        # A supplementary one that is flagged as secondary is not primary either.
+        # A supplementary record may be flagged as secondary.
         if not int(line.split("\t")[1]) & 2304:
             reads.append([])
         reads[-1].append(line)
@@ -42,9 +42,9 @@ def by_read(lines: Sequence[str]) -> list[list[str]]:
 def check_read(
     lines: Sequence[str], read: Read, contigs: Mapping[str, str], scoring: Scoring, soft_clipped: bool = False
 ) -> None:
-    """NM, MD and AS are those of the CIGAR on the contig, NM of XA too; SEQ and QUAL are the read's, cut at hard clips.
+    """Assert that NM, MD, AS and XA's NM follow from the CIGARs, and SEQ and QUAL from the read and its hard clips.
 
-    The parts of a read have its letters and name each other in SA. contigs: their letters.
+    The parts of a split read must list each other in SA. contigs: letters by name.
     """
     rows = [fields_of(line) for line in lines]
     parts = [(row, tags) for row, tags in rows if not int(row[1]) & 256 or "SA" in tags]
@@ -88,7 +88,7 @@ def write_bgzf(path: Path, data: bytes) -> None:
 
 
 def check_same_records(text: Path, binary: Path) -> list[Any]:
-    """SAM and BAM as htslib reads both, and each record in the bin and with the small tags that htslib writes."""
+    """Assert that SAM and BAM have equal records, and BAM the bins and tag types of htslib; return the records."""
     with pysam.AlignmentFile(str(text)) as sam, pysam.AlignmentFile(str(binary)) as bam:
         assert sam.header.to_dict() == bam.header.to_dict()
         records = list(zip(sam, bam, strict=True))

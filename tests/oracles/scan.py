@@ -1,4 +1,4 @@
-"""The score of the best local alignment of two sequences of codes, a row of Gotoh's matrices at a time."""
+"""Local alignment scores of encoded sequences, computed row by row with Gotoh's recurrence."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Codes = NDArray[np.uint8]
 
 
 def parasail_matrix(costs: ScanScoring) -> Any:
-    """The same scores for parasail, whose own matrices differ in B, J, X and Z."""
+    """Return the scores as a matrix of parasail, whose own matrices differ in B, J, X and Z."""
     letters = LETTERS.tobytes().decode()
-    matrix = parasail.matrix_create(letters[:-1], 1, -1)  # what is no letter is *
+    matrix = parasail.matrix_create(letters[:-1], 1, -1)  # * stands for anything else
     for i, j in itertools.product(range(len(letters)), repeat=2):
         matrix[i, j] = int(costs.matrix.scores[i, j])
     return matrix
@@ -32,7 +32,7 @@ def score_of(query: Codes, subject: Codes, costs: ScanScoring) -> int:
         down = np.maximum(row - costs.gap_open, down) - costs.gap_extend
         diagonal = np.concatenate([[0], row[:-1] + matrix[code, subject]])
         row = np.maximum(np.maximum(diagonal, down), 0)
-        # A gap along the row from the best place to open one before: which ends with a gap itself is none.
+        # A gap along the row opens at the best earlier column, which does not end with a gap itself.
         opened = np.maximum.accumulate(row + steps)[:-1] - costs.gap_open - steps[1:]
         row[1:] = np.maximum(row[1:], opened)
         highest = max(highest, int(row.max()))
@@ -40,5 +40,5 @@ def score_of(query: Codes, subject: Codes, costs: ScanScoring) -> int:
 
 
 def scores_of(queries: list[Codes], subjects: list[Codes], costs: ScanScoring) -> NDArray[np.int32]:
-    """int32 [queries, subjects]."""
+    """Return all scores, int32 [queries, subjects]."""
     return np.array([[score_of(query, subject, costs) for subject in subjects] for query in queries], np.int32)
