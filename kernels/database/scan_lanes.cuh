@@ -35,7 +35,7 @@ template <class Lane> struct Ends {
     i32 first_column;  // of the range in its subjects
     EndCells ends;
 
-    // row, column: of the first cell. row_step, column_step: to the next cell.
+    // row, column: position of the first cell. row_step, column_step: to the next cell.
     template <i32 CELLS>
     HOST_DEVICE void visit(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
@@ -187,8 +187,8 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     }
 };
 
-// Sweep all strips; return the best scores in all threads. letters: of two subjects, one word per column. borders: one
-// per column.
+// Sweep all strips; return the best scores in all threads. letters: the letters of two subjects, one word per column.
+// borders: one per column.
 template <class Lane, i32 CELLS, class Visitor>
 HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 width, Border<Lane>* borders, bool,
                        const GapCosts<Lane>& gaps, const Visitor& visitor) {
@@ -285,7 +285,7 @@ template <class Lane> struct Row {
     HOST_DEVICE Lane at(i32 k) const { return scores[k]; }
 };
 
-// Return the best scores. borders: one per row; if `resumes`, those of the column before.
+// Return the best scores. borders: one per row; if `resumes`, they contain the column before.
 template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
                                                                  i32, Border<Lane>* borders, bool resumes,
                                                                  const GapCosts<Lane>& gaps, const Visitor& visitor) {

@@ -97,7 +97,7 @@ template <class Lane> struct Traceback {
         Directions<Lane> own = {words + Directions<Lane>::size(strip, band.max_steps())};
         return own.get(lane, row % ROWS, column - band.first(strip) + row % ROWS);
     }
-    // score: of the path to the current cell; 0 is the start of a local alignment.
+    // score: the score of the path to the current cell; 0 is the start of a local alignment.
     template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {
         while (i > 0 && j > 0 && !(mode == LOCAL && score == 0)) {
             u32 from = directions();

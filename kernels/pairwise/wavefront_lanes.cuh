@@ -54,8 +54,8 @@ HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
     return Lanes16{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
 
-// Pass h and f of every lane to the lane below, across threads too; the first lane receives those of the row above the
-// wavefront.
+// Pass h and f of every lane to the lane below, across threads too; the first lane receives h and f of the row above
+// the wavefront.
 HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16> crossing, LaneOutput<Lanes16> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (warp_lane() == 0) both = above.both;

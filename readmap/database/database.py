@@ -148,7 +148,7 @@ class Database:
 
     @property
     def longest(self) -> int:
-        """Length of the longest sequence, 0 if there is none."""
+        """Length of the longest sequence, 0 for an empty database."""
         return int(self.lengths[0]) if len(self) else 0
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Scan a database on several devices, each of which holds a part of it."""
+"""Scan a database on several devices, each with a part of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from readmap.database.database import Database
 from readmap.database.parameters import ScanScoring
 from readmap.database.partition import Partition
 
-#: Minimum change of a device's share of the database for which it is divided again, which sends data anew.
+#: Minimum change of a device's share of the database for which the database is divided and sent again.
 TOLERANCE = 0.03
 
 
@@ -86,6 +86,7 @@ class DevicePool:
         return np.concatenate(found, axis=1)
 
     def _adapt(self) -> None:
+        """Divide the database again if the measured speeds differ enough from its division."""
         speeds = [worker.speed for worker in self._workers]
         if len(speeds) == 1 or not all(speeds):
             return

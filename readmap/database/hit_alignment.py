@@ -112,6 +112,7 @@ def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
 
 
 def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backend: Backend) -> PairAlignments:
+    """Align pairs, check scores and alignments, and return positions in the whole sequences."""
     names = [b"%d" % i for i in range(len(pairs))]
     queries = Sequences.of(names, [pair.query for pair in pairs])
     subjects = Sequences.of(names, [pair.subject for pair in pairs])

@@ -54,7 +54,7 @@ def interleave(
 ) -> InterleavedSubjects:
     """Interleave subjects on the device.
 
-    starts: of each subject in `codes`. lengths: of each subject, in decreasing order.
+    starts: offset of each subject in `codes`. lengths: decreasing.
     """
     lanes = backend.lanes_16bit
     sizes = lengths[::lanes].astype(np.int64)

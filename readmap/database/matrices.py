@@ -45,7 +45,7 @@ _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTV
 class ScoreMatrix:
     """The scores of all pairs of letters.
 
-    name: of a standard matrix or a file, or such as +2/-3 for match and mismatch.
+    name: a standard matrix, a file, or such as +2/-3 for match and mismatch.
     scores: int32 [32, 32], read-only; row: code of the query's letter, column: code of the subject's letter. Codes that
         are not letters have the lowest of all scores.
     match, mismatch: of nucleotides, the mismatch as a positive penalty; None for other matrices.

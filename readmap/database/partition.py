@@ -18,8 +18,8 @@ from readmap.database.scores import DeviceQuery, score
 #: Letters of a batch on a device that shares the memory of the host.
 BATCH_LETTERS = 1 << 26
 
-#: Bytes of device memory per letter of a batch: codes, interleaved codes, and per-subject arrays, which take as much
-#: again if subjects are short.
+#: Bytes of device memory per letter of a batch: codes, interleaved codes, and per-subject arrays, which double
+#: the total if subjects are short.
 LETTER_BYTES = 4
 
 #: Minimum letters of a batch: smaller batches would leave the device idle without saving memory.
@@ -89,6 +89,7 @@ class Partition:
         return found
 
     def _batches(self, span: int) -> Iterator[SubjectBatch]:
+        """Yield batches of subjects that fit in device memory; a batch of all subjects stays resident."""
         if self._resident and (self._resident.owners is None or span <= self._resident.span):
             yield self._resident
             return
@@ -116,6 +117,7 @@ class Partition:
         return int(starts[last] + lengths[last] - starts[first]) <= limit
 
     def _load(self, first: int, end: int, span: int) -> SubjectBatch:
+        """Interleave subjects [first, end), cut into pieces if there are few, on the device."""
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
         start, stop = int(starts[0]), int(starts[-1] + lengths[-1])

@@ -44,7 +44,7 @@ class ScanHits:
         NaN if the scoring has no statistical parameters.
     alignments : PairAlignments
         One per hit: the query as given with the subject as aligned, which is its reverse complement if `reverse` is
-        True. Equal letters are "=" whatever their score.
+        True. Equal letters are "=", also if their score is not positive.
     """
 
     query: int
@@ -137,7 +137,7 @@ class ScanHit:
 
     @property
     def positives(self) -> int:
-        """Number of columns with equal or similar letters; as in BLAST, X with X counts, whatever its score."""
+        """Number of columns with equal or similar letters; as in BLAST, X with X counts despite its score."""
         return self.equal + int(np.count_nonzero(self.similar))
 
 

@@ -147,7 +147,7 @@ def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) ->
 
 
 def _column_ranges(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> ColumnRanges:
-    """Return the columns of all groups, those of long groups cut into pieces.
+    """Return the columns of all groups, cutting long groups into pieces.
 
     Neighbouring pieces overlap by the maximum number of columns of an alignment, so that some piece contains it.
     """
@@ -218,6 +218,7 @@ def _launch(
     is_narrow: bool,
     backend: Backend,
 ) -> None:
+    """Launch the kernel for the best shape over slices and rounds of the ranges."""
     if not ranges.count or not query.rows:
         return
     shape = _shape(query.rows, ranges, CELLS if is_narrow and kernel_name == "score" else CELLS[:1], backend)

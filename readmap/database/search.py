@@ -99,6 +99,7 @@ class Scan:
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
     def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[QueryResult]:
+        """Yield the results of a block of queries."""
         scores = np.stack([self._scores(queries, reverse, report) for reverse in self.strands], axis=1)
         chosen = [self._select_hits(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
@@ -162,6 +163,7 @@ class Scan:
             yield AlignmentRequest(query, subjects, selected.scores)
 
     def _subject(self, rank: int, reverse: bool) -> Codes:
+        """Return the codes of a subject, or of its reverse complement."""
         start = int(self.database.starts[rank])
         codes = self.database.codes[start : start + int(self.database.lengths[rank])]
         return _reverse_complement(codes) if reverse else codes

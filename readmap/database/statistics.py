@@ -128,6 +128,7 @@ class SearchSpace:
     def _corrected_evalues(
         self, finite_size: FiniteSize, scores: NDArray[Any], subject_lengths: NDArray[Any]
     ) -> Floats:
+        """Return E-values with the finite-size correction."""
         query_probabilities, query_room = self._room(finite_size, scores, self.query_length)
         subject_probabilities, subject_room = self._room(finite_size, scores, subject_lengths)
         covariances = self._evaluate_line(finite_size.covariance, scores)
@@ -234,6 +235,7 @@ def _published(matrix: ScoreMatrix) -> dict[tuple[int, int], KarlinAltschulParam
 
 @functools.cache
 def _protein_parameters(name: str) -> dict[tuple[int, int], KarlinAltschulParameters]:
+    """Return the parameters of a standard matrix by (gap_open, gap_extend)."""
     rows = [row for row in _read_rows("proteins.tsv") if row["matrix"] == name]
     (ungapped,) = (row for row in rows if row["gap_open"] == "inf")
     found = {}

@@ -24,8 +24,8 @@ CIGAR_LETTERS = "MIDNSHP=X"
 class PairAlignments:
     """The optimal alignments of pairs of sequences, one alignment per pair.
 
-    If several alignments are optimal, the one reported is fixed by these rules. Of the cells in which an optimal
-    alignment ends, the cell (i, j) with the smallest i + j is taken, and of those the cell with the largest j; i counts
+    If several alignments are optimal, the one reported is fixed by these rules. Among the cells in which an optimal
+    alignment ends, the cell (i, j) with the smallest i + j is taken, and then the cell with the largest j; i counts
     letters of the query and j letters of the target. From there the traceback prefers a pair of letters to a deletion,
     a deletion to an insertion, and a shorter gap to a longer gap. A local alignment starts at the first cell with
     score 0 that the traceback reaches.

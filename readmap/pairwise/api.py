@@ -151,6 +151,7 @@ def _sequences(name: str, text: Text) -> Sequences:
 
 
 def _of_result(result: Result) -> Comparison:
+    """Convert a result to the public class."""
     strand, cigar = -1 if result.reverse else 1, result.cigar.decode()
     own: dict[str, Any] = {"strand": strand, "cigar": cigar}
     names = {field.name for field in fields(Comparison)} - own.keys()

@@ -34,7 +34,7 @@ class _Batch:
     """A batch in which query i is aligned with target i.
 
     Attributes:
-        scheme, mode: of the alignments. module: kernel module for both.
+        scheme, mode: scoring and mode of the alignments. module: kernel module for both.
         max_cells: maximum number of cells of a pair; larger pairs are skipped.
     """
 
@@ -64,7 +64,7 @@ class _Order:
 
     Attributes:
         pairs: uint32, indices of the pairs.
-        bits: of a score.
+        bits: size of a score, 16 or 32.
         lanes: pairs per group, which is an item of the kernel.
     """
 

@@ -113,6 +113,7 @@ def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: 
 
 
 def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:
+    """Raise the error of the first pair whose value is not as expected."""
     wrong = np.flatnonzero(found != expected)
     if len(wrong):
         pair = int(wrong[0])

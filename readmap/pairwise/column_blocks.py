@@ -93,7 +93,7 @@ class ColumnBlock:
     Attributes:
         matrix: the whole matrix, on the device.
         first, end: the columns [first, end).
-        borders, grid: of these columns and the additional one. The left borders of all blocks but the first are filled
+        borders, grid: include the additional column. The left borders of all blocks but the first are filled
             slab by slab.
         keeps_lines: whether the special lines of the slabs are kept.
     """
@@ -142,6 +142,7 @@ class ColumnBlock:
         return BlockResult(found, edge, kept)
 
     def _take_left(self, start: int, left: RightEdge) -> None:
+        """Copy the right edge of the block before into the left border, from row `start` on."""
         backend, end = self.matrix.backend, start + len(left.e)
         backend.copy_into(self.borders.left_h[start : end + 1], backend.to_device(left.h))
         backend.copy_into(self.borders.left_e[start:end], backend.to_device(left.e))

@@ -31,7 +31,8 @@ class TileSizes:
     def enlarge(self, slab_rows: int, block_columns: int, strip_rows: int, min_columns: int) -> TileSizes:
         """Return larger tiles that divide a slab of `slab_rows` and a block of `block_columns` evenly.
 
-        Slabs of a device that waits for other devices are no larger than tiles need. min_columns: of a tile.
+        Slabs of a device that waits for other devices are no larger than tiles need.
+        min_columns: minimum width of a tile.
         """
         down, across = max(slab_rows // self.tile_rows, 1), max(block_columns // self.tile_columns, 1)
         tile_rows = -(-max(slab_rows // down, self.tile_rows) // strip_rows) * strip_rows

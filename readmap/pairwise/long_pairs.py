@@ -184,7 +184,7 @@ def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list
 
 
 def _end_without_cells(matrix: DPMatrix) -> BestCell:
-    """Return the end of an alignment with an empty sequence: a gap if the mode aligns the other one."""
+    """Return the end of an alignment with an empty sequence: a gap over the other sequence, or nothing."""
     rows = 0 if matrix.mode is Mode.LOCAL else matrix.rows
     columns = matrix.columns if matrix.mode is Mode.GLOBAL else 0
     gap = rows + columns

@@ -59,7 +59,7 @@ class DPMatrix:
 
     Attributes:
         query, target: uint8 codes, as in DeviceSequences.
-        scores, mode: of the alignment.
+        scores, mode: scoring and mode of the alignment.
         backend: the device.
     """
 
@@ -122,7 +122,7 @@ class DPMatrix:
         """Return the rows per lane that sweep a region of rows x columns fastest; groups of threads sweep strip after
         strip.
 
-        row_step: distance of the special rows, each of which must be the last row of a strip.
+        row_step: distance of the special rows; every special row must be the last row of a strip.
         """
         costs = self._sweep_costs
 

@@ -64,10 +64,12 @@ class MultiDeviceSweep:
             cancel(self._steps.values())
 
     def _submit(self, block: int, slab: int) -> None:
+        """Queue a step on the device of its block."""
         step = partial(self._sweep, block, slab, self._steps.get((block - 1, slab)))
         self._steps[block, slab] = self._team.submit(block % len(self._team), step)
 
     def _sweep(self, block: int, slab: int, before: Future[BlockResult] | None) -> BlockResult:
+        """Run a step in the thread of its device, after the step of the block before."""
         left = before.result().edge if before else None
         if self._stopped:
             raise _Stopped

@@ -98,8 +98,7 @@ class ScoringScheme(ABC):
     def check_score_range(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
         """Raise UsageError if the scores of a query with its target may exceed 32 bits.
 
-        queries, targets: lengths, int64 [pairs]. Scores are at most those of matches alone, and at least those of two
-        gaps.
+        queries, targets: lengths, int64 [pairs]. Upper bound: only matches; lower bound: two gaps.
         """
         highest = self.highest * np.minimum(queries, targets)
         gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
@@ -121,7 +120,7 @@ class ScoringScheme(ABC):
 class MatchScores(ScoringScheme):
     """Scores of a match, a mismatch and gaps of nucleotides; penalties are positive.
 
-    The defaults are those of CUDAlign (Sandes and de Melo, 2010). With gap_open 0 gap costs are linear. Letters other
+    The defaults are CUDAlign's (Sandes and de Melo, 2010). With gap_open 0 gap costs are linear. Letters other
     than A, C, G and T match nothing.
     """
 

@@ -44,7 +44,7 @@ class Paths:
 
 
 def find_paths(results: Results, queries: Sequences, targets: Sequences) -> Paths:
-    """Return the polylines of alignments. queries, targets: all sequences, including those of `results`."""
+    """Return the polylines of alignments. queries, targets: all sequences of the two files."""
     count = len(results.queries)
     across = targets.offsets[results.first_target :][:count]
     up = queries.offsets[results.first_query :][:count]
@@ -212,6 +212,7 @@ def _gaps(paths: Paths, starts: NDArray[np.int64], colour: str) -> LineCollectio
 
 
 def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None:
+    """Circle alignments that are too small to be seen, unless there are too many."""
     left, right, low, high = paths.boxes
     small = (right - left < width * VISIBLE_ALIGNMENT) & (high - low < height * VISIBLE_ALIGNMENT)
     if 0 < small.sum() <= MAX_CIRCLES:

@@ -116,7 +116,7 @@ def sweep(
     best: Array | None = None,
     prunes: bool = False,
 ) -> SweepResult:
-    """Sweep the region whose first cell is `origin` and whose size is that of its borders.
+    """Sweep the region that starts at `origin` and is as large as its borders.
 
     row_step: distance of special rows, a multiple of a strip's rows. column_step: distance of special columns, at least
     a chunk plus the lanes of a wavefront. best: int32 [1], the highest score so far, which is raised; None to search no
@@ -141,7 +141,7 @@ def trace_back(
 ) -> tuple[Cell, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
     """Trace the alignment back from `end` to the first cell outside the region, or to the start of the alignment.
 
-    Return that cell and the operations, uint32, from the end on. borders: of the region that ends at `end`.
+    Return that cell and the operations, uint32, from the end on. borders: the region must end at `end`.
     """
     backend, lanes = matrix.backend, matrix.lanes
     rows, columns = end.row - origin.row + 1, end.column - origin.column + 1

@@ -37,8 +37,8 @@ def writer(
 ) -> RecordWriter[QueryHits]:
     """Return the writer of a format.
 
-    columns: of a table, as from parse_columns. Raises UsageError if the format does not support proteins, DataError if
-    it cannot represent the names of the subjects.
+    columns: names of the columns of a table, as from parse_columns.
+    Raises UsageError if the format does not support proteins, DataError if it cannot represent the names of the subjects.
     """
     if format is ScanFormat.SAM:
         if database.molecule != Alphabet.NUCLEOTIDES:

@@ -20,7 +20,7 @@ UNKNOWN = "NA"
 
 
 def format_evalue(evalue: float, decimals: int = 2) -> str:
-    """Format an E-value; NaN is unknown. decimals: of a small mantissa, 2 in BLAST's tables, 0 in its pairwise text."""
+    """Format an E-value; NaN is unknown. decimals: in the mantissa, 2 in BLAST's tables, 0 in its pairwise text."""
     if math.isnan(evalue):
         return UNKNOWN
     if evalue < 1e-180:
@@ -120,7 +120,7 @@ COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
 def parse_columns(option: str) -> tuple[str, ...]:
     """Parse the option --columns: names separated by commas or blanks; std stands for BLAST's twelve columns.
 
-    Raises UsageError if a name is unknown or there is none.
+    Raises UsageError if a name is unknown or the option is empty.
     """
     names = option.replace(",", " ").split()
     unknown = [name for name in names if name != _STANDARD_NAME and name not in COLUMNS]

@@ -103,7 +103,7 @@ class _Row(NamedTuple):
 
 
 def _rows(letters: bytes, position: int, step: int) -> list[_Row]:
-    """Return the rows of a sequence. position: of the first letter. step: to the next letter's position, 1 or -1."""
+    """Return the rows of a sequence. position: first position. step: 1, or -1 for descending positions."""
     rows = []
     for start in range(0, len(letters), WIDTH):
         part = letters[start : start + WIDTH]

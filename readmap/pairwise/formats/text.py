@@ -91,7 +91,8 @@ def _positions(
 ) -> list[Counts]:
     """Return the 1-based positions of the first and last letter of each block; empty blocks have the letter before.
 
-    starts: first columns of the blocks, which follow each other. alignment_starts: of each pair.
+    starts: first columns of the blocks, which follow each other.
+    alignment_starts: start of each pair's alignment in the sequence.
     """
     if not len(starts):
         return [starts, starts]
