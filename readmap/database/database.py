@@ -95,7 +95,16 @@ class Database:
 
     @classmethod
     def of(cls, sequences: Sequences, molecule: Alphabet | str, source: str = "") -> Database:
-        """Build a database from sequences in memory; takes one more byte per letter."""
+        """Build a database from sequences in memory, which takes one more byte per letter.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        molecule : Alphabet or str
+            "nucleotide" or "protein".
+        source : str
+            Name of the file, for reports.
+        """
         order = np.argsort(-sequences.lengths, kind="stable")
         lengths = sequences.lengths[order]
         starts = np.cumsum(lengths) - lengths
@@ -106,8 +115,16 @@ class Database:
     def open(cls, path: str | Path, check: bool = True) -> Database:
         """Open a database folder by memory mapping.
 
-        check: verify the checksums before a scan. A damaged database that is not verified may crash the process.
-        Raises DatabaseFolderError if the folder is incomplete or inconsistent.
+        Parameters
+        ----------
+        path : str or Path
+        check : bool
+            Verify the checksums before a scan. A damaged database that is not verified may crash the process.
+
+        Raises
+        ------
+        DatabaseFolderError
+            If the folder is incomplete or inconsistent.
         """
         source, molecule, stored = database_folder.read(Path(path))
         arrays, kept = stored.arrays, stored if check else None
@@ -118,8 +135,18 @@ class Database:
     def write(self, path: str | Path, force: bool = False, threads: int | None = None) -> None:
         """Write the database to a folder, atomically.
 
-        force: replace an existing folder; otherwise an existing `path` raises DatabaseFolderError.
-        threads: for checksums and writing, default all processors available to this process.
+        Parameters
+        ----------
+        path : str or Path
+        force : bool
+            Replace an existing folder.
+        threads : int, optional
+            Threads for checksums and writing. Default: all processors available to this process.
+
+        Raises
+        ------
+        DatabaseFolderError
+            If `path` exists and `force` is False.
         """
         with database_folder.KIND.writing(Path(path), threads or available_processors(), force) as output:
             self.write_arrays(output)

@@ -100,10 +100,9 @@ class SearchSpace:
         return evalues
 
     def min_scores(self, evalue: float | Floats, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
-        """Return for each subject length the minimum score, at least 1, whose E-value is at most `evalue`, int64
-        [lengths].
+        """Return the minimum score, at least 1, with an E-value of at most `evalue` for each length, int64 [lengths].
 
-        evalue: for all lengths, or float64 [lengths]. Comparing a whole database with these scores is faster than
+        evalue: for all subject lengths, or float64 [lengths]. Comparing a whole database with these scores is faster than
         computing all its E-values, because each length is needed only once.
         """
         count = len(subject_lengths)
@@ -141,8 +140,7 @@ class SearchSpace:
     def _room(
         self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any] | int
     ) -> tuple[Floats, Floats]:
-        """Return the probability that sequences have room for alignments of these scores, and the expected letters of
-        room.
+        """Return the probability that sequences have room for alignments of these scores, and the expected room in letters.
 
         The room is the length minus the letters that an alignment occupies, which are normally distributed.
         """

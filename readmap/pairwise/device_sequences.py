@@ -27,9 +27,8 @@ class DeviceSequences:
     """Concatenated sequences on a device.
 
     Attributes:
-        codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for any other
-        letter,
-            which matches nothing; for SubstitutionScores the codes of its matrix.
+        codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for other letters;
+            for SubstitutionScores the codes of its matrix.
         offsets: int64 [sequences + 1] on the device: sequence i is codes[offsets[i]:offsets[i + 1]].
         lengths: int64 [sequences] on the host.
         longest: maximum of the lengths, 0 if there are no sequences.

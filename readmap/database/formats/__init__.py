@@ -38,7 +38,7 @@ def writer(
     """Return the writer of a format.
 
     columns: names of the columns of a table, as from parse_columns.
-    Raises UsageError if the format does not support proteins, DataError if it cannot represent the names of the subjects.
+    Raises UsageError if the format does not support proteins, DataError if it does not allow the names of the subjects.
     """
     if format is ScanFormat.SAM:
         if database.molecule != Alphabet.NUCLEOTIDES:
