@@ -1,10 +1,10 @@
-"""Codecs that compress bytes to BGZF blocks: libdeflate on the CPU, nvCOMP on GPUs."""
+"""Codecs of BGZF, libdeflate on the CPU and nvCOMP on GPUs, and outputs compressed by them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -16,15 +16,23 @@ from readmap.errors import BackendError
 from readmap.formats.bgzf import (
     BLOCK_BYTES,
     HEADER_START,
+    LEVEL,
     BgzfOutput,
+    BlockOutput,
     Blocks,
     Bytes,
     Codec,
     Compress,
     compress_with_package,
 )
+from readmap.formats.output import ByteSink, open_output
 
 _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
+
+BAM_ENDING = ".bam"
+
+#: Name endings of compressed text.
+COMPRESSED = (".gz", ".bgz")
 
 #: Capacity for a stored block with header and trailer, and what libdeflate needs after the last block.
 MAX_BLOCK_BYTES, SLACK_BYTES = 1 << 16, 1 << 10
@@ -90,3 +98,37 @@ def block_compressor() -> Compress:
         return Blocks([data for data, _ in made], [size for _, sizes in made for size in sizes])
 
     return compress
+
+
+class Compression:
+    """The compression of all outputs of a run.
+
+    level: of libdeflate.
+    """
+
+    def __init__(self, open_codec: Callable[[], Codec] = libdeflate_codec, level: int | None = None) -> None:
+        """open_codec: called for the first compressed output. level: default: LEVEL."""
+        self._open = open_codec
+        self.level = level or LEVEL
+
+    @cached_property
+    def codec(self) -> Codec:
+        """The codec of all outputs."""
+        return self._open()
+
+    @property
+    def used(self) -> str | None:
+        """The name of the codec, or None if no output has been compressed."""
+        return self.codec.name if "codec" in vars(self) else None
+
+
+def open_plain(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
+    """Open an output, with compression if its name has an ending of compressed text."""
+    if path and path.lower().endswith(COMPRESSED):
+        return open_blocks(path, threads, compression or Compression())
+    return open_output(path, threads)
+
+
+def open_blocks(path: str | None, threads: int, compression: Compression) -> BlockOutput:
+    """Open an output with compression."""
+    return compression.codec.open(open_output(path, threads), threads, compression.level)
