@@ -32,7 +32,7 @@ _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 BAM_ENDING = ".bam"
 
 #: Name endings of compressed text.
-COMPRESSED = (".gz", ".bgz")
+COMPRESSED_ENDINGS = (".gz", ".bgz")
 
 #: Capacity for a stored block with header and trailer, and what libdeflate needs after the last block.
 MAX_BLOCK_BYTES, SLACK_BYTES = 1 << 16, 1 << 10
@@ -117,18 +117,18 @@ class Compression:
         return self._open()
 
     @property
-    def used(self) -> str | None:
+    def codec_name(self) -> str | None:
         """The name of the codec, or None if no output has been compressed."""
         return self.codec.name if "codec" in vars(self) else None
 
 
-def open_plain(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
+def open_by_ending(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
     """Open an output, with compression if its name has an ending of compressed text."""
-    if path and path.lower().endswith(COMPRESSED):
-        return open_blocks(path, threads, compression or Compression())
+    if path and path.lower().endswith(COMPRESSED_ENDINGS):
+        return open_bgzf(path, threads, compression or Compression())
     return open_output(path, threads)
 
 
-def open_blocks(path: str | None, threads: int, compression: Compression) -> BlockOutput:
+def open_bgzf(path: str | None, threads: int, compression: Compression) -> BlockOutput:
     """Open an output with compression."""
     return compression.codec.open(open_output(path, threads), threads, compression.level)

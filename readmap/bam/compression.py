@@ -12,7 +12,7 @@ from readmap.formats.output import ByteSink, open_output
 BAM_ENDING = ".bam"
 
 #: Endings of names of compressed text.
-COMPRESSED = (".gz", ".bgz")
+COMPRESSED_ENDINGS = (".gz", ".bgz")
 
 
 class Compression:
@@ -32,18 +32,18 @@ class Compression:
         return self._open()
 
     @property
-    def used(self) -> str | None:
+    def codec_name(self) -> str | None:
         """The name of the codec; None where nothing is compressed."""
         return self.codec.name if "codec" in vars(self) else None
 
 
-def open_plain(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
+def open_by_ending(path: str | None, threads: int, compression: Compression | None = None) -> ByteSink:
     """The output as it is written, or compressed where its name says so."""
-    if path and path.lower().endswith(COMPRESSED):
-        return open_blocks(path, threads, compression or Compression())
+    if path and path.lower().endswith(COMPRESSED_ENDINGS):
+        return open_bgzf(path, threads, compression or Compression())
     return open_output(path, threads)
 
 
-def open_blocks(path: str | None, threads: int, compression: Compression) -> BlockOutput:
+def open_bgzf(path: str | None, threads: int, compression: Compression) -> BlockOutput:
     """The output, compressed."""
     return compression.codec.open(open_output(path, threads), threads, compression.level)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from readmap.bam.compression import COMPRESSED
+from readmap.bam.codecs import COMPRESSED_ENDINGS
 from readmap.duplicates.marker import DuplicateRules
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.sam_header import PROGRAM, ReadGroupInfo, program_name, read_groups
@@ -82,8 +82,8 @@ class Job:
     def is_compressed(self, name: str) -> bool:
         """Return True if an output consists of BGZF blocks."""
         if name == RECORDS:
-            return self.config.is_binary or (self.config.output or "").lower().endswith(COMPRESSED)
-        return (self.config.unmapped or "").lower().endswith(COMPRESSED)
+            return self.config.is_binary or (self.config.output or "").lower().endswith(COMPRESSED_ENDINGS)
+        return (self.config.unmapped or "").lower().endswith(COMPRESSED_ENDINGS)
 
     def shard(self, index: int) -> Path:
         """Return the folder of a shard, by its index from 0."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
-from readmap.bam.compression import COMPRESSED
+from readmap.bam.codecs import COMPRESSED_ENDINGS
 from readmap.bam.order import SortOrder
 from readmap.errors import UsageError, option
 from readmap.run.output_format import BINARY, TABLES, OutputFormat, output_format_of
@@ -104,7 +104,7 @@ def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     yield ["count_only"], counted is not OutputFormat.TSV, f"counts are written as tsv, not as {counted}"
     yield ["read_group"], is_table, "only SAM, BAM and CRAM have read groups"
     yield ["header"], is_table, "only SAM, BAM and CRAM have such a header"
-    is_compressed = kind is OutputFormat.BAM or path.lower().endswith(COMPRESSED)
+    is_compressed = kind is OutputFormat.BAM or path.lower().endswith(COMPRESSED_ENDINGS)
     yield ["level", "codec"], not is_compressed, "only for BAM, .gz and .bgz"
     at_random = config.codec == CodecName.NVCOMP and (config.level or 1) >= SMALLER_LEVEL
     smaller = f"below {SMALLER_LEVEL} with {option('codec')} nvcomp, whose smaller files differ from run to run"

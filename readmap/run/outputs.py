@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
-from readmap.bam.compression import Compression, open_blocks, open_plain
+from readmap.bam.codecs import Compression, open_bgzf, open_by_ending
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
 from readmap.bam.marking import Marker
@@ -110,7 +110,7 @@ def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[
         records = open_records(config, reference, first, compression, marker, [survey] if survey else [])
         sinks = {"output": opened.enter_context(records)}
         if config.unmapped is not None:
-            sinks["unmapped"] = opened.enter_context(open_plain(config.unmapped, first.threads, compression))
+            sinks["unmapped"] = opened.enter_context(open_by_ending(config.unmapped, first.threads, compression))
         if config.for_merge:
             sinks["fragments"] = opened.enter_context(open_output(f"{config.output}{FRAGMENTS_SUFFIX}"))
         if config.metrics is not None:
@@ -160,7 +160,7 @@ def open_records(
     """
     path, kind, order, threads = config.output, config.output_format, config.order, backend.threads
     if kind not in BINARY:
-        return open_plain(path, threads, compression)
+        return open_by_ending(path, threads, compression)
     is_indexed = order is SortOrder.COORDINATE and not _is_stream(path)
     index, buffer = None, None
     with contextlib.ExitStack() as opened:
@@ -170,7 +170,7 @@ def open_records(
         else:
             wanted = IndexFormat(config.index_format) if config.index_format else None
             form = _index_form(wanted, reference.contigs) if is_indexed else None
-            output = bam = open_blocks(path, threads, compression or Compression())
+            output = bam = open_bgzf(path, threads, compression or Compression())
             buffer = bam.buffer
             if form:
                 index = BamIndex([contig.length for contig in reference.contigs], form, bam)

@@ -301,7 +301,7 @@ def _origin(
         devices=describe_devices(backends),
         threads=backends[0].threads,
         load_seconds=load_seconds,
-        codec=outputs.compression.used,
+        codec=outputs.compression.codec_name,
         shard=config.shard if isinstance(config.shard, Shard) else None,
         parts=reads.parts,
     )

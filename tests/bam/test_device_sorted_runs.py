@@ -16,7 +16,7 @@ from test_order import CONTIGS, draw_records, place_of
 from readmap.backend import Backend, open_backend
 from readmap.backend.buffers import ClosedError
 from readmap.bam import device_sorted_runs
-from readmap.bam.compression import Compression
+from readmap.bam.codecs import Compression
 from readmap.bam.device_sorted_runs import RECORD_OVERHEAD_BYTES, DeviceRuns
 from readmap.bam.file_index import FileIndex, IndexEntries, IndexFormat
 from readmap.bam.marking import DUPLICATE, FRAGMENT_TAG_BYTES, OPTICAL, Marking, no_marking

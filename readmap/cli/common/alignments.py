@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from readmap.bam.compression import BAM_ENDING, open_plain
+from readmap.bam.codecs import BAM_ENDING, open_by_ending
 from readmap.cli.common.conflicts import Conflict
 from readmap.cli.common.options import option
 from readmap.cli.common.report import is_terminal
@@ -85,7 +85,7 @@ class HeldOutput(ByteSink):
 def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator[dict[str, ByteSink]]:
     """The outputs by their names in the record. What has not been committed in the end is aborted."""
     with contextlib.ExitStack() as stack:
-        plain = stack.enter_context(open_plain(output, threads))
+        plain = stack.enter_context(open_by_ending(output, threads))
         outputs = {"output": HeldOutput(plain) if is_terminal(output) else plain}
         if plot is not None:
             outputs["plot"] = stack.enter_context(open_output(plot))

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from readmap.backend import Backend
-from readmap.bam.compression import BAM_ENDING
+from readmap.bam.codecs import BAM_ENDING
 from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.conflicts import refuse, spelling_options
 from readmap.cli.common.duplicates import DuplicateOptions
