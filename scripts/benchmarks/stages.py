@@ -9,8 +9,6 @@ from typing import Any
 
 from benchmarks.common import Options, Row, timed
 from readmap.backend import Array, Backend, Kernel, buffers, open_backend
-from readmap.run.output_format import Kind
-from readmap.run.outputs import open_sink
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -19,9 +17,11 @@ from readmap.mapping.context import Context
 from readmap.reads import chunks
 from readmap.reads.parsing import parse_reads
 from readmap.run import read_mapper
-from readmap.run.device_reads import DeviceReads
 from readmap.run.chunk_plan import plan_chunks
-from readmap.run.chunk_turns import only_turn
+from readmap.run.chunk_turns import exclusive_turn
+from readmap.run.config import SearchConfig
+from readmap.run.device_reads import DeviceReads
+from readmap.run.outputs import open_records
 
 FIRST_CHUNKS = 4  # until buffers have grown
 ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
@@ -52,7 +52,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
         times, seconds = max(1, count // whole.reads), dict[str, float]()
         target.unlink(missing_ok=True)
         with (
-            open_sink(str(target), Kind.BAM if binary else Kind.SAM, index.reference, backend, None) as out,
+            open_records(SearchConfig(output=str(target)), index.reference, backend) as out,
             timed(seconds, "write", backend),
         ):
             for _ in range(times):
@@ -75,7 +75,9 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, bac
     return seconds["read"]
 
 
-def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: SamEncoding, backend: Any) -> tuple[dict[str, float], Array]:
+def time_chunk(
+    chunk: chunks.Chunk, placed: DeviceIndex, form: SamEncoding, backend: Any
+) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
     work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(form))
@@ -91,7 +93,7 @@ def time_chunk(chunk: chunks.Chunk, placed: DeviceIndex, form: SamEncoding, back
         for stage, backend.launch in ((BETWEEN, timed_launch), (UNTIMED, launch)):
             with timed(seconds, stage, backend):
                 reads = parse_reads(data, chunk.reads, chunk.format.value, backend, chunk.layout)
-                (block,) = [*work.blocks(DeviceReads(reads), only_turn()), *work.rest()]
+                (block,) = [*work.blocks(DeviceReads(reads), exclusive_turn()), *work.remaining_blocks()]
         with timed(seconds, "copy: download", backend):
             buffer, arrived = backend.download(block.bytes, pool)
             arrived()

@@ -278,8 +278,8 @@ def test_reads_that_are_not_written_are_an_error(
         count(alignments, batch, context)
         batch.counters.primary -= 1
 
-    count = mapping.count_alignments  # type: ignore[attr-defined]
-    monkeypatch.setattr(mapping, "count_alignments", count_fewer)
+    count = read_mapper.count_alignments  # type: ignore[attr-defined]
+    monkeypatch.setattr(read_mapper, "count_alignments", count_fewer)
     assert search(reference, write(Path("reads.bam"), COLLATED), "-q") == 1
     assert "245 reads came in, and 24" in capfd.readouterr().err
     assert not Path("out.sam").exists()

@@ -73,7 +73,7 @@ def test_nucleotides(client: Any, tmp_path: Path) -> None:
 
 def test_databases_that_are_none(client: Any, tmp_path: Path) -> None:
     path = written(tmp_path, PROTEINS, Alphabet.PROTEINS)
-    with pytest.raises(UsageError, match="most hits is 0"):
+    with pytest.raises(UsageError, match="max hits is 0"):
         readmap.dask.scan(client, "ACD", path, max_hits=0)
     with pytest.raises(DatabaseFolderError):
         readmap.dask.scan(client, "ACD", tmp_path / "db.fa")

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pysam
@@ -21,7 +22,6 @@ from examples import Read, draw_pairs, fasta, fastq, small_genome
 import readmap.dask
 from readmap.cli import main
 from readmap.dask.cluster import expect_dask, gpus_of
-from readmap.duplicates.marker import DuplicateRules
 from readmap.errors import BackendError, DataError, UsageError
 
 DRAW = random.Random(61)
@@ -110,7 +110,7 @@ def test_text_is_the_same_bytes(client: Any) -> None:
 def test_sorted_and_marked(client: Any, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from readmap.dask import run_files
 
-    monkeypatch.setattr(runs, "RANGE_BYTES", runs.SAMPLED_BYTES)  # a range from each sample, one a shard
+    monkeypatch.setattr(run_files, "RANGE_BYTES", run_files.SAMPLED_BYTES)  # a range from each sample, one a shard
     told = ["--metrics", "out.txt"] if words else []
     on_cluster(client, "out.bam", *lanes(), "--sort", *words, *told, "--json", "out.json")
     search("one.bam", *lanes(), "--sort", *words, *(["--metrics", "one.txt"] if words else []), "--json", "one.json")
@@ -149,12 +149,11 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, is_sorted: bool) -
     given = [
         readmap.dask.Lane.of(f"{name}_1.fq", f"{name}_2.fq", group) for name, group in zip("ab", GROUPS, strict=True)
     ]
-    rules = DuplicateRules() if is_sorted else None
-    summary = readmap.dask.search(
-        client, given, "ref.fa", "out.bam", sort=is_sorted, duplicates=rules, tasks=40, device="cpu", progress=kill
-    )
+    monitor = SimpleNamespace(say=lambda line: None, show=kill)
+    options: dict[str, Any] = {"sort": is_sorted, "mark_duplicates": is_sorted, "device": "cpu"}
+    summary = readmap.dask.search(client, given, "ref.fa", "out.bam", tasks=40, monitor=monitor, **options)
     assert killed
-    assert summary.reads == 600
+    assert summary.counts["reads"] == 600
     search("one.bam", *lanes(), *(["--sort", "--markdup"] if is_sorted else []))
     assert contents("out.bam") == contents("one.bam")
 
@@ -169,7 +168,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(worker, "TASK_READS", 100)
     monkeypatch.setattr(record_starts, "BUFFER_BYTES", 9_000)
-    for module in (parts, file_splitter):
+    for module in (shard_plan, file_splitter):
         monkeypatch.setattr(module, "RECORDS_PER_MARK", 10)
     if words == ["--table"]:
         assert main(["split", *lanes(), "-o", "reads.split", "-q"]) == 0
@@ -186,8 +185,8 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_was_made_before_is_taken(client: Any) -> None:
     files = ["a_1.fq", "a_2.fq"]
     assert main(["split", *files, "-o", "reads.split", "-q"]) == 0
-    assert main(["learn", *files, "-x", "ref.fa", "-o", "learnt.json", "-q", "--device", "cpu"]) == 0
-    on_cluster(client, "out.bam", *files, "--split", "reads.split", "--learnt", "learnt.json")
+    assert main(["estimate", *files, "-x", "ref.fa", "-o", "sample.json", "-q", "--device", "cpu"]) == 0
+    on_cluster(client, "out.bam", *files, "--split", "reads.split", "--sample-model", "sample.json")
     search("one.bam", *files)
     assert contents("out.bam") == contents("one.bam")
 
@@ -210,7 +209,7 @@ def test_wrong_reads_are_told_by_file_and_record(client: Any) -> None:
     [
         (["--tasks", "3", "-o", "out.sam"], "--tasks: only with --dask"),
         (["--dask", "local"], "--dask: name the output by -o"),
-        (["--dask", "local", "--exact", "-o", "out.sam"], "--dask: not with --exact"),
+        (["--dask", "local", "--exact", "-o", "out.sam"], "--exact: not with --dask"),
         (["--dask", "local", "--shard", "1/2", "-o", "out.sam"], "--shard: "),
         (["--dask", "local", "--keep-tags", "all", "-o", "out.sam"], "--keep-tags: not with --dask"),
         (["--dask", "local", "--sort", "--report", "a.html", "-o", "out.bam"], "--report: not with --dask"),
@@ -224,9 +223,9 @@ def test_wrong_options(capfd: pytest.CaptureFixture[str], words: list[str], mess
 
 
 def test_wrong_arguments(client: Any) -> None:
-    with pytest.raises(UsageError, match="ends with"):
+    with pytest.raises(UsageError, match="output: not with dask: write BAM"):
         readmap.dask.search(client, ["single.fq"], "ref.fa", "out.cram")
-    with pytest.raises(UsageError, match="only BAM is sorted"):
+    with pytest.raises(UsageError, match="sort: only for BAM and CRAM"):
         readmap.dask.search(client, ["single.fq"], "ref.fa", "out.sam", sort=True)
 
 

@@ -90,7 +90,9 @@ def test_a_part_that_is_too_short_is_told(
 ) -> None:
     """Without what ends blocks, or while it is read."""
     (tmp_path / "part").write_bytes(bytes(size))
-    monkeypatch.setattr(joining.os, "fstat", lambda _, known=os.fstat: _Longer(known(_)) if level is None else known(_))
+    monkeypatch.setattr(
+        concat_output.os, "fstat", lambda _, known=os.fstat: _Longer(known(_)) if level is None else known(_)
+    )
     with open_output(str(tmp_path / "out")) as made, pytest.raises(EOFError, match="part: it has become shorter"):
         ConcatOutput(made, level).add(tmp_path / "part")
 

@@ -195,8 +195,8 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
 
     read, mapped, at_once = threading.Semaphore(0), threading.Semaphore(0), list[bool]()
     opened, commit, wait, release_device = (
-        mapping._opened,
-        mapping.commit_together,
+        map_tasks.open_parts,
+        map_tasks.commit_together,
         TaskTurn.wait_for_device,
         TaskTurn.release_device,
     )
@@ -222,8 +222,8 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
             at_once.append(mapped.acquire(timeout=LONG) and mapped.acquire(timeout=LONG))
         commit(sinks)
 
-    monkeypatch.setattr(mapping, "_opened", begins_to_read)
-    monkeypatch.setattr(mapping, "commit_together", ends)
+    monkeypatch.setattr(map_tasks, "open_parts", begins_to_read)
+    monkeypatch.setattr(map_tasks, "commit_together", ends)
     draw = random.Random(71)
     genome = random_bases(draw, 3_000)
     reads = [Read(str(at), genome[at : at + 100], "I" * 100) for at in range(0, 2_400, 8)]
@@ -237,6 +237,6 @@ def test_a_shard_is_read_ahead_and_mapped_while_the_one_before_is_written(
             client, wanted, tmp_path / "ref.fa", tmp_path / "out.sam", tasks=4, device="cpu", threads=1
         )
     assert at_once == [True, True]
-    assert found.mapped == len(reads)
+    assert found.counts["mapped"] == len(reads)
     lines = (tmp_path / "out.sam").read_text().splitlines()
     assert [line.split("\t")[0] for line in lines if line[0] != "@"] == [read.name for read in reads]

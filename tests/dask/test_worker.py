@@ -10,7 +10,8 @@ import pytest
 
 from readmap.backend.cpu import CpuBackend
 from readmap.dask import GPU_TASK_READS, TASK_READS, map_tasks, worker
-from readmap.dask.job import RECORDS, Resources
+from readmap.dask.job import RECORDS
+from readmap.run.config import SearchConfig
 from readmap.dask.run_files import RunSidecar
 
 
@@ -20,9 +21,9 @@ def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.Monke
     monkeypatch.setattr(CpuBackend, "cache_host_buffers", lambda self, most: kept.append(most))
     available = iter([None, 800])
     monkeypatch.setattr(worker, "available_memory", lambda: next(available))
-    held = worker.worker_backend(Resources("cpu", threads=1))
-    assert worker.worker_backend(Resources("cpu", threads=1)) is held
-    assert worker.worker_backend(Resources("cpu", threads=2)) is not held
+    held = worker.worker_backend("cpu", 1)
+    assert worker.worker_backend("cpu", 1) is held
+    assert worker.worker_backend("cpu", 2) is not held
     assert kept == [worker.BUFFER_BYTES, 100]
 
 
@@ -32,7 +33,7 @@ def test_a_task_has_as_many_reads_as_suit_the_device(monkeypatch: pytest.MonkeyP
     backend.name = name
     monkeypatch.setattr(worker, "_backends", {})
     monkeypatch.setattr(worker, "open_backend", lambda *_: backend)
-    assert worker.task_reads(Resources(threads=1)) == reads
+    assert worker.task_reads(SearchConfig(threads=1)) == reads
 
 
 @pytest.mark.parametrize(("given", "available", "memory"), [(100, 8000, 50), (None, 8000, 2000), (None, None, 2 << 30)])
@@ -45,8 +46,8 @@ def test_two_shards_share_the_memory_for_sorting(
         taken.append(memory)
         return output
 
-    monkeypatch.setattr(mapping, "SortedOutput", sorted_output)
+    monkeypatch.setattr(map_tasks, "SortedOutput", sorted_output)
     monkeypatch.setattr("readmap.bam.memory.available_memory", lambda: available)
-    job: Any = SimpleNamespace(is_sorted=True, packing=None, resources=Resources(sort_memory=given))
-    mapping._sink(job, RECORDS, tmp_path, CpuBackend(1), RunSidecar(1)).abort()
+    job: Any = SimpleNamespace(is_sorted=True, config=SearchConfig(output="out.bam", sort=True, sort_memory=given))
+    map_tasks._open_output(job, RECORDS, tmp_path, CpuBackend(1), RunSidecar(1)).abort()
     assert taken == [memory]

@@ -1,4 +1,4 @@
-"""How far the sample is from the reference: what single reads show, and what is believed of it."""
+"""Divergence of the sample: what single reads show, and the estimate."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bench(backends: str) -> Bench:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A read as sequenced, where it lies, what of it is aligned, and how sure its place is."""
+    """A read as sequenced, its position, the aligned part, and its MAPQ."""
 
     read: Read
     contig: int
@@ -52,7 +52,7 @@ class Case:
     mapq: int
 
     def expected(self) -> tuple[int, int, float]:
-        """Bases, differences and the errors that qualities promise, base by base along the contig."""
+        """Return bases, differences and expected errors, counted base by base along the contig."""
         if self.gapped or self.mapq < CERTAIN_MAPQ:
             return 0, 0, 0
         bases, phreds = clean(self.read.bases), [ord(letter) - 33 for letter in self.read.quality or ""]
@@ -94,7 +94,7 @@ def batch_of(bench: Bench, cases: list[Case], with_qualities: bool = True) -> Ba
     return bench.world(bases, windows, [0] * len(cases), mapqs, qualities=qualities).batch
 
 
-def test_what_reads_show(bench: Bench) -> None:
+def test_measure_divergence(bench: Bench) -> None:
     cases = [draw_case(random.Random(number)) for number in range(400)]
     batch = batch_of(bench, cases)
     found = measure_divergence(batch, 1_000, bench.context)
@@ -104,7 +104,7 @@ def test_what_reads_show(bench: Bench) -> None:
     assert (measure_divergence(batch, 7, bench.context) == found[:7]).all()
 
 
-def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
+def test_reads_without_qualities_or_placement_show_nothing(bench: Bench) -> None:
     cases = [draw_case(random.Random(number)) for number in range(40)]
     assert not measure_divergence(batch_of(bench, cases, with_qualities=False), 40, bench.context).any()
     batch = batch_of(bench, cases)
@@ -113,7 +113,7 @@ def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bases", "differences", "errors", "believed"),
+    ("bases", "differences", "errors", "expected"),
     [
         (0, 0, 0, DEFAULT_BASES_PER_DIFFERENCE),
         (10_000_000, 10_000, 0, 985),  # (10,000,000 + 100,000) / (10,000 + 250)
@@ -124,13 +124,13 @@ def test_reads_without_qualities_or_place_show_nothing(bench: Bench) -> None:
         (15_000, 15, 0, 433),  # a hundred reads show little
     ],
 )
-def test_what_is_believed(bases: int, differences: int, errors: int, believed: int) -> None:
+def test_estimate_bases_per_difference(bases: int, differences: int, errors: int, expected: int) -> None:
     halves = np.array([[bases // 2, differences // 2, errors * ONE_ERROR // 2]] * 2 + [[bases % 2, differences % 2, 0]])
-    assert estimate_bases_per_difference(halves) == believed
+    assert estimate_bases_per_difference(halves) == expected
 
 
 def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -> bytes:
-    """Reads of 100 bases of which one in `apart` differs, each with errors of its own at the rate of its quality."""
+    """Return reads that differ from the genome once in `apart` bases, with errors at their quality's rate."""
     text = []
     for _ in range(count):
         start, phred = below(generator, len(genome) - 100), 20 + below(generator, 20)
@@ -149,7 +149,7 @@ def observed_of(fastq: bytes, bench: Bench) -> Observation:
 
 
 @pytest.mark.parametrize("apart", [50, 200, 1_000])
-def test_the_sample_is_found(backends: str, apart: int) -> None:
+def test_estimate_of_a_known_sample(backends: str, apart: int) -> None:
     genome = random_bases(random.Random(172), 50_000)
     bench = Bench([genome], backends)
     generator = random.Random(apart)
@@ -171,8 +171,8 @@ def test_the_sample_is_found(backends: str, apart: int) -> None:
         (2 * PAIRS, 1, None, False),  # the pair is the last
     ],
 )
-def test_enough_reads(reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool) -> None:
-    """Pairs that come behind single reads."""
+def test_sufficient_reads(reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool) -> None:
+    """Pairs may follow single reads."""
     observed = [
         Observation(
             n, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32), n - 2 * np.arange(m)[::-1]
@@ -182,8 +182,8 @@ def test_enough_reads(reads: int, pairs: int, insert_size: tuple[float, float] |
     assert are_sufficient(observed, insert_size) is expected
 
 
-def test_insert_sizes_are_those_of_the_first_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first pair on so many reads count, single ones among them, however batches are cut."""
+def test_insert_sizes_come_from_the_first_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fixed number of reads counts from the first pair on, including single reads, however batches are cut."""
     monkeypatch.setattr(sample_of_reads, "PAIRS", 4)
     monkeypatch.setattr(sample_of_reads, "estimate_insert_sizes", lambda _, sizes: tuple(sizes.tolist()))
     ends = np.array([7, 9, 12, 13, 15])  # the first pair is reads 5 and 6

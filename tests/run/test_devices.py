@@ -26,9 +26,9 @@ from readmap.mapping.parameters import Reporting
 from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.run import chunk_plan, exact, sample, stream, writer
+from readmap.run.batch_processor import RunSummary
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.read_mapper import ReadMapper
-from readmap.run.batch_processor import RunSummary
 
 GENERATOR = random.Random(20)
 CONTIGS = small_genome(GENERATOR)
@@ -152,7 +152,7 @@ def mapping(style: Style | None = None, reporting: Reporting | None = None) -> M
 
 
 def exactly(index: Index, backends: Sequence[Backend]) -> exact.ExactSearch:
-    parameters = exact.Parameters(format=exact.Format.TSV)
+    parameters = exact.Parameters(format=exact.LineFormat.TSV)
     return exact.ExactSearch(on_each(index, backends), parameters, backends)
 
 

@@ -32,11 +32,11 @@ from oracles.sam import check_same_records, shown_name, write_bgzf
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
-from readmap.formats.sam import SamEncoding, ReadGroup, header
+from readmap.formats.sam import ReadGroup, SamEncoding, header
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.run import exact
-from readmap.run.exact import ExactSummary, Format, Parameters
+from readmap.run.exact import ExactSummary, LineFormat, Parameters
 from readmap.strand import Strand
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +128,7 @@ def search(world: World, tmp_path: Path, parameters: Parameters | None = None, *
 )
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_lines(world: World, tmp_path: Path, format: str, most: int | None, strand: str, structure: str) -> None:
-    chosen = Parameters(Strand(strand), IndexStructure(structure), Format(format), max_hits=most or exact.ALL)
+    chosen = Parameters(Strand(strand), IndexStructure(structure), LineFormat(format), max_hits=most or exact.ALL)
     found, expected = search(world, tmp_path, chosen), expected_lines(READS, format, most, strand)
     assert found.splitlines() == expected.splitlines()
     assert found == expected
@@ -151,7 +151,7 @@ def test_reads_have_something_of_everything() -> None:
     [("sam", b""), ("tsv", b"query\tcount\tcontig\tstart\tend\tstrand\n"), ("bed", b""), ("counts", b"query\tcount\n")],
 )
 def test_header_of_a_table(format: str, expected: bytes) -> None:
-    assert Format(format).header == expected
+    assert LineFormat(format).header == expected
     columns = expected_lines(READS[:1], format).splitlines()[:1]
     assert not expected or [line.count("\t") for line in columns] == [expected.count(b"\t")]
 
@@ -174,7 +174,7 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
 def test_bam_holds_what_sam_does(world: World, tmp_path: Path, most: int) -> None:
     """As htslib reads both, secondary records without letters included."""
     group = ReadGroup(b"@RG\tID:x", b"x")
-    for format, form in ((Format.SAM, SamEncoding.TEXT), (Format.BAM, SamEncoding.BINARY)):
+    for format, form in ((LineFormat.SAM, SamEncoding.TEXT), (LineFormat.BAM, SamEncoding.BINARY)):
         parameters = Parameters(format=format, max_hits=most, read_group=group)
         search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters)
         head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, form)
@@ -188,7 +188,7 @@ def test_read_group_is_on_every_record(world: World, tmp_path: Path) -> None:
     group = ReadGroup(b"", b"lane 1")
     grouped = search(world, tmp_path, Parameters(read_group=group))
     assert grouped == world.records.decode().replace("\tPG:Z:", "\tRG:Z:lane 1\tPG:Z:")
-    for format in (Format.TSV, Format.BED, Format.COUNTS):
+    for format in (LineFormat.TSV, LineFormat.BED, LineFormat.COUNTS):
         found = search(world, tmp_path, Parameters(format=format, read_group=group))
         assert found == search(world, tmp_path, Parameters(format=format))
 
@@ -202,7 +202,7 @@ def test_reads_without_quality(world: World, tmp_path: Path) -> None:
     for name in ("two.fa", "many.fa"):
         search_files([tmp_path / name], world.index, world.backend, tmp_path / "out", Parameters())
         assert (tmp_path / "out").read_text() == expected_lines(reads, "sam")
-        search_files([tmp_path / name], world.index, world.backend, tmp_path / "out", Parameters(format=Format.TSV))
+        search_files([tmp_path / name], world.index, world.backend, tmp_path / "out", Parameters(format=LineFormat.TSV))
         assert (tmp_path / "out").read_text() == expected_lines(reads, "tsv")
 
 
@@ -239,7 +239,7 @@ def test_same_bytes_from_pieces(world: World, tmp_path: Path, lines: int, most: 
     backend = open_backend(world.backend.name)
     backend.scratch_bytes = lines * exact.LINE_BYTES + 1
     pieces: list[int] = []
-    chosen = Parameters(format=Format(format), max_hits=most)
+    chosen = Parameters(format=LineFormat(format), max_hits=most)
     progress: dict[str, Any] = {"progress": lambda: pieces.append(1)}
     search_files([world.reads], world.index, backend, tmp_path / "out", chosen, **progress)
     found = (tmp_path / "out").read_text()
@@ -262,7 +262,7 @@ def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(world.backend, "download", measured)
     for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
-        parameters = Parameters(structure=structure, format=Format.BED)
+        parameters = Parameters(structure=structure, format=LineFormat.BED)
         summary = search_files([tmp_path / "reads.fa"], index, world.backend, tmp_path / "out", parameters)
         rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
         assert rows == [
@@ -295,7 +295,7 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path, format: str) -> None:
         backend = open_backend(name)
         index = INDEX.to_device(backend, IndexStructure.BOTH)
         for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
-            parameters = Parameters(structure=structure, format=Format(format), max_hits=50)
+            parameters = Parameters(structure=structure, format=LineFormat(format), max_hits=50)
             search_files([tmp_path / "reads.fq"], index, backend, tmp_path / "out", parameters)
             found.add((tmp_path / "out").read_bytes())
     assert len(found) == 1
@@ -329,7 +329,7 @@ def expected_summary(reads: Sequence[Read], strand: str = "both") -> dict[str, i
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_summary(world: World, tmp_path: Path, format: str, strand: str, structure: str) -> None:
     """All that there is, whatever is written of it."""
-    parameters = Parameters(Strand(strand), IndexStructure(structure), Format(format), max_hits=2)
+    parameters = Parameters(Strand(strand), IndexStructure(structure), LineFormat(format), max_hits=2)
     for batch in (None, 40):
         summary = search_files(
             [world.reads], world.index, world.backend, tmp_path / "out", parameters, batch_reads=batch
@@ -342,7 +342,7 @@ def test_summary(world: World, tmp_path: Path, format: str, strand: str, structu
 @pytest.mark.parametrize("data", [b"", b"\n\n", gzip.compress(b"", mtime=0)])
 def test_no_reads(world: World, tmp_path: Path, data: bytes, format: str) -> None:
     (tmp_path / "reads.fq").write_bytes(data)
-    parameters = Parameters(format=Format(format))
+    parameters = Parameters(format=LineFormat(format))
     summary = search_files([tmp_path / "reads.fq"], world.index, world.backend, tmp_path / "out", parameters)
     assert counted(summary) == expected_summary([])
     assert (tmp_path / "out").read_bytes() == b""
@@ -356,7 +356,7 @@ def test_reads_that_occur_nowhere(world: World, tmp_path: Path, contigs: dict[st
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
     index = index_of(contigs, structure="both").to_device(world.backend, IndexStructure.BOTH)
     for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
-        parameters = Parameters(structure=structure, format=Format(format))
+        parameters = Parameters(structure=structure, format=LineFormat(format))
         summary = search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", parameters)
         expected = "".join(lines_of(read, format, [], list(contigs)) for read in reads)
         assert (tmp_path / "out").read_text() == expected
@@ -423,7 +423,7 @@ def test_memory_that_ends_behind_the_first_block(world: World, tmp_path: Path, m
 def test_lines_before_a_bad_record_are_written(world: World, tmp_path: Path, number: int, batch: int | None) -> None:
     reads = [*READS[: number - 1], Read("bad", "AC-T", "IIII"), *READS[number:]]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
-    for format in (Format.SAM, Format.TSV, Format.BED, Format.COUNTS):
+    for format in (LineFormat.SAM, LineFormat.TSV, LineFormat.BED, LineFormat.COUNTS):
         with pytest.raises(DataError, match=rf"record {number} \(bad\): expected a nucleotide at base 3, found '-'"):
             search_files(
                 [tmp_path / "reads.fq"],

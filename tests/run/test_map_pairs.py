@@ -172,7 +172,7 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     learn_from(monkeypatch, sample)
     map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=PairLayout.TWO_FILES)
     backend = open_backend(world.backend.name)
-    room = record_blocks if stage == "format_records" else mapping
+    room = record_blocks if stage == "format_records" else read_mapper
     refused = refuse(monkeypatch, backend, room, stage, lambda *arguments: reads_in(*arguments) > limit)
     map_files(world.two_files, world.index, backend, tmp_path / "out", layout=PairLayout.TWO_FILES)
     assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()

@@ -42,9 +42,16 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Context, Sample
-from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, NO_LIMIT, MAX_XA_HITS, Reporting, Scoring, search_passes
+from readmap.mapping.parameters import (
+    DEFAULT_BASES_PER_DIFFERENCE,
+    MAX_XA_HITS,
+    NO_LIMIT,
+    Reporting,
+    Scoring,
+    search_passes,
+)
 from readmap.mapping.pipeline import search_reads
-from readmap.run import device_reads, chunk_plan, read_mapper, record_blocks, sample, stream
+from readmap.run import chunk_plan, device_reads, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
 from readmap.run.device_lease import DeviceLease
 
@@ -204,7 +211,7 @@ def test_same_bytes_where_memory_makes_batches_smaller(
     def too_many(*arguments: Any) -> bool:
         return (int(arguments[1]) if stage == "parse_reads" else reads_in(*arguments)) > limit
 
-    rooms = {"parse_reads": arrivals, "search_reads": mapping, "format_records": record_blocks}
+    rooms = {"parse_reads": device_reads, "search_reads": read_mapper, "format_records": record_blocks}
     refused = refuse(monkeypatch, backend, rooms[stage], stage, too_many)
     monkeypatch.setattr(backend, "release_memory", lambda: released.append(1))
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
@@ -229,12 +236,14 @@ def test_what_is_found_of_a_read_does_not_depend_on_the_sample(backends: str) ->
         known = dataclasses.replace(context, sample=Sample(bases_per_difference))
         batch = search_reads(reads_of(fastq(reads), context.backend), known)
         counts, rows = context.backend.to_host(batch.windows.counts), context.backend.to_host(batch.windows.rows)
-        found.append([own[:count].tolist() for count, own in zip(counts, rows.reshape(100, MAX_WINDOWS, -1), strict=True)])
+        found.append(
+            [own[:count].tolist() for count, own in zip(counts, rows.reshape(100, MAX_WINDOWS, -1), strict=True)]
+        )
     assert found[0] == found[1] == found[2]
 
 
 def test_one_read_that_does_not_fit(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, world.backend, mapping, "search_reads", lambda *_: True)
+    refuse(monkeypatch, world.backend, read_mapper, "search_reads", lambda *_: True)
     with pytest.raises(Full):
         map_files([world.reads], world.index, world.backend, tmp_path / "out.sam", batch_reads=1)
     assert (tmp_path / "out.sam").read_bytes() == b""
@@ -535,7 +544,7 @@ def test_bad_record_in_a_later_file_and_in_a_halved_batch(
 ) -> None:
     """The number is the one in its file, whatever was mapped before it."""
     backend = open_backend(world.backend.name)
-    refuse(monkeypatch, backend, mapping, "search_reads", lambda *arguments: reads_in(*arguments) > 30)
+    refuse(monkeypatch, backend, read_mapper, "search_reads", lambda *arguments: reads_in(*arguments) > 30)
     (tmp_path / "one.fq").write_bytes(fastq(READS[:150]))
     (tmp_path / "two.fq").write_bytes(fastq([*READS[150:287], Read("bad", "AC-T", "IIII"), *READS[287:]]))
     with pytest.raises(DataError, match=r"two\.fq, record 138 \(bad\): expected a nucleotide at base 3, found '-'"):
@@ -617,7 +626,7 @@ def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyP
         read_mapper.ReadMapper([Context(world.index, world.backend)]),
     )
     plan = ChunkPlan(1, 1 << 20)
-    stream.run([str(world.reads)], [output], work, [world.backend], plan=plan, succession=Following())
+    stream.run([str(world.reads)], [output], work, [world.backend], plan=plan, lease=Following())
     assert told == ["has read", "has the device", "gives way"]
     assert first_bytes == [1 << 20 if is_ahead else None]
 

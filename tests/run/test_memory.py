@@ -110,7 +110,7 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
         return allocate
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("empty", "to_device", "hold", "upload"):
+        for name in ("empty", "to_device", "to_device_random_access", "upload"):
             patch.setattr(backend, name, allocating(getattr(backend, name)))
         paths = [str(path) for path in files[: search.layout.files]]
         run(paths, outputs, mapping, [backend], layout=search.layout, batch_reads=search.batch_reads)

@@ -17,8 +17,8 @@ from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
 from readmap.index.device import DeviceIndex
 from readmap.run import read_mapper, record_blocks, sample
-from readmap.run.chunk_turns import Preempted, Stopped, Turn, Turns, only_turn
 from readmap.run.batch_processor import DoesNotFit
+from readmap.run.chunk_turns import ChunkTurn, ChunkTurns, Preempted, Stopped, exclusive_turn
 from readmap.run.writer import Writer
 
 DRAW = random.Random(91)
@@ -69,11 +69,11 @@ def waits(future: Future[Any]) -> bool:
 
 
 def test_turns_come_in_the_order_of_the_numbers(pool: ThreadPoolExecutor) -> None:
-    turns, ended = Turns(), list[int]()
+    turns, ended = ChunkTurns(), list[int]()
 
     def work(number: int) -> None:
-        turns.begin(number)
-        Turn(turns, number)()
+        turns.start(number)
+        ChunkTurn(turns, number).wait()
         ended.append(number)
         turns.end(number)
 
@@ -87,11 +87,11 @@ def test_turns_come_in_the_order_of_the_numbers(pool: ThreadPoolExecutor) -> Non
 
 def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -> None:
     """Those that wait are displaced, those that compute are when they come to wait, and later ones do not begin."""
-    turns = Turns()
+    turns = ChunkTurns()
     for number in range(3):
-        turns.begin(number)
+        turns.start(number)
     waiting = pool.submit(turns.wait, 1)
-    alone = pool.submit(turns.alone, 0)
+    alone = pool.submit(turns.wait_exclusive, 0)
     assert isinstance(waiting.exception(), Preempted)
     assert waits(alone)
     dropped = [pool.submit(turns.drop, 1)]
@@ -100,9 +100,9 @@ def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -
         turns.wait(2)
     dropped.append(pool.submit(turns.drop, 2))
     assert alone.result() is True
-    later = pool.submit(turns.begin, 3)
+    later = pool.submit(turns.start, 3)
     assert all(map(waits, [*dropped, later]))
-    assert turns.alone(0) is False
+    assert turns.wait_exclusive(0) is False
     turns.end(0)
     assert dropped[0].result() is None
     assert waits(dropped[1])
@@ -113,22 +113,22 @@ def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -
 
 
 def test_all_that_wait_are_stopped(pool: ThreadPoolExecutor) -> None:
-    turns = Turns()
+    turns = ChunkTurns()
     for number in range(4):
-        turns.begin(number)
+        turns.start(number)
     calls: list[Callable[[int], object]] = [turns.wait, turns.drop, turns.end]
     waiting = [pool.submit(call, number) for number, call in enumerate(calls, 1)]
     assert all(map(waits, waiting))
     turns.stop()
     assert all(isinstance(one.exception(), Stopped) for one in waiting)
     with pytest.raises(Stopped):
-        turns.begin(4)
+        turns.start(4)
 
 
-def test_the_only_turn_waits_for_nothing() -> None:
-    turn = only_turn()
-    turn()
-    assert turn.alone() is False
+def test_exclusive_turn_does_not_wait() -> None:
+    turn = exclusive_turn()
+    turn.wait()
+    assert turn.wait_exclusive() is False
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
@@ -185,7 +185,7 @@ def test_a_read_that_does_not_fit_alone_is_an_error(
         begin = int(reads.sequence_starts[0])
         return bytes(backend.to_host(reads.bytes[begin : begin + first_bases])).decode()
 
-    refuse(monkeypatch, backend, mapping, "search_reads", is_the_one)
+    refuse(monkeypatch, backend, read_mapper, "search_reads", is_the_one)
     with pytest.raises(DoesNotFit) as raised:
         map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=1)
     assert isinstance(raised.value.__cause__, Full)
@@ -215,7 +215,7 @@ def test_a_fault_of_a_thread_ends_the_run(world: World, tmp_path: Path, monkeypa
             raise RuntimeError("broken")
         return align(*arguments)
 
-    monkeypatch.setattr(mapping, "align_reads", broken)
+    monkeypatch.setattr(read_mapper, "align_reads", broken)
     with pytest.raises(RuntimeError, match="broken"):
         map_files([world.reads], world.index, backend, tmp_path / "out.sam", batch_reads=10)
     assert world.records.startswith((tmp_path / "out.sam").read_bytes())
