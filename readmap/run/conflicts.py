@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from readmap.bam.codecs import SMALLER_LEVEL, CodecName
-from readmap.bam.codecs import COMPRESSED_ENDINGS
+from readmap.bam.codecs import COMPRESSED_ENDINGS, SMALLER_LEVEL, CodecName
 from readmap.bam.order import SortOrder
 from readmap.errors import UsageError, option
 from readmap.run.output_format import BINARY, TABLES, OutputFormat, output_format_of

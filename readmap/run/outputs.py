@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.codecs import choose_codec
-from readmap.bam.codecs import Compression, open_bgzf, open_by_ending
+from readmap.bam.codecs import Compression, choose_codec, open_bgzf, open_by_ending
 from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
 from readmap.bam.marking import Marker
