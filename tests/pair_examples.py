@@ -16,7 +16,7 @@ NAMES = {1: "I", 2: "D", 7: "=", 8: "X"}
 SCORES = {
     "default": MatchScores(),
     "linear gaps": MatchScores(1, 1, 0, 1),
-    "linear gaps, dear mismatches": MatchScores(5, 4, 0, 6),
+    "linear gaps, costly mismatches": MatchScores(5, 4, 0, 6),
     "long gaps": MatchScores(2, 3, 5, 1),
     "free mismatches": MatchScores(1, 0, 0, 1),
     "free mismatches, affine": MatchScores(1, 0, 2, 1),
