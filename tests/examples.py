@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 import random
 import tempfile
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from readmap.backend import Array, Backend, open_backend
 from readmap.backend.team import Team
 from readmap.formats.array_folder import FolderKind
 from readmap.formats.byte_source import GeneratorSource
-from readmap.formats.output import Output
 from readmap.index import suffix_array
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
@@ -27,15 +25,9 @@ from readmap.index.index import Index
 from readmap.index.reference import DeviceReference
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.parameters import Pairing, Reporting, Scoring
-from readmap.mapping.records import Style
 from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.queries import Queries, pack_queries
-from readmap.run import exact
-from readmap.run.batch_processor import BatchProcessor
-from readmap.run.read_mapper import MappingSummary, ReadMapper
-from readmap.run.stream import run
 
 
 @dataclass(frozen=True)
@@ -385,69 +377,3 @@ def with_table(index: Index, bases: int, backend: Backend, patch: pytest.MonkeyP
 def batch_of(sequences: Sequence[str], context: Context) -> Batch:
     reads = reads_of(fasta_reads([Read("r", bases) for bases in sequences]), context.backend, 2)
     return Batch.of(reads, context)
-
-
-def map_files(
-    paths: Sequence[Path],
-    index: DeviceIndex,
-    backend: Backend,
-    out: Path,
-    scoring: Scoring | None = None,
-    style: Style | None = None,
-    pairing: Pairing | None = None,
-    reporting: Reporting | None = None,
-    **options: Any,
-) -> MappingSummary:
-    """Map files and write the records to `out`; after an error it contains the records written so far."""
-    given = scoring or Scoring(), pairing or Pairing(), reporting or Reporting()
-    layout = options.get("layout", PairLayout.SINGLE)
-    mapping = ReadMapper([Context(index, backend, *given)], style, layout.paired)
-    run_files(paths, mapping, backend, out, **options)
-    return mapping.summary
-
-
-def search_files(
-    paths: Sequence[Path],
-    index: DeviceIndex,
-    backend: Backend,
-    out: Path,
-    parameters: exact.Parameters,
-    **options: Any,
-) -> exact.ExactSummary:
-    """Search files for exact occurrences and write the records to `out`."""
-    search = exact.ExactSearch([index], parameters, [backend])
-    run_files(paths, search, backend, out, **options)
-    return search.summary
-
-
-def run_files(paths: Sequence[Path], processor: BatchProcessor, backend: Backend, out: Path, **options: Any) -> None:
-    descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    with Output(str(out), descriptor) as output:
-        run([str(path) for path in paths], [output], processor, [backend], **options)
-
-
-class Full(Exception):
-    """The memory error of a test device."""
-
-
-def refuse(
-    patch: pytest.MonkeyPatch, backend: Backend, module: Any, name: str, refused: Callable[..., bool]
-) -> list[int]:
-    """Make a module's function raise Full if refused(*arguments); return a list that grows with each refusal."""
-    function, times = getattr(module, name), list[int]()
-
-    def limited(*arguments: Any) -> Any:
-        if refused(*arguments):
-            times.append(1)
-            raise Full
-        return function(*arguments)
-
-    patch.setattr(backend, "memory_error", Full)
-    patch.setattr(module, name, limited)
-    return times
-
-
-def reads_in(*arguments: Any) -> int:
-    """Return the number of reads among the arguments of a stage."""
-    held = [getattr(argument, "reads", argument) for argument in arguments]
-    return next(argument.count for argument in held if isinstance(argument, Reads))

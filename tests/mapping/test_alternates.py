@@ -23,12 +23,12 @@ from examples import (
     fastq,
     index_of,
     insert,
-    map_files,
     random_bases,
     reverse_complement,
     substitute,
 )
 from oracles.alignment import best_anywhere, local_score, parse_cigar
+from search_runs import map_files
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant

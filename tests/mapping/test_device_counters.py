@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import draw_pairs, index_of, map_files, small_genome, write_pairs
+from examples import draw_pairs, index_of, small_genome, write_pairs
+from search_runs import map_files
 
 from readmap.backend import Kernel, open_backend
 from readmap.backend.buffers import Buffer, BufferPool

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pysam
 import pytest
-from examples import Read, draw_pairs, index_of, map_files, random_bases, small_genome, substitute, write_pairs
+from examples import Read, draw_pairs, index_of, random_bases, small_genome, substitute, write_pairs
 from oracles.alignment import parse_cigar, reverse_complement
 from oracles.places import fragment
 from oracles.sam import by_read, check_read, check_same_records, fields_of, write_bgzf
+from search_runs import map_files
 
 from readmap.backend import Backend, open_backend
 from readmap.formats.sam import ReadGroup, SamEncoding, header

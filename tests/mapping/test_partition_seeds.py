@@ -19,7 +19,6 @@ from examples import (
     fastq,
     index_of,
     insert,
-    map_files,
     random_bases,
     random_quality,
     reads_of,
@@ -30,6 +29,7 @@ from examples import (
 from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
 from oracles.places import NEGLIGIBLE, PHRED_ONE_OF_THREE, SPREAD, chance, phred
+from search_runs import map_files
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant

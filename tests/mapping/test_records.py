@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pysam
 import pytest
-from examples import Read, draw_reads, fasta, fasta_reads, fastq, index_of, map_files, random_bases, small_genome
+from examples import Read, draw_reads, fasta, fasta_reads, fastq, index_of, random_bases, small_genome
 from oracles.sam import by_read, check_read, check_same_records, write_bgzf
+from search_runs import map_files
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError

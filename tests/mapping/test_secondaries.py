@@ -18,7 +18,6 @@ from examples import (
     fastq,
     index_of,
     insert,
-    map_files,
     random_bases,
     random_quality,
     small_genome,
@@ -26,6 +25,7 @@ from examples import (
     write_pairs,
 )
 from oracles.alignment import bonuses, local_score, parse_cigar, rescore, reverse_complement
+from search_runs import map_files
 
 from readmap.backend import Backend, open_backend
 from readmap.index.device import DeviceIndex

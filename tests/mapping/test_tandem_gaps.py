@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import Read, below, fastq, index_of, map_files, random_bases
+from examples import Read, below, fastq, index_of, random_bases
 from oracles.alignment import reverse_complement
+from search_runs import map_files
 
 from readmap.backend import open_backend
 from readmap.mapping.parameters import Scoring

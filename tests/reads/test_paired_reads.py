@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import Read, below, fasta_reads, random_bases, random_quality, run_files, write_pairs
+from examples import Read, below, fasta_reads, random_bases, random_quality, write_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_runs import run_files
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import below, draw_reads, fastq, index_of, map_files, random_bases, small_genome, substitute
+from examples import below, draw_reads, fastq, index_of, random_bases, small_genome, substitute
 from oracles.alignment import reverse_complement
+from search_runs import map_files
 
 import readmap
 from readmap import Aligner, DataError, Hit, Hits, Scoring

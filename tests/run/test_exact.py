@@ -14,7 +14,6 @@ import numpy as np
 import pysam
 import pytest
 from examples import (
-    Full,
     Read,
     below,
     draw_exact_reads,
@@ -23,12 +22,11 @@ from examples import (
     index_of,
     random_bases,
     random_quality,
-    refuse,
-    search_files,
     small_genome,
 )
 from oracles.alignment import clean, occurrences, reverse_complement
 from oracles.sam import check_same_records, shown_name, write_bgzf
+from search_runs import Full, refuse, search_files
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Read, draw_pairs, draw_reads, fasta, fastq, map_files, small_genome
+from examples import Read, draw_pairs, draw_reads, fasta, fastq, small_genome
+from search_runs import map_files
 
 from readmap.backend import open_backend
 from readmap.formats.sam import header

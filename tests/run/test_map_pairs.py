@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Read, draw_pairs, index_of, map_files, random_bases, reads_in, refuse, small_genome, write_pairs
+from examples import Read, draw_pairs, index_of, random_bases, small_genome, write_pairs
 from oracles.alignment import reverse_complement
+from search_runs import map_files, reads_in, refuse
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.index.device import DeviceIndex

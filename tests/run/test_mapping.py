@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import (
-    Full,
     Read,
     context_of,
     draw_reads,
@@ -23,17 +22,15 @@ from examples import (
     fastq,
     index_of,
     insert,
-    map_files,
     random_bases,
     random_quality,
-    reads_in,
     reads_of,
-    refuse,
     small_genome,
     substitute,
     with_table,
 )
 from oracles.alignment import best_anywhere, clean, parse_cigar, reverse_complement
+from search_runs import Full, map_files, reads_in, refuse
 
 from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError

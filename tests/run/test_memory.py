@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Full, Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
+from examples import Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
 from oracles.alignment import reverse_complement
 from oracles.places import MAX_SEED_WINDOWS
+from search_runs import Full
 
 from readmap.mapping import matches
 from readmap.mapping.context import Context

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples import Full, draw_reads, fastq, index_of, map_files, refuse, small_genome
+from examples import draw_reads, fastq, index_of, small_genome
+from search_runs import Full, map_files, refuse
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import DataError
