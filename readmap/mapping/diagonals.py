@@ -41,13 +41,13 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
         begins, ends = placements.uncovered_starts, placements.uncovered_ends
     else:
         begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
-    found = new_diagonals(len(selection.slots.numbers), backend)
+    found = new_diagonals(len(selection.slots.indices), backend)
     batch.launch(
         _FIND,
         selection.slots.count,
         context,
         seeds=seeds,
-        selected=selection.slots.numbers,
+        selected=selection.slots.indices,
         uncovered_starts=begins,
         uncovered_ends=ends,
         found=found,

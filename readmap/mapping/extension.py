@@ -58,10 +58,10 @@ def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: 
 
     long_gaps: align windows in wide bands, with long gaps, too.
     """
-    backend, capacity, lanes = context.backend, len(slots.numbers), _lanes(batch, context)
+    backend, capacity, lanes = context.backend, len(slots.indices), _lanes(batch, context)
     if not capacity:
         return
-    counts, given = backend.full(len(BANDS) * capacity, 0, np.int64), {"selected": slots.numbers, "count": capacity}
+    counts, given = backend.full(len(BANDS) * capacity, 0, np.int64), {"selected": slots.indices, "count": capacity}
     excluded_kind = 0 if long_gaps else WIDE
     batch.launch(_COUNT, slots.count, context, **given, counts=counts, excluded_kind=excluded_kind)
     ends, items, capacities = _count_tasks(counts, slots, lanes, batch, context)
@@ -82,7 +82,7 @@ def _count_tasks(
 
     A task is an alignment of a window; an item scores `lanes` tasks.
     """
-    backend, capacity = context.backend, len(slots.numbers)
+    backend, capacity = context.backend, len(slots.indices)
     # Only long reads use the widest band.
     kinds = len(BANDS) if batch.queries.max_length > _LONG_READ else len(BANDS) - 1
     max_counts = [capacity * MAX_WINDOWS] * kinds + [0] * (len(BANDS) - kinds)

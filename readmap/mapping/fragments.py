@@ -78,7 +78,7 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
     if capacity_of(matches.total) <= most:
         yield mates, matches
         return
-    numbers, first = mates.numbers[: count_on_host(mates.count, backend)], 0
+    numbers, first = mates.indices[: count_on_host(mates.count, backend)], 0
     ends = np.cumsum(matches_per_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
@@ -90,9 +90,9 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
 
 def _matches(mates: DeviceList, fitting: int, batch: Batch, context: Context) -> SeedMatches:
     """Return the seed matches of the mates; fitting: number of matches that fit into memory."""
-    slots = context.backend.empty(len(mates.numbers), np.int32)
-    batch.launch(_MATES, mates.count, context, mates=mates.numbers, slots=slots)
-    return find_matches(replace(mates, numbers=slots), STRIDE, batch, context, fitting, MAX_MATCHES)
+    slots = context.backend.empty(len(mates.indices), np.int32)
+    batch.launch(_MATES, mates.count, context, mates=mates.indices, slots=slots)
+    return find_matches(replace(mates, indices=slots), STRIDE, batch, context, fitting, MAX_MATCHES)
 
 
 def _join(
@@ -104,12 +104,12 @@ def _join(
     context: Context,
 ) -> None:
     """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
-    slots, found = replace(mates, numbers=matches.selected), new_diagonals(matches.read_count, context.backend)
+    slots, found = replace(mates, indices=matches.selected), new_diagonals(matches.read_count, context.backend)
     placements = _list_placements(matches, slots, batch, context)
     given = {
         "inserts": inserts,
         "repeat_placements": placements,
-        "mates": mates.numbers,
+        "mates": mates.indices,
         "found": found,
         "other_fragments": other_fragments,
     }

@@ -56,7 +56,7 @@ def find_matches(
     the count back. max_matches: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than
     this gets none.
     """
-    backend, index, numbers = context.backend, context.index, slots.numbers
+    backend, index, numbers = context.backend, context.index, slots.indices
     seed_bases = dense_seed_bases(index.suffix_count)
     offsets, seeds = seed_offsets(slots, seed_bases, stride, batch, context)
     found = capacity_of(seeds)

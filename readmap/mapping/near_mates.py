@@ -53,12 +53,12 @@ def resolve_near_mates(batch: Batch, context: Context, *, seeded: bool) -> None:
     if not targets.count:
         return
     choose_windows(anchors, batch, context)
-    diagonals = new_diagonals(len(targets.numbers), backend)
-    selected = {"inserts": inserts, "selected": targets.numbers}
+    diagonals = new_diagonals(len(targets.indices), backend)
+    selected = {"inserts": inserts, "selected": targets.indices}
     batch.launch(_LOOK, targets.count, context, **selected, found=diagonals)
     replace_windows(targets, diagonals, batch, context)
     score_windows(targets, batch, context)
     choose_windows(targets, batch, context)
-    resolved = backend.full(len(targets.numbers), 0, np.uint8)
+    resolved = backend.full(len(targets.indices), 0, np.uint8)
     batch.launch(_CONFIRM, targets.count, context, **selected, table=table, resolved=resolved)
     add_flagged_count(resolved, ANY_FLAG, batch.device_counters.total("resolved_near_mates"), backend)

@@ -43,15 +43,15 @@ def resolve_reads(batch: Batch, context: Context) -> None:
     batch.launch(_RESOLVE, batch.reads.count, context, table=table, resolutions=resolutions, **shared)
     few = batch.device_counters.select_flagged("few placements", resolutions, _FEW)
     if few.count:
-        diagonals = new_diagonals(len(few.numbers), backend)
-        batch.launch(_LIST_DIAGONALS, few.count, context, table=table, selected=few.numbers, found=diagonals)
+        diagonals = new_diagonals(len(few.indices), backend)
+        batch.launch(_LIST_DIAGONALS, few.count, context, table=table, selected=few.indices, found=diagonals)
         replace_windows(few, diagonals, batch, context)
     slots = batch.device_counters.select_flagged("placed by partition seeds", resolutions, _UNIQUE | _FEW)
     if slots.count:
         score_windows(slots, batch, context, long_gaps=True)
     if few.count:
         choose_windows(few, batch, context, ANY_DIFFERENCES)
-        batch.launch(_CONFIRM, few.count, context, table=table, selected=few.numbers, **shared)
+        batch.launch(_CONFIRM, few.count, context, table=table, selected=few.indices, **shared)
     batch.partition_seeds = table
     backend.copy_into(batch.placements.unresolved_before_search, batch.placements.unresolved)
     batch.work.resolved = batch.reads.count  # minus the total "unresolved", once the device counters are read

@@ -14,4 +14,4 @@ _CHOOSE = Kernel("mapping/placement", "choose_windows")
 def choose_windows(slots: DeviceList, batch: Batch, context: Context, differences: int = DIVERGENT_DIFFERENCES) -> None:
     """Choose among the windows of the slots; more than `differences` mismatches make a read DIVERGENT."""
     divergent_deficit = differences * (context.scoring.match + context.scoring.mismatch)
-    batch.launch(_CHOOSE, slots.count, context, selected=slots.numbers, divergent_deficit=divergent_deficit)
+    batch.launch(_CHOOSE, slots.count, context, selected=slots.indices, divergent_deficit=divergent_deficit)

@@ -45,14 +45,14 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
     slots = batch.device_counters.select_flagged("rescues", wanted, 1)
     if not slots.count:
         return None
-    rescues = Rescues(slots, backend.empty(len(slots.numbers), np.int32))
-    diagonals = new_diagonals(len(slots.numbers), backend)
+    rescues = Rescues(slots, backend.empty(len(slots.indices), np.int32))
+    diagonals = new_diagonals(len(slots.indices), backend)
     batch.launch(
         _RESCUE,
         slots.count,
         context,
         inserts=inserts,
-        selected=slots.numbers,
+        selected=slots.indices,
         choice_deficits=deficits,
         found=diagonals,
         window_counts=rescues.window_counts,
@@ -66,7 +66,7 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
 def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
     """Count the mates that form a fragment only at a window that the rescue added."""
     backend, slots = context.backend, rescues.slots
-    rescued = backend.full(len(slots.numbers), 0, np.uint8)
-    selected = {"selected": slots.numbers, "window_counts": rescues.window_counts}
+    rescued = backend.full(len(slots.indices), 0, np.uint8)
+    selected = {"selected": slots.indices, "window_counts": rescues.window_counts}
     batch.launch(_MARK, slots.count, context, **selected, rescued=rescued)
     add_flagged_count(rescued, ANY_FLAG, batch.device_counters.total("rescued"), backend)

@@ -25,11 +25,11 @@ def seed_offsets(
 
     Seeds start every `stride` bases on both strands; a read shorter than a seed gets no seeds.
     """
-    counts = context.backend.full(len(slots.numbers) + 1, 0, np.int64)
-    what = {"selected": slots.numbers, "counts": counts, "seed_bases": seed_bases, "stride": stride}
+    counts = context.backend.full(len(slots.indices) + 1, 0, np.int64)
+    what = {"selected": slots.indices, "counts": counts, "seed_bases": seed_bases, "stride": stride}
     batch.launch(_COUNT, slots.count, context, **what)
     of_a_read = 2 * (max(batch.queries.max_length - seed_bases, 0) // stride + 1)
-    return batch.device_counters.scan("seeds", counts, slots, of_a_read * len(slots.numbers))
+    return batch.device_counters.scan("seeds", counts, slots, of_a_read * len(slots.indices))
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
@@ -38,6 +38,6 @@ def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     dtype = context.index.suffixes.dtype
     seeds = Seeds.allocate(backend, offsets=offsets, seeds=capacity_of(total), suffix_t=dtype, stride=stride)
-    selected = {"selected": selection.slots.numbers, "selected_count": len(selection.slots.numbers)}
+    selected = {"selected": selection.slots.indices, "selected_count": len(selection.slots.indices)}
     batch.launch(_FIND, total, context, seeds=seeds, min_seed_bases=shortest, **selected)
     return seeds

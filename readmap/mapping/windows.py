@@ -16,12 +16,12 @@ _JOIN, _ADD = Kernel("mapping/windows", "replace_windows"), Kernel("mapping/wind
 
 def replace_windows(slots: DeviceList, diagonals: DiagonalTable, batch: Batch, context: Context) -> None:
     """Replace the windows of the slots by the windows of their diagonals."""
-    batch.launch(_JOIN, slots.count, context, selected=slots.numbers, found=diagonals)
+    batch.launch(_JOIN, slots.count, context, selected=slots.indices, found=diagonals)
 
 
 def add_windows(slots: DeviceList, diagonals: DiagonalTable, max_windows: int, batch: Batch, context: Context) -> None:
     """Append the windows of further diagonals to the windows of the slots, up to `max_windows` a read."""
-    batch.launch(_ADD, slots.count, context, selected=slots.numbers, found=diagonals, max_windows=max_windows)
+    batch.launch(_ADD, slots.count, context, selected=slots.indices, found=diagonals, max_windows=max_windows)
 
 
 def count_windows(batch: Batch, context: Context) -> None:

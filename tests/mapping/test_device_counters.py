@@ -174,12 +174,12 @@ def test_selection(backends: str, monkeypatch: pytest.MonkeyPatch, rate: float |
     assert host(ends).tolist() == [0, 40, 70, 90]
     taken = backend.full(10, 9, np.uint8)
     given = {
-        "chosen": backend.to_device(np.arange(len(listed.numbers), dtype=np.int32) - 1),
-        "marks": taken[: len(listed.numbers)],
+        "chosen": backend.to_device(np.arange(len(listed.indices), dtype=np.int32) - 1),
+        "marks": taken[: len(listed.indices)],
     }
     backend.launch(Kernel("mapping/matches", "mark_placed"), listed.count, **given)
     count = _on_host(listed.count, backend)
-    assert host(listed.numbers)[:count].tolist() == found
+    assert host(listed.indices)[:count].tolist() == found
     assert host(taken).tolist() == [0, 1, 1][: len(found)] + [9] * (10 - len(found))
     assert _on_host(total, backend) == (90 if found else 0) or rate is not None
     if not found:

@@ -128,7 +128,7 @@ def joined(
     matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
     fragments._join(mates, matches, other_fragments, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
-    assert np.array_equal(host(selected.numbers), host(slots))
+    assert np.array_equal(host(selected.indices), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS), host(found.counts)
     named = [
         {(bool(row["orientation"]), int(row["diagonal"])) for row in own[:n]}

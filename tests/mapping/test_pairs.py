@@ -315,7 +315,7 @@ def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
         return {}
     selected, diagonals, *_ = given[0]
     rows = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)
-    records = host(world.batch.queries.order)[host(selected.numbers)].tolist()
+    records = host(world.batch.queries.order)[host(selected.indices)].tolist()
     return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
 
