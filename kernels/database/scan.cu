@@ -30,16 +30,16 @@ struct ColumnRanges {
 };
 
 // The range of a thread: an item is a warp, in which every `width` threads share a range. There may be none.
-struct OwnRange {
+struct ThreadRange {
     i64 number;
     i32 columns, group;
     bool exists;
 
-    HOST_DEVICE static OwnRange of(const ColumnRanges& ranges, i64 item, i32 width) {
+    HOST_DEVICE static ThreadRange of(const ColumnRanges& ranges, i64 item, i32 width) {
         i64 number = item * (WARP_WIDTH / width) + warp_lane() / width;
         bool exists = number < ranges.count;
         if (!exists) number = ranges.count - 1;
-        return OwnRange{number, exists ? ranges.columns[number] : 0, ranges.groups[number], exists};
+        return ThreadRange{number, exists ? ranges.columns[number] : 0, ranges.groups[number], exists};
     }
 };
 
@@ -49,20 +49,21 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
 
 // An item is a warp. scores: raised to the best score of every subject. resumes: whether ranges continue from their
 // borders.
-#define SCORE(name, Lane, CELLS)                                                                                     \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,     \
-                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {              \
-        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
-        FOR_EACH(item, items) {                                                                                      \
-            OwnRange own = OwnRange::of(ranges, item, width);                                                        \
-            Border<Lane>* border =                                                                                   \
-                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, own.number, query.rows);         \
-            const u8* own_letters = letters + ranges.starts[own.number] * Lane::width;                               \
-            Lane best = sweep<Lane, CELLS>(query, own_letters, own.columns, width, border, resumes, gaps, NoEnds{}); \
-            if (!own.exists || warp_lane() % width) continue;                                                        \
-            for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
-                atomic_max(scores + (i64)own.group * Lane::width + lane, best.get(lane));                            \
-        }                                                                                                            \
+#define SCORE(name, Lane, CELLS)                                                                                 \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges, \
+                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {          \
+        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                            \
+        FOR_EACH(item, items) {                                                                                  \
+            ThreadRange range = ThreadRange::of(ranges, item, width);                                            \
+            Border<Lane>* border =                                                                               \
+                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);   \
+            const u8* range_letters = letters + ranges.starts[range.number] * Lane::width;                       \
+            Lane best =                                                                                          \
+                sweep<Lane, CELLS>(query, range_letters, range.columns, width, border, resumes, gaps, NoEnds{}); \
+            if (!range.exists || warp_lane() % width) continue;                                                  \
+            for (i32 lane = 0; lane < Lane::width; ++lane)                                                       \
+                atomic_max(scores + (i64)range.group * Lane::width + lane, best.get(lane));                      \
+        }                                                                                                        \
     }
 
 SCORE(score_8, Lanes16, 8)
@@ -81,15 +82,15 @@ SCORE(score_broad, Lanes32x2, 8)
              const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, bool resumes) {            \
         GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                  \
         FOR_EACH(item, items) {                                                                                        \
-            OwnRange own = OwnRange::of(ranges, item, width);                                                          \
+            ThreadRange range = ThreadRange::of(ranges, item, width);                                                  \
             Border<Lane>* border =                                                                                     \
-                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, own.number, query.rows);           \
-            i64 start = ranges.starts[own.number];                                                                     \
-            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[own.group]),                                       \
-                                ends.from((i64)own.group * Lane::width)};                                              \
+                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);         \
+            i64 start = ranges.starts[range.number];                                                                   \
+            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[range.group]),                                     \
+                                ends.from((i64)range.group * Lane::width)};                                            \
             for (i32 lane = 0; lane < Lane::width; ++lane)                                                             \
-                found.scores.set(lane, scores[(i64)own.group * Lane::width + lane]);                                   \
-            sweep<Lane, 8>(query, letters + start * Lane::width, own.columns, width, border, resumes, gaps, found);    \
+                found.scores.set(lane, scores[(i64)range.group * Lane::width + lane]);                                 \
+            sweep<Lane, 8>(query, letters + start * Lane::width, range.columns, width, border, resumes, gaps, found);  \
         }                                                                                                              \
     }
 

@@ -89,14 +89,14 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
     Lane* words = store_directions(group, band, memory, mode, scheme, unreachable);
     for (i32 lane = 0; lane < Lane::width && number * Lane::width + lane < blocks.count; ++lane) {
         i64 pair = group.pairs[lane];
-        Moves made = {paths.moves + first_word(pairs, pair), 0, 0, 0, 0};
-        Traceback<Lane> walk = {group, band, words, lane, group.query_ends[lane], group.target_ends[lane]};
-        walk.run(made, ends.scores[pair], mode, scheme);
-        made.finish();
-        paths.query_starts[pair] = walk.i;
-        paths.target_starts[pair] = walk.j;
-        paths.move_counts[pair] = made.count;
-        paths.run_counts[pair] = made.runs;
+        Moves moves = {paths.moves + first_word(pairs, pair), 0, 0, 0, 0};
+        Traceback<Lane> traceback = {group, band, words, lane, group.query_ends[lane], group.target_ends[lane]};
+        traceback.run(moves, ends.scores[pair], mode, scheme);
+        moves.finish();
+        paths.query_starts[pair] = traceback.i;
+        paths.target_starts[pair] = traceback.j;
+        paths.move_counts[pair] = moves.count;
+        paths.run_counts[pair] = moves.runs;
     }
 }
 

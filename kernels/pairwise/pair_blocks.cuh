@@ -38,17 +38,17 @@ template <class Lane> struct Group {
 
     // Unused lanes repeat the last pair.
     HOST_DEVICE static Group of(const Pairs& pairs, const u32* order, i64 group, i64 count) {
-        Group made;
+        Group result;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             i64 pair = order[minimum(group * Lane::width + lane, count - 1)];
-            made.pairs[lane] = pair;
-            made.queries[lane] = pairs.queries.sequence(pair);
-            made.targets[lane] = pairs.targets.sequence(pair);
-            made.query_ends[lane] = pairs.queries.length(pair);
-            made.target_ends[lane] = pairs.targets.length(pair);
-            made.shifts[lane] = 0;
+            result.pairs[lane] = pair;
+            result.queries[lane] = pairs.queries.sequence(pair);
+            result.targets[lane] = pairs.targets.sequence(pair);
+            result.query_ends[lane] = pairs.queries.length(pair);
+            result.target_ends[lane] = pairs.targets.length(pair);
+            result.shifts[lane] = 0;
         }
-        return made;
+        return result;
     }
     template <class Scheme> HOST_DEVICE void store_letters(const StripLetters<Scheme, Lane>& codes,
                                                            StripColumns<Lane> columns, i32 count) const {

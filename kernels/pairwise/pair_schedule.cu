@@ -7,8 +7,9 @@ const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
 // Cells outside the matrix start at the unreachable score and may lose the cost of gaps once more.
 HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
-    i64 most = scheme.highest * minimum(query_length, target_length);
-    return most - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 && target_length <= 32000;
+    i64 max_score = scheme.highest * minimum(query_length, target_length);
+    return max_score - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 &&
+           target_length <= 32000;
 }
 
 // Rows added to a pair to account for the memory of its columns.

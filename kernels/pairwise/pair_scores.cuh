@@ -10,11 +10,11 @@ struct End {
 template <class Lane>
 HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32 first_gap, End* ends) {
     for (i32 lane = 0; lane < Lane::width; ++lane) {
-        i32 step = strip.best_step.get(lane), kept = strip.best.get(lane), row = ROWS;
+        i32 step = strip.best_step.get(lane), best = strip.best.get(lane), row = ROWS;
         if (step < 0) continue;
         UNROLL for (i32 i = ROWS - 1; i >= 0; --i)
-            row = strip.best_rows[i].get(lane) == kept ? i : row;
-        End found = {kept + first_gap, number * ROWS + row + 1, step - row};
+            row = strip.best_rows[i].get(lane) == best ? i : row;
+        End found = {best + first_gap, number * ROWS + row + 1, step - row};
         End& end = ends[lane];
         if (found.score > end.score || ends_before(found.query, found.target, end.query, end.target)) end = found;
     }
@@ -45,8 +45,8 @@ HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const BlockBand& ba
     group.load_query(lane_scheme.letters, strip.query, number);
     for (i32 row = 0; row < ROWS; ++row) {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
-            i32 behind = group.query_ends[lane] - number * ROWS - row;
-            strip.ends[row].set(lane, behind == 1 || (row == ROWS - 1 && behind > 1) ? -1 : 0);
+            i32 remaining = group.query_ends[lane] - number * ROWS - row;
+            strip.ends[row].set(lane, remaining == 1 || (row == ROWS - 1 && remaining > 1) ? -1 : 0);
         }
     }
     for (i32 step = 0, steps = band.steps(number); step < steps; step += ROWS)

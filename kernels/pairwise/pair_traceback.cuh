@@ -94,8 +94,8 @@ template <class Lane> struct Traceback {
 
     HOST_DEVICE u32 directions() const {
         i32 row = i - 1, strip = row / ROWS, column = j - group.shifts[lane];
-        Directions<Lane> own = {words + Directions<Lane>::size(strip, band.max_steps())};
-        return own.get(lane, row % ROWS, column - band.first(strip) + row % ROWS);
+        Directions<Lane> strip_directions = {words + Directions<Lane>::size(strip, band.max_steps())};
+        return strip_directions.get(lane, row % ROWS, column - band.first(strip) + row % ROWS);
     }
     // score: the score of the path to the current cell; 0 is the start of a local alignment.
     template <class Scheme> HOST_DEVICE void run(Moves& moves, i64 score, Mode mode, const Scheme& scheme) {

@@ -71,17 +71,17 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
     wavefront.init_window();
     wavefront.prefetch(0);
     for (i32 start = 0; start < region.columns + wavefront.last_lane; start += CHUNK) {
-        i32 most = wavefront.load(start);
+        i32 max_score = wavefront.load(start);
         bool plain = wavefront.is_plain(start);
-        most = warp_max(start ? maximum(most, wavefront.highest_of_state()) : most);
+        max_score = warp_max(start ? maximum(max_score, wavefront.highest_of_state()) : max_score);
         if (SEARCHES && shared.prunes) best_seen = maximum(best_seen, warp_broadcast(load_relaxed(shared.best)));
-        if (SEARCHES && shared.prunes && plain && wavefront.bound(start, most) < best_seen) {
+        if (SEARCHES && shared.prunes && plain && wavefront.bound(start, max_score) < best_seen) {
             wavefront.skip();
             wavefront.prefetch(start + CHUNK);
             ++skipped_chunks;
         } else {
-            if (start) wavefront.move_base(most);
-            else wavefront.restart(most);
+            if (start) wavefront.move_base(max_score);
+            else wavefront.restart(max_score);
             wavefront.store_above();
             wavefront.prefetch(start + CHUNK);
             if (SEARCHES) *state = wavefront.state;

@@ -130,10 +130,10 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     }
     // Set all lanes to empty alignments.
     HOST_DEVICE void reset_state() {
-        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
-        for (i32 r = 0; r < ROWS; ++r) state.h[r] = less, state.e[r] = none;
-        state.diagonal = state.bottom_h = less;
-        state.bottom_f = none;
+        const Lane zero = Lane::all(0), zero_h = Lane::all(-scheme.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) state.h[r] = zero_h, state.e[r] = zero;
+        state.diagonal = state.bottom_h = zero_h;
+        state.bottom_f = zero;
     }
     HOST_DEVICE i32 code_at(i32 column) const {
         return column >= 0 && column < region.columns ? region.target[column] : Scheme::letter_count();
@@ -177,7 +177,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     // Wait for the prefetched words, and move the window on. Return the highest score that this thread has received.
     HOST_DEVICE i32 load(i32 start) {
         if (next_special <= start - WIDTH) next_special += region.column_step;
-        const i32 kept = special_column(start);
+        const i32 column_to_store = special_column(start);
         bool was_open = open, opens = false;
 #pragma unroll
         for (i32 i = warp_lane(); i < WIDTH; i += WARP_WIDTH)
@@ -189,46 +189,46 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         }
         open = RowLetters::HANDLES_NON_LETTERS ? false : warp_any(opens);
         all_letters = RowLetters::HANDLES_NON_LETTERS || !(was_open || open);
-        i32 most = NO_SCORE;
+        i32 max_score = NO_SCORE;
         if (start == 0 && !region.blank_left)
             for (i32 row = warp_lane(); row <= minimum(region.rows - first_row, WIDTH * ROWS); row += WARP_WIDTH)
-                most = maximum(most, region.borders.left_h[first_row + row]);
+                max_score = maximum(max_score, region.borders.left_h[first_row + row]);
         for (; !is_complete(); prefetch_above(start)) pause();
 #pragma unroll
         for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) {
             i32 h = border_of(words[i]).h;
-            most = maximum(most, h);
-            if (strip == 0 && start + i * WARP_WIDTH + warp_lane() == kept && kept >= 0)
-                region.lines.columns_h[special_index(kept) * (region.rows + 1)] = h;
+            max_score = maximum(max_score, h);
+            if (strip == 0 && start + i * WARP_WIDTH + warp_lane() == column_to_store && column_to_store >= 0)
+                region.lines.columns_h[special_index(column_to_store) * (region.rows + 1)] = h;
         }
-        return most;
+        return max_score;
     }
     // The highest score in the state of this thread.
     HOST_DEVICE i32 highest_of_state() const {
-        Lane most = state.bottom_h;
-        for (i32 r = 0; r < ROWS; ++r) most = larger(most, state.h[r]);
-        return max_lane(most) + scheme.first_gap() + base;
+        Lane max_score = state.bottom_h;
+        for (i32 r = 0; r < ROWS; ++r) max_score = larger(max_score, state.h[r]);
+        return max_lane(max_score) + scheme.first_gap() + base;
     }
-    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane least) { lane = larger(lane + by, least); }
-    HOST_DEVICE i32 base_for(i32 most) const {
-        return IS_LOCAL && most < Range<Lane>::MIDDLE / 2 ? 0 : most - Range<Lane>::MIDDLE;
+    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane floor) { lane = larger(lane + by, floor); }
+    HOST_DEVICE i32 base_for(i32 max_score) const {
+        return IS_LOCAL && max_score < Range<Lane>::MIDDLE / 2 ? 0 : max_score - Range<Lane>::MIDDLE;
     }
-    HOST_DEVICE void restart(i32 most) {
-        base = base_for(most);
+    HOST_DEVICE void restart(i32 max_score) {
+        base = base_for(max_score);
         reset_state();
     }
     // Move the base so that the highest incoming score stays in range.
-    HOST_DEVICE void move_base(i32 most) {
-        i32 wanted = base_for(most), moved = base - wanted;
+    HOST_DEVICE void move_base(i32 max_score) {
+        i32 wanted = base_for(max_score), moved = base - wanted;
         if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
         base = wanted;
         const Lane by =
             Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // shifts out everything without overflow
-        const Lane none = Lane::all(0), less = Lane::all(-scheme.first_gap());
-        for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, less), shift(state.e[r], by, none);
-        shift(state.diagonal, by, less);
-        shift(state.bottom_h, by, less);
-        shift(state.bottom_f, by, none);
+        const Lane zero = Lane::all(0), zero_h = Lane::all(-scheme.first_gap());
+        for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, zero_h), shift(state.e[r], by, zero);
+        shift(state.diagonal, by, zero_h);
+        shift(state.bottom_h, by, zero_h);
+        shift(state.bottom_f, by, zero);
     }
     HOST_DEVICE void store_above() {
 #pragma unroll
@@ -273,22 +273,22 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     }
     HOST_DEVICE i64 special_index(i32 column) const { return (column + 1) / region.column_step - 1; }
     // Store the special column of the lane that leaves it.
-    HOST_DEVICE void store_special(i32 step, i32 kept) const {
-        i32 lane = step - kept - first_lane<Lane>();
+    HOST_DEVICE void store_special(i32 step, i32 column_to_store) const {
+        i32 lane = step - column_to_store - first_lane<Lane>();
         if (lane < 0 || lane >= Lane::width) return;
         for (i32 r = 0; r < ROWS; ++r) {
-            i64 row = first_row + (step - kept) * ROWS + r;
+            i64 row = first_row + (step - column_to_store) * ROWS + r;
             if (row >= region.rows) break;
-            region.lines.columns_h[special_index(kept) * (region.rows + 1) + row + 1] =
+            region.lines.columns_h[special_index(column_to_store) * (region.rows + 1) + row + 1] =
                 state.h[r].get(lane) + scheme.first_gap() + base;
-            region.lines.columns_e[special_index(kept) * region.rows + row] = state.e[r].get(lane) + base;
+            region.lines.columns_e[special_index(column_to_store) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
     HOST_DEVICE void update_best(Lane h, i32 r, i32 step) {
         for (i32 lane = 0; lane < Lane::width; ++lane) {
             if (h.get(lane) + scheme.first_gap() + base != goal) continue;
-            i32 own = first_lane<Lane>() + lane;
-            BestCell found = {goal, first_row + own * ROWS + r, step - own};
+            i32 lane_index = first_lane<Lane>() + lane;
+            BestCell found = {goal, first_row + lane_index * ROWS + r, step - lane_index};
             if (found.column >= 0 && found.column < region.columns && found.row < region.rows && found.before(best))
                 best = found;
         }
@@ -298,9 +298,9 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     template <ChunkKind KIND, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 start) {
         const bool enters = KIND != PLAIN && start < WIDTH && !(KIND == OPEN && IS_LOCAL);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
-        const i32 kept = special_column(start);
+        const i32 column_to_store = special_column(start);
         const State left = enters ? left_state() : state;
-        Lane most = Lane::all(-scheme.first_gap());
+        Lane max_score = Lane::all(-scheme.first_gap());
         LaneOutput<Lane> crossing = LaneOutput<Lane>::of(state.bottom_h, state.bottom_f);
         // The input of a step is loaded one step earlier to hide the latency.
         LaneOutput<Lane> next_above = chunk->above[0];
@@ -328,7 +328,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
                 state.e[r] = e;
                 state.h[r] = up = add_larger(f, first_gap, opened);
                 f = add_larger(f, extend, opened);  // a new gap after F costs more than extending F
-                most = larger(most, up);
+                max_score = larger(max_score, up);
                 if (FINDS) update_best(up, r, step);
                 if (!FULL && r == last_row) last_h = up, last_f = f;
             }
@@ -336,12 +336,12 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
             state.bottom_f = f;
             crossing = LaneOutput<Lane>::of(up, f);
             if (STORES_TRACE) store_trace(word, step);
-            if (KIND == GENERAL && !FINDS && kept >= 0) store_special(step, kept);
+            if (KIND == GENERAL && !FINDS && column_to_store >= 0) store_special(step, column_to_store);
             if (FULL && warp_lane() == WARP_WIDTH - 1) chunk->below[i] = crossing;
             if (!FULL) store_below(i, last_h, last_f);
         }
         warp_sync();
-        return warp_max(max_lane(most)) + scheme.first_gap();
+        return warp_max(max_lane(max_score)) + scheme.first_gap();
     }
     HOST_DEVICE void store_below(i32 i, Lane h, Lane f) {
         i32 lane = last_lane - first_lane<Lane>();
@@ -387,11 +387,11 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         bool simple = full && takes_none && special_column(start) < 0;
         return simple ? run<OPEN, true, false>(start) : run<GENERAL, false, false>(start);
     }
-    // An upper bound of scores in and after the chunk, if no score at its start is above `most`.
-    HOST_DEVICE i64 bound(i32 start, i32 most) const {
+    // An upper bound of scores in and after the chunk, if no score at its start is above `max_score`.
+    HOST_DEVICE i64 bound(i32 start, i32 max_score) const {
         i64 rows = (i64)region.rows - first_row + region.rows_below;
         i64 columns = (i64)region.columns - maximum(start - WIDTH + 1, 0) + region.columns_right;
-        return maximum(most, 0) + minimum(rows, columns) * scheme.highest;
+        return maximum(max_score, 0) + minimum(rows, columns) * scheme.highest;
     }
     // Skip a chunk: no alignment through it can reach the best score.
     HOST_DEVICE void skip() {

@@ -12,9 +12,9 @@ template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return WARP_
 template <class Lane> HOST_DEVICE i32 first_lane() { return warp_lane() * Lane::width; }
 
 template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
-    i32 most = x.get(0);
-    for (i32 lane = 1; lane < Lane::width; ++lane) most = maximum(most, x.get(lane));
-    return most;
+    i32 result = x.get(0);
+    for (i32 lane = 1; lane < Lane::width; ++lane) result = maximum(result, x.get(lane));
+    return result;
 }
 
 // For each lane: differ is 1 if a > b, else 0, given a >= b; and_lanes is a & b; shifted is a * 2^bits.

@@ -102,7 +102,7 @@ class SearchSpace:
     def min_scores(self, evalue: float | Floats, subject_lengths: NDArray[Any]) -> NDArray[np.int64]:
         """Return the minimum score, at least 1, with an E-value of at most `evalue` for each length, int64 [lengths].
 
-        evalue: for all subject lengths, or float64 [lengths]. Comparing a whole database with these scores is faster than
+        evalue: for all lengths, or float64 [lengths]. Comparing a whole database with these scores is faster than
         computing all its E-values, because each length is needed only once.
         """
         count = len(subject_lengths)
@@ -140,7 +140,7 @@ class SearchSpace:
     def _room(
         self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any] | int
     ) -> tuple[Floats, Floats]:
-        """Return the probability that sequences have room for alignments of these scores, and the expected room in letters.
+        """Return the probability that sequences have room for alignments of these scores, and their expected room.
 
         The room is the length minus the letters that an alignment occupies, which are normally distributed.
         """
