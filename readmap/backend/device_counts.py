@@ -32,11 +32,11 @@ def count_on_host(count: Count, backend: Any) -> int:
 class DeviceList:
     """Indices of reads or other elements, int32 [capacity], the first `count` valid; key: the name of the list."""
 
-    numbers: Any
+    indices: Any
     count: Count
     key: str = ""
 
     @classmethod
-    def of(cls, numbers: Any) -> DeviceList:
+    def of(cls, indices: Any) -> DeviceList:
         """Wrap an array whose elements are all valid."""
-        return cls(numbers, len(numbers))
+        return cls(indices, len(indices))
