@@ -158,7 +158,7 @@ def _show(record: dict[str, Any], most: int | None) -> None:
 
 def _maker(held: Index | Database) -> str:
     """The program and its version, as the manifest has them."""
-    return printable(str(held.stored.record["made_by"])) if held.stored else ""
+    return printable(str(held.stored.manifest["made_by"])) if held.stored else ""
 
 
 def _origin(record: dict[str, Any]) -> str:

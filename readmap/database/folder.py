@@ -90,7 +90,7 @@ def read(path: Path) -> tuple[str, Alphabet, StoredArrays]:
     """
     stored = KIND.read(path, ARRAYS)
     try:
-        source, molecule = str(stored.record["source"]), Alphabet(stored.record["molecule"])
+        source, molecule = str(stored.manifest["source"]), Alphabet(stored.manifest["molecule"])
     except (KeyError, ValueError) as error:
         raise KIND.damaged(path, error) from error
     verify_shapes(stored)

@@ -31,16 +31,16 @@ PREFIX = "readmap "
 _END, _SEAL = b"\n}", b',\n "blake2b": "?"\n}'
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-Record = dict[str, Any]
+Manifest = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class StoredArrays:
-    """The memory-mapped arrays of a folder, and its manifest, `record`."""
+    """The memory-mapped arrays of a folder, and its manifest, `manifest`."""
 
     kind: FolderKind
     path: Path
-    record: Record
+    manifest: Manifest
     arrays: Arrays
 
     def invalid_array(self, name: str, found: str) -> ReadmapError:
@@ -58,7 +58,7 @@ class StoredArrays:
 
     def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
         """Raise if the checksums of an array's blocks differ from the manifest."""
-        expected, sums = self.record["arrays"][name]["checksums"], _in_hex(found.tolist())
+        expected, sums = self.manifest["arrays"][name]["checksums"], _in_hex(found.tolist())
         if sums != expected:
             altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
             raise self.invalid_array(
@@ -152,7 +152,7 @@ class FolderKind:
         """Return the error for an invalid manifest."""
         return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.rebuild_hint}")
 
-    def _manifest(self, path: Path) -> Record:
+    def _manifest(self, path: Path) -> Manifest:
         """Read and check manifest.json."""
         restore_folder(path)
         try:
@@ -174,7 +174,7 @@ class FolderKind:
             raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.rebuild_hint}")
         return record
 
-    def _mapped(self, path: Path, name: str, entry: Record) -> np.ndarray[Any, Any]:
+    def _mapped(self, path: Path, name: str, entry: Manifest) -> np.ndarray[Any, Any]:
         """Map an array; raise if its size or header differ from the manifest entry."""
         file = path / f"{name}.npy"
         if not isinstance(entry["checksums"], list):
@@ -200,7 +200,7 @@ class FolderKind:
         """The advice for a folder that cannot be used."""
         return f"build the {self.noun} again"
 
-    def _renew(self, path: Path, record: Record) -> str:
+    def _renew(self, path: Path, record: Manifest) -> str:
         """Return the command that rebuilds the folder, or `rebuild_hint` if its source is unknown."""
         source = record.get("source")
         if not isinstance(source, str) or source == "-" or not source.isprintable():
@@ -227,11 +227,11 @@ class PendingFolder(ArrayFiles):
         """name: for messages. target: final path, whose folder is replaced."""
         super().__init__(path, kind.checksum, kind.block_bytes, threads, functools.partial(kind._writing_context, name))
         self._target, self._kind = target, kind
-        self._facts: Record = {}
-        self._lists: Record = {}
+        self._facts: Manifest = {}
+        self._lists: Manifest = {}
         self._is_whole = False
 
-    def describe(self, facts: Record, lists: Record | None = None) -> None:
+    def describe(self, facts: Manifest, lists: Manifest | None = None) -> None:
         """Set the entries of the manifest before and after the arrays; may be called until `finish`."""
         self._facts, self._lists = facts, lists or {}
 

@@ -100,8 +100,8 @@ def read(path: Path) -> StoredIndex:
     """
     stored = KIND.read(path, (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
     try:
-        contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.record["contigs"])
-        bases, source = int(stored.record["table_bases"]), str(stored.record["source"])
+        contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.manifest["contigs"])
+        bases, source = int(stored.manifest["table_bases"]), str(stored.manifest["source"])
         _expect_contigs(contigs)
         if not 1 <= bases <= MAX_TABLE_BASES:
             raise ValueError(f"a prefix table of {bases} bases")
