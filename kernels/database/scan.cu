@@ -76,22 +76,22 @@ SCORE(score_32, Lanes16, 32)
 SCORE(score_broad, Lanes32x2, 8)
 
 // As SCORE, with known scores. origins: first column of each group. ends: updated by minimum and maximum.
-#define FIND_ENDS(name, Lane)                                                                                          \
-    KERNEL void MIN_BLOCKS(4)                                                                                          \
-        name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges, const i64* origins OF(any), \
-             const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, bool resumes) {            \
-        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                  \
-        FOR_EACH(item, items) {                                                                                        \
-            ThreadRange range = ThreadRange::of(ranges, item, width);                                                  \
-            Border<Lane>* border =                                                                                     \
-                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);         \
-            i64 start = ranges.starts[range.number];                                                                   \
-            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[range.group]),                                     \
-                                ends.from((i64)range.group * Lane::width)};                                            \
-            for (i32 lane = 0; lane < Lane::width; ++lane)                                                             \
-                found.scores.set(lane, scores[(i64)range.group * Lane::width + lane]);                                 \
-            sweep<Lane, 8>(query, letters + start * Lane::width, range.columns, width, border, resumes, gaps, found);  \
-        }                                                                                                              \
+#define FIND_ENDS(name, Lane)                                                                                         \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,      \
+                                   const i64* origins OF(any), const i32* scores OF(subjects), u8* borders OF(any),   \
+                                   EndCells ends, i32 width, bool resumes) {                                          \
+        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                 \
+        FOR_EACH(item, items) {                                                                                       \
+            ThreadRange range = ThreadRange::of(ranges, item, width);                                                 \
+            Border<Lane>* border =                                                                                    \
+                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);        \
+            i64 start = ranges.starts[range.number];                                                                  \
+            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[range.group]),                                    \
+                                ends.from((i64)range.group * Lane::width)};                                           \
+            for (i32 lane = 0; lane < Lane::width; ++lane)                                                            \
+                found.scores.set(lane, scores[(i64)range.group * Lane::width + lane]);                                \
+            sweep<Lane, 8>(query, letters + start * Lane::width, range.columns, width, border, resumes, gaps, found); \
+        }                                                                                                             \
     }
 
 FIND_ENDS(find_ends_8, Lanes16)

@@ -107,10 +107,10 @@ struct SeedGrid {
 };
 
 // One item per read, selected[item]. Only seeds between uncovered_starts and uncovered_ends of the slot are used.
-KERNEL void MIN_BLOCKS(8)
-    find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                   Seeds seeds, const i32* selected OF(selected), const i32* uncovered_starts OF(reads),
-                   const i32* uncovered_ends OF(reads), DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
+KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
+                                         Scoring scoring, Seeds seeds, const i32* selected OF(selected),
+                                         const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
+                                         DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
