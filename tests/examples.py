@@ -27,7 +27,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, parse_reads
-from readmap.reads.queries import Queries, pack_queries
+from readmap.reads.packing import Queries, pack_queries
 
 
 @dataclass(frozen=True)

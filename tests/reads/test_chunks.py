@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from readmap.errors import DataError
 from readmap.formats import newlines
-from readmap.reads import fasta_reads
+from readmap.reads import record_normalization
 from readmap.reads.chunks import Chunk, PairLayout, RecordFormat, read_chunks
 
 SIZES = [1, 33, 64, 100, 1 << 20]
@@ -231,7 +231,7 @@ def slow_fasta(data: bytes) -> bytes:
 def test_fasta_round_trip(text: bytes, size: int, piece: int, has_end: bool) -> None:
     data = b">" + text + (b"\n" if has_end else b"")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fasta_reads, "PIECE_BYTES", piece)
+        patch.setattr(record_normalization, "PIECE_BYTES", piece)
         patch.setattr(newlines, "BLOCK_BYTES", 7)
         result = read_bytes(pathlib.Path(folder) / "reads", data, size)
     assert result.error == ""

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource, GeneratorSource
-from readmap.reads import fastq_reads
+from readmap.reads import record_normalization
 from readmap.reads.chunks import PairLayout, read_chunks
-from readmap.reads.fastq_reads import four_line_records
+from readmap.reads.record_normalization import four_line_records
 from readmap.reads.parsing import parse_reads
 
 Record = tuple[str, str, str]
@@ -163,7 +163,7 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 
 
 def test_pieces_and_gzip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fastq_reads, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(record_normalization, "PIECE_BYTES", 1000)
     path = tmp_path / "x.fq.gz"
     path.write_bytes(gzip.compress(b"".join(b"@r%d\nAC\nGT\n+\nI\nIII\n\n" % i for i in range(5_000))))
     assert read(path)[4::4] == [b"@r%d" % i for i in range(1, 5_000)]
@@ -228,7 +228,7 @@ def test_read_error_is_reported(record: bytes) -> None:
 
 def test_endless_record_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not kept in memory as a whole, for example FASTA after FASTQ."""
-    monkeypatch.setattr(fastq_reads, "MAX_BYTES", 1000)
+    monkeypatch.setattr(record_normalization, "MAX_BYTES", 1000)
     lines = itertools.chain([b"@r\n"], itertools.repeat(b"ACGT\n"))
     pieces = four_line_records(b"", GeneratorSource("x.fq", (line for line in lines)))
     assert next(pieces).startswith(b"@r\nACGT\nACGT\nACGT\n")

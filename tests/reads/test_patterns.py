@@ -14,7 +14,7 @@ from oracles.alignment import clean, pack
 
 from readmap.backend import Array, Backend, open_backend
 from readmap.reads.bad_records import MAX_READ_LENGTH
-from readmap.reads.patterns import Patterns, pack_patterns
+from readmap.reads.packing import Patterns, pack_patterns
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 

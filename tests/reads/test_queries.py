@@ -17,7 +17,7 @@ from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.bad_records import MAX_READ_LENGTH
 from readmap.reads.parsing import Reads, parse_reads
-from readmap.reads.queries import Queries, pack_queries
+from readmap.reads.packing import Queries, pack_queries
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 FLIPPED, AMBIGUOUS = 1, 2

@@ -15,7 +15,7 @@ from readmap.backend import Backend
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.index import Index
 from readmap.index.occurrences import find_occurrences
-from readmap.reads.patterns import Patterns, pack_patterns
+from readmap.reads.packing import Patterns, pack_patterns
 from readmap.strand import Strand
 
 # name: what searches, and whether a table of first bases shortens its way; the paper's have none

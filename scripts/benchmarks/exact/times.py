@@ -20,7 +20,7 @@ from readmap.index.index import Index
 from readmap.index.occurrences import find_occurrences
 from readmap.reads.chunks import read_chunks
 from readmap.reads.parsing import parse_reads
-from readmap.reads.patterns import Patterns, pack_patterns
+from readmap.reads.packing import Patterns, pack_patterns
 from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
 
