@@ -194,7 +194,7 @@ def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.Capture
     messages = capfd.readouterr().err
     assert "written as N" not in messages
     assert f"; {len(find('+'))} occurrences, forward strand only\n" in messages
-    assert "by the suffix array without its table of first bases" in messages
+    assert "by the suffix array without its prefix table" in messages
 
 
 def test_most_hits_cap_what_is_written_and_not_what_is_counted(

@@ -16,7 +16,7 @@ from examples import Read, draw_pairs, fasta, fastq, small_genome
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
-from readmap.cli.mem import Options
+from readmap.cli.mem import MemOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 DRAW = random.Random(24)
@@ -65,7 +65,7 @@ def test_every_option_of_bwa_is_taken(mem: Callable[..., list[str]]) -> None:
             for words in ([f"-{letter}", value], [f"-{letter}{value}"]) if takes_value else ([f"-{letter}"],):
                 reads = ["r1.fq", "r2.fq"] if letter not in "p" else ["mixed.fq"]
                 assert mem(*words, "--quiet", "genome", *reads), words
-    assert Options  # whose declaration is what was tried
+    assert MemOptions  # whose declaration is what was tried
 
 
 def test_as_search_does_it(mem: Callable[..., list[str]], folder: Path) -> None:

@@ -13,7 +13,6 @@ import pysam
 import pytest
 from bgzf_examples import EOF_BLOCK, blocked
 from commands import standard_input
-from readmap.cli.search.alignment import AlignmentMode
 
 from readmap.backend import open_backend
 from readmap.cli import main
@@ -296,13 +295,13 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
-        needed = index.host_index(device, AlignmentMode.structure).nbytes
-        report_memory(needed, plan_chunks([device]), device, report)
+        needed = index.host_index(device, IndexStructure.ARRAY).nbytes
+        report_memory(needed, plan_chunks([device]), device, report.say)
         messages = capfd.readouterr().err
         assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 3.00 GiB for reads" in messages
         assert "3.00 GiB of 4.00 GiB are free" in messages
     device.memory = lambda: None
-    report_memory(1, plan_chunks([device]), device, report)
+    report_memory(1, plan_chunks([device]), device, report.say)
     assert capfd.readouterr().err == ""
 
 

@@ -388,6 +388,7 @@ class SearchOptions:
             "pairing": self.pairs.pairing(),
             "reporting": self.records.reporting(),
             "command_line": command_line,
+            "sample_model": self.shards.sample_model or self.shards.learnt,
             "is_distributed": self.cluster.dask is not None,
         }
         return SearchConfig(**values)

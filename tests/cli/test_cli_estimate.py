@@ -1,4 +1,4 @@
-"""readmap learn, and searches of shards with what it wrote: together their records are those of one search."""
+"""readmap estimate, and searches of shards with its sample model: together they write the records of one search."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def search(*arguments: str) -> list[bytes]:
     return [line for line in Path("out.sam").read_bytes().splitlines() if not line.startswith(b"@")]
 
 
-def learn(*arguments: str) -> None:
-    assert main(["learn", *arguments, "--device", "cpu", "-q", "-o", "learnt.json"]) == 0
+def estimate(*arguments: str) -> None:
+    assert main(["estimate", *arguments, "--device", "cpu", "-q", "-o", "sample.json"]) == 0
 
 
 @pytest.mark.parametrize("options", [[], ["-A", "2"], ["-R", r"@RG\tID:x\tLB:lib\tSM:s"], ["-a"]])
 def test_shards_are_together_one_run(options: list[str]) -> None:
     scores = options if options == ["-A", "2"] else []
-    learn("all_1.fq", "all_2.fq", *scores)
+    estimate("all_1.fq", "all_2.fq", *scores)
     shards = [write(f"shard{number}", pairs) for number, pairs in enumerate(parts(PAIRS))]
-    found = [record for shard in shards for record in search(*shard, "--learnt", "learnt.json", *options)]
+    found = [record for shard in shards for record in search(*shard, "--sample-model", "sample.json", *options)]
     assert found == search("all_1.fq", "all_2.fq", *options)
     assert found != [record for shard in shards for record in search(*shard, *options)]
 
@@ -68,12 +68,12 @@ def test_shards_are_together_one_run(options: list[str]) -> None:
 def test_single_reads() -> None:
     reads = [Read(read.name, substitute(GENERATOR, read.bases, 2), read.quality) for pair in PAIRS for read in pair]
     Path("reads.fq").write_bytes(fastq(reads))
-    learn("reads.fq")
-    assert json.loads(Path("learnt.json").read_text())["libraries"] == {"": None}
+    estimate("reads.fq")
+    assert json.loads(Path("sample.json").read_text())["libraries"] == {"": None}
     found = []
     for part in parts(reads):
         Path("part.fq").write_bytes(fastq(part))
-        found += search("part.fq", "--learnt", "learnt.json")
+        found += search("part.fq", "--sample-model", "sample.json")
     assert found == search("reads.fq")
 
 
@@ -83,38 +83,40 @@ def test_lanes_of_two_libraries() -> None:
     for number, (library, pairs) in enumerate(zip("abb", (PAIRS[:90], PAIRS[90:190], PAIRS[190:]), strict=True)):
         names = write(f"lane{number}", pairs)
         lanes += ["--lane", ",".join([*names, rf"@RG\tID:{number}\tLB:{library}\tSM:s"])]
-    learn(*lanes)
-    assert json.loads(Path("learnt.json").read_text())["libraries"].keys() == {"a", "b"}
-    found = [record for at in (0, 2, 4) for record in search(*lanes[at : at + 2], "--learnt", "learnt.json")]
+    estimate(*lanes)
+    assert json.loads(Path("sample.json").read_text())["libraries"].keys() == {"a", "b"}
+    found = [record for at in (0, 2, 4) for record in search(*lanes[at : at + 2], "--sample-model", "sample.json")]
     assert found == search(*lanes)
 
 
 def test_given_insert_size() -> None:
-    learn("all_1.fq", "all_2.fq", "-I", "300,40")
-    (size,) = json.loads(Path("learnt.json").read_text())["libraries"][""]
+    estimate("all_1.fq", "all_2.fq", "-I", "300,40")
+    (size,) = json.loads(Path("sample.json").read_text())["libraries"][""]
     assert (size["direction"], size["mean"], size["deviation"]) == ("FR", 300, 40)
-    assert search("all_1.fq", "all_2.fq", "--learnt", "learnt.json") == search("all_1.fq", "all_2.fq", "-I", "300,40")
+    assert search("all_1.fq", "all_2.fq", "--sample-model", "sample.json") == search(
+        "all_1.fq", "all_2.fq", "-I", "300,40"
+    )
 
 
 def test_no_reads() -> None:
     Path("none.fq").write_bytes(b"")
-    learn("none.fq")
-    assert json.loads(Path("learnt.json").read_text())["bases_per_difference"] is None
-    assert search("none.fq", "--learnt", "learnt.json") == []
+    estimate("none.fq")
+    assert json.loads(Path("sample.json").read_text())["bases_per_difference"] is None
+    assert search("none.fq", "--sample-model", "sample.json") == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--learnt", "all_1.fq"], "all_1.fq: expected a file that readmap learn has written"),
-        (["--learnt", "other.json"], "other.json: expected format 1 of readmap learn, found 2"),
-        (["--learnt", "none.json"], "none.json: No such file or directory"),
+        (["--sample-model", "all_1.fq"], "all_1.fq: expected a file that readmap estimate has written"),
+        (["--sample-model", "other.json"], "other.json: expected format 2 of readmap estimate, found 1"),
+        (["--sample-model", "none.json"], "none.json: No such file or directory"),
     ],
 )
 def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    learn("all_1.fq", "all_2.fq")
-    record = json.loads(Path("learnt.json").read_text())
-    Path("other.json").write_text(json.dumps(record | {"format": 2}))
+    estimate("all_1.fq", "all_2.fq")
+    record = json.loads(Path("sample.json").read_text())
+    Path("other.json").write_text(json.dumps(record | {"format": 1}))
     (size,) = record["libraries"][""]
     for number, changed in enumerate(
         [
@@ -130,36 +132,37 @@ def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[
         ]
     ):
         Path(f"wrong{number}.json").write_text(json.dumps(record | changed))
-        found = failure(capfd, "search", "all_1.fq", "all_2.fq", "--learnt", f"wrong{number}.json", code=1)
-        assert found == f"wrong{number}.json: expected a file that readmap learn has written"
+        found = failure(capfd, "search", "all_1.fq", "all_2.fq", "--sample-model", f"wrong{number}.json", code=1)
+        assert found == f"wrong{number}.json: expected a file that readmap estimate has written"
     assert failure(capfd, "search", "all_1.fq", "all_2.fq", *arguments, code=1) == message
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-A", "3"], "--learnt learnt.json: it was learnt with other scores"),
-        (["-I", "300"], "-I: not with --learnt, which knows it: give -I to readmap learn"),
-        (["--exact"], "--learnt: not with --exact, which learns nothing"),
-        (["-x", "small.fa"], "--learnt learnt.json: it was learnt with another reference"),
+        (["-A", "3"], "--sample-model sample.json: it was estimated with other scores"),
+        (["-I", "300"], "-I: not with --sample-model, which contains it"),
+        (["--exact"], "--sample-model: not with --exact, which estimates nothing"),
+        (["-x", "small.fa"], "--sample-model sample.json: it was estimated with another reference"),
     ],
 )
 def test_searches_that_it_does_not_suit(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    learn("all_1.fq", "all_2.fq")
+    estimate("all_1.fq", "all_2.fq")
     Path("small.fa").write_bytes(fasta({"one": CONTIGS[next(iter(CONTIGS))]}))
     assert main(["index", "small.fa", "-q", "--device", "cpu"]) == 0
     reads = ["all_1.fq"] if "--exact" in arguments else ["all_1.fq", "all_2.fq"]
-    found = failure(capfd, "search", *reads, "--learnt", "learnt.json", *arguments, code=2)
+    found = failure(capfd, "search", *reads, "--sample-model", "sample.json", *arguments, code=2)
     assert found.startswith(message)
 
 
 def test_a_library_that_it_does_not_know(capfd: pytest.CaptureFixture[str]) -> None:
-    learn("--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:a\tSM:s")
+    estimate("--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:a\tSM:s")
     found = failure(
-        *(capfd, "search", "--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:b\tSM:s", "--learnt", "learnt.json"), code=2
+        *(capfd, "search", "--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:b\tSM:s", "--sample-model", "sample.json"),
+        code=2,
     )
-    assert found == "--learnt learnt.json: it knows the library a, and reads are of the library b"
+    assert found == "--sample-model sample.json: it has the library a, and reads are of the library b"
 
 
 def test_output_is_not_a_file_of_reads(capfd: pytest.CaptureFixture[str]) -> None:
-    assert failure(capfd, "learn", "all_1.fq", "all_2.fq", "-o", "all_1.fq", code=2).startswith("-o all_1.fq")
+    assert failure(capfd, "estimate", "all_1.fq", "all_2.fq", "-o", "all_1.fq", code=2).startswith("-o all_1.fq")
