@@ -105,7 +105,7 @@ def compare(
     query, target : str, bytes or uint8 array
         Nucleotides, IUPAC codes allowed. Only A, C, G and T (or U) can match.
     match, mismatch : int
-        Reward of a match and penalty of a mismatch, both positive.
+        Reward of a match, and penalty of a mismatch as a positive number.
     gap_first, gap_extend : int
         Penalties of the first and of each further letter of a gap.
     strand : {"forward", "reverse", "both"}
@@ -188,7 +188,7 @@ def align_pairs(
         int64 [sequences + 1]. Letters may be upper or lower case, U stands for T, and letters other than A, C, G and T
         match nothing.
     match, mismatch : int
-        Reward of a match and penalty of a mismatch, both positive.
+        Reward of a match, and penalty of a mismatch as a positive number.
     gap_first, gap_extend : int
         Penalties of the first and of each further letter of a gap; equal values give linear gap costs.
     mode : {"local", "global", "semiglobal"}
@@ -237,12 +237,12 @@ def align_arrays(
     scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
-        given, others = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
-        return align_letters(given, others, scores, mode, backend, score_only).to_host(backend)
+        sides = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
+        return align_letters(*sides, scores, mode, backend, score_only).to_host(backend)
 
     cells = np.cumsum(rows * columns)
-    column_ranges = {int(cells.searchsorted(cells[-1] * i / len(team))) for i in range(1, len(team)) if len(cells)}
-    bounds = [0, *sorted(column_ranges - {0}), len(cells)]
+    cuts = {int(cells.searchsorted(cells[-1] * i / len(team))) for i in range(1, len(team)) if len(cells)}
+    bounds = [0, *sorted(cuts - {0}), len(cells)]
     parts = list(team.run_tasks(partial(align, first, end) for first, end in pairwise(bounds)))
     return join_alignments(parts) if len(parts) > 1 else parts[0]
 

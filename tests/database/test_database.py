@@ -187,7 +187,7 @@ def test_bad_files(tmp_path: Path, data: str, message: str) -> None:
 
 
 def test_the_wrong_molecule_is_rejected(path: Path) -> None:
-    with pytest.raises(DataError, match=r"db\.readmapdb: expected a database of nucleotide sequences, found one of pr"):
+    with pytest.raises(DataError, match=r"db\.readmapdb: expected a database of nucleotide sequences, found pr"):
         open_database(str(path), molecule=Alphabet.NUCLEOTIDES)
 
 
