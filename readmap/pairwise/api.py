@@ -237,8 +237,8 @@ def align_arrays(
     scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
-        sides = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
-        return align_letters(*sides, scores, mode, backend, score_only).to_host(backend)
+        query, target = (sequences_from_letters(*_part(side, first, end), backend) for side in (queries, targets))
+        return align_letters(query, target, scores, mode, backend, score_only).to_host(backend)
 
     cells = np.cumsum(rows * columns)
     cuts = {int(cells.searchsorted(cells[-1] * i / len(team))) for i in range(1, len(team)) if len(cells)}
