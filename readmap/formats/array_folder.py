@@ -36,7 +36,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True)
 class StoredArrays:
-    """The memory-mapped arrays of a folder, and its manifest, `manifest`."""
+    """The memory-mapped arrays of a folder, and its manifest."""
 
     kind: FolderKind
     path: Path
