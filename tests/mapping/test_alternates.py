@@ -1,4 +1,4 @@
-"""ALT contigs: the primary assembly is mapped to as if they were not there, and better places on them are told too."""
+"""ALT contigs: placements on the primary assembly ignore them, and better placements on them are reported, too."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SUPPLEMENTARY, SECONDARY = 0x800, 0x100
 
 
 def draw_world(generator: random.Random) -> tuple[dict[str, str], dict[str, str]]:
-    """The primary assembly, and ALT contigs: versions of parts of it on both strands, and what it has nowhere."""
+    """Return the primary assembly, and ALT contigs: versions of its parts on both strands, and added sequence."""
     primary = {"one": random_bases(generator, 12_000), "two": random_bases(generator, 5_000)}
     unit = primary["one"][9_000:9_400]
     primary["two"] += substitute(generator, unit, 8) + random_bases(generator, 300)
@@ -87,7 +87,7 @@ READS = [draw_read(GENERATOR, name, number) for name in sorted(ALL) for number i
 
 @dataclass(frozen=True)
 class Record:
-    """What a test looks at of a line of SAM."""
+    """The fields of a SAM line that the tests check."""
 
     name: str
     flag: int
@@ -124,14 +124,14 @@ class Record:
 
 @functools.cache
 def indexes() -> tuple[Index, Index, Index]:
-    """Of the primary assembly; of all, whose ALT contigs are known; and as if they were not."""
+    """Return indexes of the primary assembly, of all contigs with ALT contigs marked, and of all contigs unmarked."""
     return index_of(PRIMARY), index_of(ALL, alternates=ALTERNATES), index_of(ALL)
 
 
 def records_of(
     reads: list[Read], index: DeviceIndex, backend: Backend, folder: Path, **options: object
 ) -> list[list[Record]]:
-    """By read, the primary one first."""
+    """Return the records of each read, the primary one first."""
     (folder / "r.fq").write_bytes(fastq(reads))
     map_files([folder / "r.fq"], index, backend, folder / "out", **options)
     found: list[list[Record]] = []
@@ -160,8 +160,8 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(backend, index, without, records_of(READS, index, backend, folder))
 
 
-def test_the_primary_assembly_is_mapped_to_as_without_them(world: World, tmp_path: Path) -> None:
-    """Place, CIGAR and mapping quality, of every read of which it holds more than a bit."""
+def test_primary_placements_ignore_alt_contigs(world: World, tmp_path: Path) -> None:
+    """Position, CIGAR and MAPQ stay the same for every read that aligns well to the primary assembly."""
     alone, placed = records_of(READS, world.without, world.backend, tmp_path), 0
     for (expected, *_), (found, *_) in zip(alone, world.records, strict=True):
         if expected.contig == "*" or int(expected.tags["AS"]) < 40:
@@ -173,18 +173,18 @@ def test_the_primary_assembly_is_mapped_to_as_without_them(world: World, tmp_pat
     assert placed > 200
 
 
-def test_what_scores_more_on_an_alt_contig_is_told(world: World) -> None:
-    """A read has a supplementary record there where no place of the primary assembly scores as much, whole, with pa."""
+def test_better_alt_placements_get_supplementary_records(world: World) -> None:
+    """A read that scores higher on an ALT contig gets an unclipped supplementary record there, and the tag pa."""
     told = 0
     for read, (first, *others) in zip(READS, world.records, strict=True):
         assert not any(record.flag & SECONDARY for record in others)
         best, best_alternate = (best_anywhere(read.bases, own.values(), Scoring()) for own in (PRIMARY, ALTERNATES))
         better = [record for record in others if record.on_alternate]
         if first.on_alternate:
-            assert best < 2 * Scoring().min_score  # nowhere else, or hardly
+            assert best < 2 * Scoring().min_score  # hardly found elsewhere
             assert "pa" not in first.tags
             continue
-        # Which of them score more is decided without the bonuses for ends.
+        # Scores are compared without end bonuses.
         assert bool(better) == (best_alternate > best) or abs(best_alternate - best) <= 10
         if not better:
             assert "pa" not in first.tags
@@ -203,8 +203,8 @@ def test_what_scores_more_on_an_alt_contig_is_told(world: World) -> None:
     assert told > 90
 
 
-def test_xa_is_of_the_best_place_of_all(world: World) -> None:
-    """Where an ALT contig has that, its XA names the place of the primary assembly; where not, that one's names it."""
+def test_xa_belongs_to_the_best_record(world: World) -> None:
+    """XA of a better ALT record names the primary placement; otherwise XA of the primary record names the ALT."""
     seen = {"better": 0, "equal": 0}
     for first, *others in world.records:
         if first.on_alternate:
@@ -220,8 +220,8 @@ def test_xa_is_of_the_best_place_of_all(world: World) -> None:
     assert min(seen.values()) > 10, seen
 
 
-def test_ties_are_of_the_primary_assembly(world: World, tmp_path: Path) -> None:
-    """What is as good on an ALT contig is in XA, and makes the read no less sure."""
+def test_ties_go_to_the_primary_assembly(world: World, tmp_path: Path) -> None:
+    """An equally good ALT placement is in XA and does not lower MAPQ."""
     letters, other = PRIMARY["one"], ALTERNATES["one_alt1"]
     shared = [at for at in range(200) if letters[1_700 + at : 1_770 + at] == other[at : at + 70]]
     assert shared
@@ -231,16 +231,16 @@ def test_ties_are_of_the_primary_assembly(world: World, tmp_path: Path) -> None:
         assert record.xa == {"one_alt1"}
 
 
-def test_reads_of_an_alt_contig_alone(world: World, tmp_path: Path) -> None:
-    """What the primary assembly has nowhere has its primary record on the ALT contig, unclipped or not."""
+def test_reads_found_only_on_an_alt_contig(world: World, tmp_path: Path) -> None:
+    """Sequence that the primary assembly lacks gets its primary record on the ALT contig."""
     inside = ALTERNATES["one_alt1"][640:760]
     (records,) = records_of([of_quality("r", inside)], world.index, world.backend, tmp_path)
     assert [(record.flag, record.contig, record.cigar) for record in records] == [(0, "one_alt1", "120M")]
     assert records[0].mapq == 60
 
 
-def test_parts_of_a_split_read(world: World, tmp_path: Path) -> None:
-    """Each part that an ALT contig has better has a record there; the primary assembly's parts are as without them."""
+def test_split_read_on_an_alt_contig(world: World, tmp_path: Path) -> None:
+    """Each part that scores higher on an ALT contig has a record there; the primary records stay the same."""
     one, alternate = PRIMARY["one"], ALTERNATES["one_alt3"]
     joined = one[11_000:11_080] + alternate[60:160]
     (records,) = records_of([of_quality("r", joined)], world.index, world.backend, tmp_path)
@@ -255,15 +255,15 @@ def test_parts_of_a_split_read(world: World, tmp_path: Path) -> None:
     assert leftmost[0].position == 11_001
 
 
-def test_secondary_records_are_of_the_primary_assembly(world: World, tmp_path: Path) -> None:
+def test_secondary_records_are_on_the_primary_assembly(world: World, tmp_path: Path) -> None:
     everything = Reporting(max_secondary=100)
     for first, *others in records_of(READS, world.index, world.backend, tmp_path, reporting=everything):
         assert not any(record.flag & SECONDARY and record.on_alternate for record in others)
         assert "XA" not in first.tags
 
 
-def test_ignored(world: World, tmp_path: Path) -> None:
-    """Without the file they are contigs as all others."""
+def test_without_the_alt_file(world: World, tmp_path: Path) -> None:
+    """Without the ALT file they are contigs like all others."""
     index = indexes()[2].to_device(world.backend)
     found = records_of(READS, index, world.backend, tmp_path)
     assert sum(first.on_alternate for first, *_ in found) > 100
@@ -271,7 +271,7 @@ def test_ignored(world: World, tmp_path: Path) -> None:
 
 
 def test_pairs(world: World, tmp_path: Path) -> None:
-    """Mates are placed together on the primary assembly; records on ALT contigs say what those say of the pair."""
+    """Mates are paired on the primary assembly; records on ALT contigs have the flags of the pair."""
     generator, pairs = random.Random(8), []
     for name in ("one", "one_alt0", "one_alt1", "one_alt3", "one_alt5"):
         for _ in range(40):
@@ -301,7 +301,7 @@ def test_pairs(world: World, tmp_path: Path) -> None:
 
 
 def test_binary_records(world: World, tmp_path: Path) -> None:
-    """pa is a float, the one nearest to its three decimals."""
+    """pa is the float nearest to its three decimals."""
     (tmp_path / "r.fq").write_bytes(fastq(READS))
     path = tmp_path / "out.bam"
     map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(form=SamEncoding.BINARY))
@@ -324,7 +324,7 @@ VERSIONS = {f"gene{number}": substitute(GENERATOR, GENE, 1 + number % 9) for num
 CHROMOSOME = random_bases(GENERATOR, 4_000) + GENE + random_bases(GENERATOR, 4_000)
 
 
-def test_many_versions_of_a_gene_make_no_read_less_sure(backends: str, tmp_path: Path) -> None:
+def test_many_versions_of_a_gene_lower_no_mapq(backends: str, tmp_path: Path) -> None:
     backend, generator = open_backend(backends), random.Random(91)
     index = index_of({"one": CHROMOSOME, **VERSIONS}, alternates=VERSIONS)
     reads = []
@@ -341,8 +341,8 @@ def test_many_versions_of_a_gene_make_no_read_less_sure(backends: str, tmp_path:
 
 
 @pytest.mark.parametrize(("own", "versions"), [(5, 60), (20, 60), (40, 60), (40, 10), (3, 20), (20, 16), (60, 0)])
-def test_places_on_no_alt_contig_keep_their_room(backends: str, own: int, versions: int) -> None:
-    """Of too many diagonals and windows half are on ALT contigs at most, as long as others are left."""
+def test_alt_contigs_take_at_most_half_of_the_windows(backends: str, own: int, versions: int) -> None:
+    """If diagonals or windows do not all fit, at most half are on ALT contigs, as long as others are left."""
     generator = random.Random(own * 100 + versions)
     unit = random_bases(generator, 100)
     copies = [substitute(generator, unit, 1 + below(generator, 6)) for _ in range(own + versions)]
@@ -369,7 +369,7 @@ def test_places_on_no_alt_contig_keep_their_room(backends: str, own: int, versio
 
 
 def found_of(read: str, context: Context, search_pass: SearchPass) -> tuple[np.ndarray, np.ndarray]:
-    """The diagonals and the windows of a read."""
+    """Return the diagonals and windows of a read."""
     host = context.backend.to_host
     batch = batch_of([read], context)
     selection = Selection(DeviceList.of(batch.queries.slot_of), search_pass.stride, search_pass)
@@ -380,8 +380,8 @@ def found_of(read: str, context: Context, search_pass: SearchPass) -> tuple[np.n
 
 
 @pytest.mark.skipif(shutil.which("bwa") is None, reason="bwa is not installed")
-def test_as_bwa_does_it(world: World, tmp_path: Path) -> None:
-    """Of reads whose best places bwa finds too: which contigs have records, their CIGARs, and pa."""
+def test_agreement_with_bwa(world: World, tmp_path: Path) -> None:
+    """Reads whose best placements bwa finds, too, have the same contigs, CIGARs and pa."""
     (tmp_path / "ref.fa").write_bytes(fasta(ALL))
     (tmp_path / "ref.fa.alt").write_text("".join(f"{name}\t4\t*\n" for name in ALTERNATES))
     (tmp_path / "r.fq").write_bytes(fastq(READS))
@@ -402,7 +402,7 @@ def test_as_bwa_does_it(world: World, tmp_path: Path) -> None:
             (one.place, one.flag & SUPPLEMENTARY) == (other.place, other.flag & SUPPLEMENTARY)
             for one, other in zip(own, theirs, strict=True)
         )
-        # bwa's AS is that of a local alignment, also where the CIGAR goes on to the read's end.
+        # bwa's AS is the local score even if the CIGAR extends to the end of the read.
         if [record.tags["AS"] for record in own] == [record.tags["AS"] for record in theirs]:
             shares += any("pa" in record.tags for record in own)
             assert [record.tags.get("pa") for record in own] == [record.tags.get("pa") for record in theirs]
@@ -411,7 +411,7 @@ def test_as_bwa_does_it(world: World, tmp_path: Path) -> None:
     assert shares > 50
 
 
-def test_names_of_contigs_are_marked() -> None:
+def test_alt_names_mark_contigs() -> None:
     contigs = indexes()[0].with_alternates(["two", "three"]).reference.contigs
     assert [contig.alternate for contig in contigs] == [False, True]
     assert context_of({"a": "ACGT"}, "cpu").index.host.has_alternates is False

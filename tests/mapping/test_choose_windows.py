@@ -1,4 +1,4 @@
-"""Placing reads for themselves: the choice among windows, and all that later stages know of it."""
+"""The choice among the windows of single reads, and the values that later stages use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bench(backends: str) -> Bench:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-    """The choice for a read; part: what is left over of it, or all of it."""
+    """The choice for a read; part: the part that is left uncovered, or all of it."""
 
     chosen: int
     second: int
@@ -48,7 +48,7 @@ class Placed:
 
 
 def differing(bench: Bench, read: Read, mate: Mate, rank: int) -> list[int]:
-    """The qualities of the bases that clearly differ from the contig, within a window's segment."""
+    """Return the qualities of the unambiguous bases that differ from the contig within a window's segment."""
     window, contig = mate.windows[rank], clean(bench.contigs[mate.contigs[rank]])
     reverse, start = bool(window.orientation) != mate.flipped, window.diagonal - bench.starts[mate.contigs[rank]]
     bases, marks = clean(read.bases), read.quality or chr(33 + NO_QUALITY) * mate.length
@@ -59,14 +59,14 @@ def differing(bench: Bench, read: Read, mate: Mate, rank: int) -> list[int]:
 
 
 def is_whole(bench: Bench, mate: Mate, rank: int) -> bool:
-    """Whether a window lays all of the read on its contig, without gaps."""
+    """Return True if a window aligns the whole read to its contig without gaps."""
     window, contig = mate.windows[rank], mate.contigs[rank]
     within = bench.starts[contig] <= window.diagonal <= bench.starts[contig + 1] - 1 - mate.length
     return not window.gapped and (window.begin, window.end) == (0, mate.length) and within
 
 
 def draw_windows(bench: Bench, generator: random.Random, read: str, source: tuple[int, int, bool]) -> list[Window]:
-    """One where the read is from; others with about its score, some of them one alignment from several diagonals."""
+    """Return a window at the read's origin and others with similar scores; some lead to the same alignment."""
     length, flipped = len(read), canonical(read) != clean(read)
     top = length - 5 * below(generator, 5)
     windows: list[Window] = []
@@ -91,8 +91,8 @@ def draw_windows(bench: Bench, generator: random.Random, read: str, source: tupl
     return windows[:MAX_WINDOWS]
 
 
-def doubtful(windows: list[Window], generator: random.Random, least: int) -> list[Window]:
-    """With scores that may have bonuses to thank for reaching the least one."""
+def borderline_windows(windows: list[Window], generator: random.Random, least: int) -> list[Window]:
+    """Return windows whose scores may reach the minimum only by end bonuses."""
     scores = [least - 2 + below(generator, 12) for _ in windows]
     gaps = [10 if below(generator, 3) == 0 else 0 for _ in windows]
     return [dataclasses.replace(w, score=s, ungapped=s - g) for w, s, g in zip(windows, scores, gaps, strict=True)]
@@ -112,7 +112,7 @@ def draw_reads(
         reads.append(Read("r", bases, quality))
         windows.append(draw_windows(bench, generator, bases, (contig, start, reverse)) if number % 20 else [])
         if number % 20 == 1:
-            windows[-1] = doubtful(windows[-1], generator, scoring.min_score)
+            windows[-1] = borderline_windows(windows[-1], generator, scoring.min_score)
         unexamined.append((0, 0, 0, below(generator, length), -(-length // REPETITIVE_SHARE))[below(generator, 5)])
     chosen = [0 if own else -1 for own in windows]
     bases = [read.bases for read in reads]
@@ -121,7 +121,7 @@ def draw_reads(
 
 
 def check_choice(mate: Mate, placed: Placed, scoring: Scoring) -> None:
-    """The best score of those that are alignments for sure, if any is; no other window explains the read better."""
+    """The best score among certain alignments wins, if there are any; no other window explains the read better."""
     sure = [window for window in mate.windows if window.surely_scores(mate.length, scoring) >= scoring.min_score]
     best = mate.windows[placed.chosen]
     assert best in (sure or mate.windows)
@@ -136,10 +136,10 @@ def check_choice(mate: Mate, placed: Placed, scoring: Scoring) -> None:
             assert deficit == (best.score - window.score) * placed.variant // (scoring.match + scoring.mismatch)
 
 
-def check_doubt(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
-    """No place is surer than its rivals allow, nor less sure than if all others were rivals, but for what it explains.
+def check_mapq(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
+    """MAPQ lies between the values with all rivals and with all other windows as rivals, up to the cap.
 
-    One that was not looked at shares so many bases and no more.
+    An unexamined placement shares exactly `unexamined` bases.
     """
     best, span = mate.windows[placed.chosen], mate.windows[placed.chosen].span(mate.length)
     rests = [window.score for window in mate.windows if not rivals_for(window.span(mate.length), span)]
@@ -158,7 +158,7 @@ def check_doubt(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -
 
 
 def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) -> None:
-    """Whether another search may find more, and of which part of the read."""
+    """The reasons for another search, and the part of the read that it covers."""
     best = mate.windows[placed.chosen]
     span, lost = best.span(mate.length), scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
     part = max((span.stop, mate.length), (0, span.start), key=lambda rest: rest[1] - rest[0])
@@ -172,10 +172,10 @@ def check_search(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) 
 def check_deficits(
     bench: Bench, read: Read, mate: Mate, placed: Placed, bases_per_difference: int, scoring: Scoring
 ) -> int:
-    """Of whole reads the differences say it: each is the sequencer's error or the sample's. How many were compared."""
+    """Deficits of whole reads follow from their differences; return how many were compared."""
     best, per_difference = mate.windows[placed.chosen], scoring.match + scoring.mismatch
     if next(window for window in mate.windows if window.score == best.score) is not best:
-        return 0  # it is the first of the best that shows it
+        return 0  # the divergence comes from the first best window
     qualities = [] if best.gapped else differing(bench, read, mate, placed.chosen)
     lost = scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
     clipped = mate.length - (best.end - best.begin)
@@ -232,7 +232,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
             continue
         shown = read if with_qualities else dataclasses.replace(read, quality=None)
         check_choice(mate, placed, scoring)
-        check_doubt(mate, placed, crowd, scoring)
+        check_mapq(mate, placed, crowd, scoring)
         check_search(mate, placed, crowd, scoring)
         compared += check_deficits(bench, shown, mate, placed, bases_per_difference, scoring)
     assert compared > 20
@@ -248,7 +248,7 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
 
 @pytest.mark.parametrize("diagonals", [(100, 110), (110, 100)])
 def test_one_alignment_counts_once(bench: Bench, diagonals: tuple[int, int]) -> None:
-    """Whichever of the windows that lead to it is chosen."""
+    """The duplicate does not count, whichever window is chosen."""
     windows = [Window(diagonal, 0, 60, 9, 0, 60, 0, 60, 0, 0, 1, 0) for diagonal in diagonals]
     world = bench.world(["A" * 99 + "C"], [windows], [0])
     choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, bench.context)
@@ -259,8 +259,8 @@ def test_one_alignment_counts_once(bench: Bench, diagonals: tuple[int, int]) -> 
 GAPPED = {"score": 60, "ungapped": 9}
 
 
-def seen(bench: Bench, chosen: Window, other: Window) -> bool:
-    """Whether another window's score is told beside the chosen one's, as that of a rival."""
+def is_reported_rival(bench: Bench, chosen: Window, other: Window) -> bool:
+    """Return True if the other window's score is reported as the suboptimal score."""
     read = "A" * 99 + "C"  # it is its own canonical form
     world = bench.world([read], [[chosen, other]], [0])
     choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, bench.context)
@@ -272,12 +272,12 @@ def seen(bench: Bench, chosen: Window, other: Window) -> bool:
     ("other", "rival"),
     [
         *(({"diagonal": 100 + SPREAD}, False), ({"diagonal": 101 + SPREAD}, True), ({"diagonal": 99 - SPREAD}, True)),
-        # A palindrome, and a place beside it on the other strand.
+        # A palindrome, and a nearby placement on the other strand.
         *(
             ({"orientation": 1, "begin": 40, "end": 100}, False),
             ({"diagonal": 101, "orientation": 1, "begin": 40, "end": 100}, True),
         ),
-        # The other half of the read, to the base.
+        # Exactly the other half of the read.
         *(({"diagonal": 300, "begin": 60, "end": 80}, False), ({"diagonal": 300, "begin": 50, "end": 70}, True)),
         *(({"diagonal": 300, "begin": 51, "end": 70}, False), ({"diagonal": 300, "begin": 0, "end": 100}, True)),
         ({"diagonal": 300, "begin": 40, "end": 100, "orientation": 1}, True),
@@ -289,15 +289,15 @@ def seen(bench: Bench, chosen: Window, other: Window) -> bool:
         ({**GAPPED, "diagonal": 133, "band": 2}, True),
     ],
 )
-def test_what_is_a_rival(bench: Bench, other: dict[str, int], rival: bool) -> None:
+def test_rivals(bench: Bench, other: dict[str, int], rival: bool) -> None:
     chosen = Window(100, 0, 60, 60, 0, 60, 0, 60, 0, 0, 0, 0)
     window = dataclasses.replace(chosen, **{"score": 58, **other})
     window = dataclasses.replace(window, **{"ungapped": window.score, **other})
-    assert seen(bench, chosen, window) == rival
+    assert is_reported_rival(bench, chosen, window) == rival
 
 
 @pytest.mark.parametrize("with_qualities", [False, True])
-def test_strands_are_equal(bench: Bench, with_qualities: bool) -> None:
+def test_reverse_complements_are_placed_alike(bench: Bench, with_qualities: bool) -> None:
     world, reads = draw_reads(bench, random.Random(133), 150, with_qualities, Scoring())
     windows, chosen = [mate.windows for mate in world.mates], [mate.chosen for mate in world.mates]
     turned = bench.world(

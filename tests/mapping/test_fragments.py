@@ -1,4 +1,4 @@
-"""Mates in repeats: all places of both, and the fragments that these make, against plain Python."""
+"""Mates in repeats: all placements of both, and their fragments, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def key_of(read: int, end: End, length: int) -> int:
     return (2 * read + end[1]) << END_BITS | (end[0] + length)
 
 
-# Which pairs.
+# Selection of pairs.
 
 
 @pytest.mark.parametrize("counts", [(MAX_SEED_WINDOWS, MAX_SEED_WINDOWS), (MAX_SEED_WINDOWS, MAX_SEED_WINDOWS - 1)])
 @pytest.mark.parametrize("losses", [(0, 0), (NEGLIGIBLE - 1, 0), (NEGLIGIBLE, 0), (30, 30), (40, 19), (3, 99)])
-def test_when_places_are_joined(
+def test_when_placements_are_joined(
     backends: str, monkeypatch: pytest.MonkeyPatch, counts: tuple[int, int], losses: tuple[int, int]
 ) -> None:
-    """Both mates have more places than windows, and what fragments of such places cost is not negligible."""
+    """Both mates must have more placements than windows, and further fragments must not be negligible."""
     bench, generator = Bench([random_bases(random.Random(1), 3_000)], backends), random.Random(2)
     reads = [random_bases(generator, 50) for _ in range(2)]
     flipped = [canonical(read) != clean(read) for read in reads]
@@ -68,12 +68,12 @@ def test_when_places_are_joined(
     assert len(given) == (min(counts) >= MAX_SEED_WINDOWS and sum(losses) < NEGLIGIBLE)
 
 
-# Places.
+# Placements.
 
 
 @pytest.mark.parametrize("length", [30, 62, 100])
-def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
-    """Those that lose less than mates do which are no fragment, on both strands."""
+def test_all_placements_that_share_a_seed(backends: str, length: int) -> None:
+    """Placements on both strands that lose less than unpaired placements."""
     generator = random.Random(3)
     unit = random_bases(generator, 120)
     copies = [substitute(generator, unit, below(generator, 9)) for _ in range(25)]
@@ -97,8 +97,8 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
                 for match in re.finditer(f"(?={bases[position : position + seed]})", text):
                     diagonal = match.start() - position
                     contig = max(c for c, start in enumerate(bench.starts[:-1]) if start <= match.start())
-                    laid = bases, contigs[contig], diagonal - bench.starts[contig], position, position + seed
-                    score, *_ = segment(*laid, X_DROP, scoring)
+                    arguments = bases, contigs[contig], diagonal - bench.starts[contig], position, position + seed
+                    score, *_ = segment(*arguments, X_DROP, scoring)
                     loss = max((length - score) * variant // (scoring.match + scoring.mismatch), 0)
                     end = diagonal + (length if reverse else 0), reverse
                     if loss < UNPAIRED and 2 * score >= scoring.min_score + 7:
@@ -112,7 +112,7 @@ def test_all_places_that_share_a_seed(backends: str, length: int) -> None:
 def joined(
     bench: Bench, world: World, places: Sequence[tuple[int, int]], library: Sequence[InsertSize], patch: Any
 ) -> tuple[list[int], list[set[tuple[bool, int]]]]:
-    """The other_fragments of all pairs, and of each read the strands and diagonals that get windows."""
+    """Return the phred of other fragments by pair, and by read the strands and diagonals that get windows."""
     keys, losses = (np.array(column, np.int64) for column in zip(*sorted(places), strict=True))
     on_device, given = bench.backend.to_device, list[Any]()
     arrays = {"keys": on_device(keys.astype(np.uint64)), "losses": on_device(losses.astype(np.uint32))}
@@ -139,7 +139,7 @@ def joined(
 
 @pytest.mark.parametrize("library", [FR, ALL, [InsertSize("RF", 500, 60, 260, 740)]], ids=["FR", "all", "RF"])
 def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library: list[InsertSize]) -> None:
-    """The places of the cheapest ones, and what the others cost together."""
+    """The placements of the cheapest fragments, and the cost of the others together."""
     generator, bench = random.Random(4), Bench(["ACGT" * 700, "ACGT" * 150], backends)
     penalties = {(s.direction, size): _penalty(size, s) for s in library for size in range(s.low, s.high + 1)}
     reads = ["ACGT" * (5 + below(generator, 30)) for _ in range(40)]
@@ -186,10 +186,10 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
 
 
 @pytest.mark.parametrize(("copies", "rest"), [(63, 0), (66, NOT_JOINED)])
-def test_mates_in_a_satellite_are_left_alone(
+def test_mates_in_a_satellite_are_not_joined(
     backends: str, monkeypatch: pytest.MonkeyPatch, copies: int, rest: int
 ) -> None:
-    """Where nearly all places are fragments, their number has a bound; it is the same for both mates."""
+    """The number of fragments is limited, in the same way for both mates."""
     bench, read = Bench(["ACGT" * 300], backends), "ACGT" * 10
     library = [InsertSize("FR", 200, 100, 1, 2_000), InsertSize("RF", 200, 100, 1, 2_000)]
     window = window_at(bench, 0, 0, len(read), False, False)
@@ -201,14 +201,14 @@ def test_mates_in_a_satellite_are_left_alone(
     assert [len(own) > 0 for own in named] == [rest == 0] * 2
 
 
-# From reads on.
+# End to end.
 
 
 @pytest.mark.parametrize(("together", "parts"), [(1, 1), (2, 1), (1, 20)])
 def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, together: int, parts: int) -> None:
-    """Each mate has sixty places; where the families stand side by side there is one fragment, and it is found.
+    """Each mate has sixty placements; the one fragment, where the families are adjacent, is found.
 
-    parts: in which pairs are joined, as memory allows.
+    parts: number of parts in which pairs are joined, for lack of memory.
     """
     generator = random.Random(5)
     one, other = random_bases(generator, 300), random_bases(generator, 300)

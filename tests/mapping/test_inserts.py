@@ -1,4 +1,4 @@
-"""Insert sizes: a library's distributions as bwa mem estimates them, what a user gives, and what kernels get."""
+"""Insert sizes: estimates as bwa mem's, values that a user sets, and the device table."""
 
 import math
 import random
@@ -27,7 +27,7 @@ FAR_APART = constant("mapping/pairs.cuh", "FAR_APART")
 
 
 def bwa_sizes(values: list[int]) -> tuple[float, float, int, int]:
-    """Mean, deviation, least and largest size of one direction, as bwa mem's mem_pestat reads it, line by line."""
+    """Return mean, deviation, smallest and largest size of one direction, as bwa mem's mem_pestat does."""
     values = sorted(values)
     p25, p75 = values[int(0.25 * len(values) + 0.499)], values[int(0.75 * len(values) + 0.499)]
     low = max(int(p25 - 2.0 * (p75 - p25) + 0.499), 1)
@@ -43,7 +43,7 @@ def bwa_sizes(values: list[int]) -> tuple[float, float, int, int]:
 
 
 def draw_sizes(generator: random.Random, count: int, mean: int, deviation: int) -> list[int]:
-    """About normal, and one of twelve from anywhere."""
+    """Return roughly normal sizes, one of twelve from anywhere."""
     sizes = []
     for _ in range(count):
         drawn = sum(below(generator, 2 * deviation + 1) - deviation for _ in range(3))
@@ -52,7 +52,7 @@ def draw_sizes(generator: random.Random, count: int, mean: int, deviation: int) 
 
 
 def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dict[str, InsertSize]:
-    """From pairs in any order, among which some are of no direction."""
+    """Return the estimates from shuffled pairs, some of which have no direction."""
     pairs = [(DIRECTIONS.index(name), size) for name, values in sizes.items() for size in values]
     pairs += [(UNCERTAIN, 0)] * unsure + [(FAR_APART, 0)] * far
     random.Random(1).shuffle(pairs)
@@ -65,7 +65,7 @@ def estimated(sizes: dict[str, list[int]], unsure: int = 0, far: int = 0) -> dic
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(("mean", "deviation"), [(300, 30), (60, 40), (2_000, 10), (400, 0)])
-def test_estimate_is_that_of_bwa(seed: int, mean: int, deviation: int) -> None:
+def test_estimate_equals_bwa(seed: int, mean: int, deviation: int) -> None:
     generator = random.Random(seed)
     sizes = {
         "FR": draw_sizes(generator, 10 + below(generator, 900), mean, deviation),
@@ -90,11 +90,11 @@ def test_estimate_is_that_of_bwa(seed: int, mean: int, deviation: int) -> None:
         ({"FF": 12, "FR": 12, "RF": 12, "RR": 12}, ["FF", "FR", "RF", "RR"]),
     ],
 )
-def test_directions_with_few_pairs_are_none(counts: dict[str, int], expected: list[str]) -> None:
+def test_directions_with_few_pairs_are_dropped(counts: dict[str, int], expected: list[str]) -> None:
     assert list(estimated({name: [300 + i for i in range(count)] for name, count in counts.items()}, 20)) == expected
 
 
-def test_fragments_of_chance_are_of_no_library() -> None:
+def test_random_pairs_have_no_distribution() -> None:
     """Mates that are placed by chance are at any distance, and mostly make no fragment."""
     generator = random.Random(4)
     anywhere = [1 + below(generator, MAX_INSERT_SIZE) for _ in range(400)]
@@ -106,7 +106,7 @@ def test_fragments_of_chance_are_of_no_library() -> None:
 
 
 @pytest.mark.parametrize("spread", [MAX_QUARTILE_RANGE, MAX_QUARTILE_RANGE + 1])
-def test_a_wide_library_has_a_bound(spread: int) -> None:
+def test_max_size_of_a_wide_library(spread: int) -> None:
     sizes = [6_000] * 30 + [6_000 + spread] * 30
     assert [size.high for size in estimated({"RF": sizes}).values()] == [MAX_INSERT_SIZE][
         : spread <= MAX_QUARTILE_RANGE
@@ -114,13 +114,13 @@ def test_a_wide_library_has_a_bound(spread: int) -> None:
 
 
 def test_one_size_only() -> None:
-    """All fragments are as long: that size alone is one of the library, and it costs nothing."""
+    """If all fragments have the same length, only that size is proper, without a penalty."""
     size = estimated({"FR": [250] * 40})["FR"]
     assert (size.mean, size.deviation, size.low, size.high) == (250, 0, 250, 250)
     assert insert_size_table([size], open_backend("cpu")).penalties.tolist() == [0]
 
 
-def test_given_sizes() -> None:
+def test_fixed_insert_size() -> None:
     (size,) = fixed_insert_size(300, 20.5)
     assert size == InsertSize("FR", 300, 20.5, 218, 382)
     (size,) = fixed_insert_size(50, 100)
@@ -130,13 +130,13 @@ def test_given_sizes() -> None:
 @pytest.mark.parametrize(
     ("mean", "deviation"), [(0, 1), (-3, 1), (300, 0), (300, -1), (1e6, 10), (300, 1e6), (math.nan, 1)]
 )
-def test_given_sizes_that_are_none(mean: float, deviation: float) -> None:
+def test_invalid_fixed_insert_size(mean: float, deviation: float) -> None:
     with pytest.raises(UsageError, match="insert size"):
         fixed_insert_size(mean, deviation)
 
 
-def test_what_kernels_get(backends: str) -> None:
-    """Phred of the share of a normal distribution that is so far off or farther, on either side."""
+def test_device_table(backends: str) -> None:
+    """The penalty is the phred of the share of a normal distribution that is at least this far off, on either side."""
     backend = open_backend(backends)
     sizes = [InsertSize("RF", 90.0, 10.0, 40, 140), InsertSize("FR", 300.0, 25.0, 200, 440)]
     inserts = insert_size_table(sizes, backend)
@@ -154,6 +154,6 @@ def test_what_kernels_get(backends: str) -> None:
             assert abs(penalties[offsets[direction] + bases - size.low] - expected) <= 1
 
 
-def test_no_sizes(backends: str) -> None:
+def test_empty_device_table(backends: str) -> None:
     inserts = insert_size_table((), open_backend(backends))
     assert (inserts.lows > inserts.highs).all()

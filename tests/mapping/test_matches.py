@@ -1,4 +1,4 @@
-"""DiagonalTable that seeds name, all of them, and the windows that they make, against plain Python."""
+"""All diagonals that seeds name, and their windows, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from readmap.mapping.matches import (
     MATCH_BYTES,
     STRIDE,
     Candidates,
-    matches_per_read,
     find_matches,
     list_candidates,
+    matches_per_read,
     placed_reads,
 )
 from readmap.mapping.parameters import Scoring, dense_seed_bases
@@ -39,14 +39,14 @@ X_DROP = constant("mapping/ungapped.cuh", "X_DROP")
 Segment = tuple[int, int, int, int, int]
 
 
-def is_worth(score: int, scoring: Scoring) -> bool:
-    """Whether a far gap pays for it, or it may be the better one of two that a gap joins."""
+def is_worth_listing(score: int, scoring: Scoring) -> bool:
+    """Return True if a long gap to the segment pays, or if it may be the better one of two that a gap joins."""
     far, near = (min(gap_cost(bases, kind, scoring, long_gaps=True) for kind in "ID") for bases in (SPREAD, 1))
     return score > far or 2 * score >= scoring.min_score + near
 
 
 def segments_of(read: str, contigs: Sequence[str], seed: int, scoring: Scoring) -> list[Segment]:
-    """Of each diagonal with a seed the segments around its seeds, but those in which an earlier seed of it lies."""
+    """Return the segments around the seeds of each diagonal, one for the first seed in each."""
     text, starts, found = text_of(contigs), np.cumsum([0, *(len(c) + 1 for c in contigs)]).tolist(), []
     for orientation, bases in enumerate((canonical(read), reverse_complement(canonical(read)))):
         seeds: dict[int, list[int]] = {}
@@ -59,13 +59,13 @@ def segments_of(read: str, contigs: Sequence[str], seed: int, scoring: Scoring) 
                 around = clean(bases), clean(contigs[contig]), diagonal - starts[contig], position, position + seed
                 score, begin, end = segment(*around, X_DROP, scoring)
                 first = not any(begin <= earlier for earlier in positions[:number])
-                if first and is_worth(score, scoring):
+                if first and is_worth_listing(score, scoring):
                     found.append((orientation, diagonal, score, begin, end))
     return sorted(found, key=lambda one: one[:2] + one[3:4])
 
 
 def candidates_of(reads: Sequence[str], context: Context) -> tuple[Batch, Candidates]:
-    """As if all reads had a place."""
+    """Return the candidates of all reads, as if every read had a placement."""
     batch = batch_of(reads, context)
     batch.placements.chosen.fill(0)
     matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, FITTING)
@@ -73,7 +73,7 @@ def candidates_of(reads: Sequence[str], context: Context) -> tuple[Batch, Candid
 
 
 def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[str]:
-    """Parts of the contigs, with differences, gaps and ambiguous bases, on both strands."""
+    """Return parts of the contigs with differences, gaps and ambiguous bases, on both strands."""
     reads = ["", "ACGT", "N" * 40]
     for number in range(count):
         contig = contigs[below(generator, len(contigs))]
@@ -89,7 +89,7 @@ def draw(generator: random.Random, contigs: Sequence[str], count: int) -> list[s
 @pytest.mark.parametrize("scoring", [Scoring(), Scoring(min_score=70, long_gap=12), Scoring(match=2, min_score=20)])
 @pytest.mark.parametrize("name", ["random", "copies", "period of three", "fibonacci", "runs of N", "many contigs"])
 def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, scoring: Scoring) -> None:
-    """However many matches come together."""
+    """The result does not depend on the number of matches that are processed at once."""
     context = dataclasses.replace(context_of(TEXTS[name], backends, 2), scoring=scoring)
     host, seed = context.backend.to_host, dense_seed_bases(context.index.suffix_count)
     reads = draw(random.Random(191), TEXTS[name], 4)
@@ -108,8 +108,8 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
 
 
 @pytest.mark.parametrize("most", [0, 15, 16, 143, 144])
-def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None:
-    """Nor has the other mate."""
+def test_limit_of_matches(backends: str, most: int) -> None:
+    """If one mate has too many matches, both mates get none."""
     unit, generator = random_bases(random.Random(195), 40), random.Random(196)
     contig = "".join(random_bases(generator, 50) + unit[: 12 if i % 2 else 40] for i in range(16))
     context = context_of([contig], backends, 2)
@@ -121,8 +121,8 @@ def test_mates_with_too_many_matches_have_none(backends: str, most: int) -> None
     assert np.array_equal(limited, np.where(counts.max(axis=1, keepdims=True) > most, 0, counts))
 
 
-def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:
-    """Other rows of the table are left alone, since nothing has written them."""
+def test_part_of_a_batch_copies_only_windows(backends: str) -> None:
+    """Unused rows of the table are uninitialized and are not copied."""
     context, mark = context_of(TEXTS["copies"], backends, 1), 0x5CA1AB1E0DDBA11
     batch = search_reads(batch_of(draw(random.Random(5), TEXTS["copies"], 30), context).reads, context)
     host = context.backend.to_host
@@ -142,7 +142,7 @@ def test_a_part_of_a_batch_takes_nothing_but_windows(backends: str) -> None:
 
 
 def heads_of(rows: Any, slots: Any, contigs: Any) -> list[int]:
-    """Taken from the best on: each diagonal's first head that is near, else itself."""
+    """Scan diagonals from the best on: the head of each is its first nearby head, else itself."""
 
     def rank(i: int) -> tuple[int, ...]:
         row = rows[i]
@@ -165,7 +165,7 @@ def heads_of(rows: Any, slots: Any, contigs: Any) -> list[int]:
     "name", ["random", "one letter", "one letter, contigs", "period of three", "fibonacci", "copies"]
 )
 def test_heads(backends: str, name: str) -> None:
-    """Whatever the order in which they are decided, they are those of a walk from the best diagonal on."""
+    """The heads equal those of a scan from the best diagonal on, in any order of decisions."""
     contigs = [*TEXTS[name], random_bases(random.Random(192), 80)]
     context = context_of(contigs, backends, 2)
     host, index = context.backend.to_host, context.index

@@ -1,4 +1,4 @@
-"""Reads that are looked for beside their settled mates: what is settled there, and that nothing else comes near."""
+"""Near-mate search: which reads are resolved near their mates, and that no alternative placement is missed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from readmap.mapping.pipeline import search_again, search_reads
 
 MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
 COPIES, LENGTH, INSERT = MAX_OCCURRENCES + 3, 150, 400
-OTHER_BASE = str.maketrans("ACGT", "CATG")  # of which the other one is the first
+OTHER_BASE = str.maketrans("ACGT", "CATG")
 LIBRARY = Sample(insert_sizes=fixed_insert_size(INSERT, 20))
 
 
@@ -34,14 +34,17 @@ def changed(bases: str, places: Sequence[int]) -> str:
 
 
 def pair_at(contig: str, begin: int, own: Sequence[int] = (), insert: int = INSERT) -> list[Read]:
-    """A fragment's mates; own: where the second one differs, in the bases of the reference."""
+    """Return the mates of a fragment; own: positions on the reference strand at which the second mate differs."""
     second = changed(contig[begin + insert - LENGTH : begin + insert], own)
     reads = contig[begin : begin + LENGTH], reverse_complement(second)
     return [Read("p", bases, "I" * LENGTH) for bases in reads]
 
 
 def repeats(generator: random.Random, differing: Sequence[int] = ()) -> tuple[str, int]:
-    """Copies of a stretch, each behind bases of its own, and where those of the first begin, which differs there."""
+    """Return copies of a repeat after unique sequence each, and where the first copy's unique sequence starts.
+
+    differing: positions at which the first copy differs from the others.
+    """
     unit = random_bases(generator, 300)
     parts = [random_bases(generator, 500)]
     for copy in range(COPIES):
@@ -56,8 +59,8 @@ def searched(reads: Sequence[Read], context: Context) -> Batch:
     return batch
 
 
-def place_of(batch: Batch, record: int, context: Context) -> int:
-    """The diagonal of the read's chosen window."""
+def diagonal_of_chosen(batch: Batch, record: int, context: Context) -> int:
+    """Return the diagonal of the read's chosen window."""
     host = context.backend.to_host
     slot = host(batch.queries.slot_of)[record]
     rows = host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)
@@ -65,31 +68,31 @@ def place_of(batch: Batch, record: int, context: Context) -> int:
 
 
 @pytest.mark.parametrize(
-    ("differing", "own", "settled"),
+    ("differing", "own", "resolved"),
     [
         ([], [], 1),
-        ([], [30, 70, 110], 1),  # as in no copy
-        ([60], [60], 1),  # as in the other copies, which make no fragment: 102 phred, less 24
+        ([], [30, 70, 110], 1),  # unlike every copy
+        ([60], [60], 1),  # like the other copies, which make no fragment: 102 phred, less 24
         ([60, 100], [60, 100], 0),
         ([60, 100, 140], [60, 100, 140], 0),
     ],
 )
-def test_a_read_in_a_repeat(backends: str, differing: list[int], own: list[int], settled: int) -> None:
-    """differing: where its copy differs from all others; own: where the read differs from its copy."""
+def test_read_in_a_repeat(backends: str, differing: list[int], own: list[int], resolved: int) -> None:
+    """differing: where the read's copy differs from the others; own: where the read differs from its copy."""
     generator = random.Random(501)
     contig, begin = repeats(generator, differing)
     begin += 400 - (INSERT - LENGTH)  # the second mate begins with the copy
     context = replace(context_of([contig], backends), sample=LIBRARY)
     batch = searched(pair_at(contig, begin, own), context)
-    assert (batch.work.resolved, batch.work.near_mates, batch.work.resolved_near_mates) == (1, 1, settled)
-    assert batch.work.searched + batch.work.divergent >= 1 - settled
-    if settled:
+    assert (batch.work.resolved, batch.work.near_mates, batch.work.resolved_near_mates) == (1, 1, resolved)
+    assert batch.work.searched + batch.work.divergent >= 1 - resolved
+    if resolved:
         assert batch.work.searched == batch.work.divergent == 0
-        assert place_of(batch, 1, context) == begin + INSERT - LENGTH
+        assert diagonal_of_chosen(batch, 1, context) == begin + INSERT - LENGTH
 
 
-def test_what_is_not_looked_for(backends: str) -> None:
-    """Without a mate that is settled, without insert sizes, where a user wants all places, and in a wide library."""
+def test_when_near_mates_are_not_searched(backends: str) -> None:
+    """Not without a resolved mate, without insert sizes, with all placements reported, or in a wide library."""
     generator = random.Random(502)
     contig, begin = repeats(generator)
     context = replace(context_of([contig], backends), sample=LIBRARY)
@@ -112,16 +115,16 @@ def test_what_is_not_looked_for(backends: str) -> None:
 
 
 @pytest.mark.parametrize("insert", [INSERT - 100, INSERT + 200])
-def test_a_mate_that_lies_elsewhere(backends: str, insert: int) -> None:
+def test_mate_outside_the_insert_sizes(backends: str, insert: int) -> None:
     contig, begin = repeats(random.Random(503))
     context = replace(context_of([contig], backends), sample=LIBRARY)
     work = searched(pair_at(contig, begin + 430 - (insert - LENGTH), insert=insert), context).work
     assert (work.near_mates, work.resolved_near_mates, work.searched) == (1, 0, 1)
 
 
-@pytest.mark.parametrize(("differences", "settled"), [(0, 0), (2, 0), (6, 1)])
-def test_a_mate_with_another_place(backends: str, differences: int, settled: int) -> None:
-    """Its own bases lie in front of another copy too, with so many differences, one a piece."""
+@pytest.mark.parametrize(("differences", "resolved"), [(0, 0), (2, 0), (6, 1)])
+def test_mate_with_a_second_placement(backends: str, differences: int, resolved: int) -> None:
+    """The mate's bases also precede another copy, with one difference in each of `differences` seeds."""
     generator = random.Random(504)
     contig, begin = repeats(generator)
     begin += 400 - (INSERT - LENGTH)
@@ -130,11 +133,10 @@ def test_a_mate_with_another_place(backends: str, differences: int, settled: int
     contig = contig[:other] + twin + contig[other + LENGTH :]
     context = replace(context_of([contig], backends), sample=LIBRARY)
     work = searched(pair_at(contig, begin), context).work
-    assert (work.near_mates, work.resolved_near_mates) == (1, settled)
+    assert (work.near_mates, work.resolved_near_mates) == (1, resolved)
 
 
-def test_searched_before_the_insert_sizes_were_known(backends: str) -> None:
-    """All is as if they had been."""
+def test_search_again_equals_search_with_known_insert_sizes(backends: str) -> None:
     generator, backend = random.Random(505), open_backend(backends)
     genome = small_genome(generator)
     reads = [mate for pair in draw_pairs(generator, genome, 400) for mate in pair]

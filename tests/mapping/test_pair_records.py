@@ -1,4 +1,4 @@
-"""The records of pairs: each against its own alignment, and mates as pysam and samtools fixmate read them."""
+"""Records of pairs: each checked against its own alignment, and mates as pysam and samtools fixmate read them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class World:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search wrote and counted."""
+    """The lines and the summary of a search."""
 
     lines: list[str]
     summary: MappingSummary
@@ -64,7 +64,7 @@ def search(world: World, out: Path, style: Style | None = None, **options: objec
 
 
 def is_proper(first: str, second: str, sizes: Sequence[InsertSize]) -> bool:
-    """Whether two primary alignments are on one contig and make a fragment of the library."""
+    """Return True if two primary alignments are on one contig and make a fragment of the library."""
     contigs, ends = [], []
     for fields, _ in (fields_of(first), fields_of(second)):
         flag, start = int(fields[1]), int(fields[3]) - 1
@@ -78,7 +78,7 @@ def is_proper(first: str, second: str, sizes: Sequence[InsertSize]) -> bool:
 
 
 def check(found: Found, reporting: Reporting | None = None, pairs: Sequence[tuple[Read, ...]] = PAIRS) -> Counter[int]:
-    """Each record against its own alignment, and the flags of fragments; also how often each flag is."""
+    """Check each record against its own alignment, and the proper-pair flags; return the number of records by flag."""
     reads, soft_clipped = by_read(found.lines), (reporting or Reporting()).soft_clipped
     for lines, read in zip(reads, [read for pair in pairs for read in pair], strict=True):
         check_read(lines, read, GENOME, Scoring(), soft_clipped)
@@ -100,7 +100,7 @@ OPTIONS = {
 }
 
 
-#: Of primary lines: neither mapped, or one of them, on either strand; both, and a fragment of the library or none.
+#: Flags of primary lines: at most one mate mapped; both mapped as a proper pair; both mapped otherwise.
 LONELY = {77, 141, 73, 133, 69, 137, 89, 165, 101, 153}
 FRAGMENTS = {67, 131, 115, 179, 99, 147, 83, 163}
 NO_FRAGMENTS = {65, 129, 113, 177, 97, 145, 81, 161}
@@ -112,7 +112,7 @@ def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> N
     reporting = OPTIONS[name]
     found = search(world, tmp_path / "out", Style(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting)
     flags, summary, secondary = check(found, reporting), found.summary, reporting.supplementary_as_secondary
-    # Many pairs are drawn that lie otherwise than FR.
+    # Many pairs are drawn in other directions than FR.
     directions = {size.direction for size in summary.insert_sizes or ()}
     assert directions == {"FR"} if pairing.insert_size else directions > {"FR"}
     plain = {flag for flag in flags if not flag & 2304}
@@ -131,30 +131,30 @@ def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> N
 
 
 @pytest.mark.parametrize("pairing", [Pairing(joint=False), Pairing(rescue=False), Pairing(joint=False, rescue=False)])
-def test_records_of_any_pairing(world: World, tmp_path: Path, pairing: Pairing) -> None:
+def test_records_of_other_pairings(world: World, tmp_path: Path, pairing: Pairing) -> None:
     check(search(world, tmp_path / "out", pairing=pairing))
 
 
 def test_split_reads_are_reported(world: World, tmp_path: Path) -> None:
-    """Of the drawn ones nearly all: both of their parts have a record."""
+    """Both parts have a record for nearly all split reads."""
     reads = by_read(search(world, tmp_path / "out").lines)
     whole = [len(reads[2 * i]) + len(reads[2 * i + 1]) > 2 for i, (r, _) in enumerate(PAIRS) if "!split" in r.name]
     assert sum(whole) >= 0.8 * len(whole)
 
 
 def alignment_of(contig: str, start: int, cigar: str, reverse: bool) -> tuple[str, bool, int, int]:
-    """Where it lies, half-open."""
+    """Return contig, strand and half-open reference range."""
     covered = sum(int(length) for length, operation in re.findall(r"(\d+)([MD])", cigar))
     return contig, reverse, start, start + covered
 
 
 def are_duplicates(one: tuple[str, bool, int, int], other: tuple[str, bool, int, int]) -> bool:
-    """Whether they begin or end at the same place."""
+    """Return True if the alignments start or end at the same position."""
     return one[:2] == other[:2] and (one[2] == other[2] or one[3] == other[3])
 
 
-def test_secondary_records_and_xa_hits_are_the_same_places(world: World, tmp_path: Path) -> None:
-    """What XA names has a record with -a, or is one place with it; those have neither letters nor SA nor XA."""
+def test_secondary_records_and_xa_hits_agree(world: World, tmp_path: Path) -> None:
+    """Each XA hit has a record with -a, or shares its placement; secondary records have no bases, SA or XA."""
     with_xa = by_read(search(world, tmp_path / "out", reporting=Reporting(max_xa_hits=99, xa_share=0)).lines)
     with_all = by_read(search(world, tmp_path / "out", reporting=Reporting(max_secondary=99)).lines)
     several = 0
@@ -205,14 +205,14 @@ def as_sam(world: World, records: list[str], path: Path) -> Path:
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_fixmate_changes_nothing(world: World, tmp_path: Path, name: str) -> None:
-    """samtools fixmate -m, of flags, mate fields, TLEN, MC, MQ and ms; but it gives an unmapped mate's CIGAR."""
+    """samtools fixmate -m changes no flag, mate field, TLEN, MC, MQ or ms, except the CIGAR of unmapped mates."""
     found = search(world, tmp_path / "out", pairing=Pairing(insert_size=(300, 30)), reporting=OPTIONS[name])
     sam, fixed = as_sam(world, found.lines, tmp_path / "out.sam"), tmp_path / "fixed.sam"
     pysam.fixmate("-m", "-O", "sam", str(sam), str(fixed), catch_stdout=False)
     after = [line for line in fixed.read_text().splitlines() if not line.startswith("@")]
 
     def fields(lines: list[str]) -> list[list[str]]:
-        """In an order of their own, as it puts primary lines behind each other."""
+        """Sort the lines, since fixmate moves primary lines together."""
         rows = [line.rstrip("\n").split("\t") for line in lines]
         return sorted([*row[:11], *sorted(tag for tag in row[11:] if tag != "MC:Z:*")] for row in rows)
 
@@ -233,8 +233,8 @@ def test_reads_without_qualities(world: World, tmp_path: Path) -> None:
     check(found, pairs=pairs)
 
 
-def test_work_is_counted(world: World, tmp_path: Path) -> None:
-    """Each count, against what the records and another search say of it."""
+def test_work_counters(world: World, tmp_path: Path) -> None:
+    """Each counter agrees with the records and with another search."""
     quick, slow = (search(world, tmp_path / "out", reporting=Reporting(max_xa_hits=most)) for most in (None, 0))
     without = search(world, tmp_path / "out", pairing=Pairing(rescue=False))
     work, everywhere = quick.summary.work, slow.summary.work
@@ -254,8 +254,8 @@ def test_work_is_counted(world: World, tmp_path: Path) -> None:
     assert alone.rescues == 0
 
 
-def test_rescued_mates_are_counted(world: World, tmp_path: Path) -> None:
-    """Mates without a seed, which differ in every ninth base."""
+def test_rescued_counter(world: World, tmp_path: Path) -> None:
+    """Mates without a seed: they differ in every ninth base."""
     draw, contig = random.Random(132), GENOME["three"]
     pairs = []
     for number in range(60):

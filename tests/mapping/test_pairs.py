@@ -1,4 +1,4 @@
-"""Mates placed together: insert sizes, the cheapest choice and its MAPQ, and mates found beside their partners."""
+"""Pairing: insert sizes, the cheapest choice and its MAPQ, and mate rescue."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_fragment_by_hand() -> None:
 
 
 def test_every_direction_and_distance(bench: Bench) -> None:
-    """On both strands, either read first, overlapping or apart, up to a contig's two ends; on two contigs: none."""
+    """Both strands, either read first, overlapping or not, at both contig ends; no fragment on two contigs."""
     generator = random.Random(112)
     reads, windows, expected = [], [], []
     for number in range(600):
@@ -87,7 +87,7 @@ def test_every_direction_and_distance(bench: Bench) -> None:
         (DIRECTIONS[direction], size) if direction < len(DIRECTIONS) else None
         for direction, size in zip(directions.tolist(), sizes.tolist(), strict=True)
     ]
-    # Where both ends are one place, no strand says which read is first.
+    # If both ends coincide, the strands do not tell which read is first.
     assert [pair for pair in found if pair is None or pair[1]] == [pair for pair in expected if pair is None or pair[1]]
     assert {pair[0] for pair in expected if pair} == set(DIRECTIONS)
     assert expected.count(None) > 20
@@ -100,7 +100,7 @@ def test_every_direction_and_distance(bench: Bench) -> None:
         *(((MIN_INSERT_MAPQ - 1, 60), (0, 0), False), ((60, 60), (-1, 0), False)),
     ],
 )
-def test_only_sure_pairs_are_measured(
+def test_only_confident_pairs_are_measured(
     bench: Bench, mapqs: tuple[int, int], chosen: tuple[int, int], measured: bool
 ) -> None:
     reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][200:250])]
@@ -132,7 +132,7 @@ def test_far_pairs_are_not_measured(backends: str) -> None:
 
 
 def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: Scoring) -> list[tuple[int, ...]]:
-    """Window, MAPQ and second score of every read, and whether it and its mate make a fragment."""
+    """Return window, MAPQ, suboptimal score and properly_paired of every read."""
     context, placements = dataclasses.replace(bench.context, scoring=scoring), world.batch.placements
     apart = bench.backend.full(len(world.mates) // 2, NOT_JOINED, np.int32)
     pair_mates(insert_size_table(library, bench.backend), apart, world.batch, context)
@@ -140,11 +140,11 @@ def paired(bench: Bench, world: World, library: Sequence[InsertSize], scoring: S
     return list(zip(*(bench.by_read(world, array) for array in arrays), strict=True))
 
 
-Penalties = dict[tuple[str, int], int]  # by direction and size, what the size is rarer than the mean
+Penalties = dict[tuple[str, int], int]  # phred by direction and size
 
 
 def costs_of(first: Mate, second: Mate, penalties: Penalties) -> dict[tuple[int, int], int]:
-    """By the ranks of two windows that make a fragment what they and its size lose."""
+    """Return the cost of each pair of window ranks that make a fragment."""
     costs = {}
     for i, j in itertools.product(range(len(first.windows)), range(len(second.windows))):
         together = fragment(first.end(i), second.end(j))
@@ -154,8 +154,8 @@ def costs_of(first: Mate, second: Mate, penalties: Penalties) -> dict[tuple[int,
     return costs
 
 
-def vouches(mate: Mate, i: int, scoring: Scoring) -> bool:
-    """Whether the read may be mapped there; a window with gaps may do without bonuses."""
+def can_pair(mate: Mate, i: int, scoring: Scoring) -> bool:
+    """Return True if the read may be mapped there; a window with gaps may do without bonuses."""
     window = mate.windows[i]
     score = window.score if window.gapped else window.surely_scores(mate.length, scoring)
     return score >= scoring.paired_min_score
@@ -165,9 +165,9 @@ def vouches(mate: Mate, i: int, scoring: Scoring) -> bool:
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("plain", [False, True])
 def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> None:
-    """The cheapest of all fragments, or none where that is cheaper, or a mate has no window.
+    """The cheapest fragment is chosen, or none if unpaired placements are cheaper or a mate has no window.
 
-    Where no window is left out and it is plain which are other places, their costs say how sure a mate is.
+    If no window is dropped and rivals are unambiguous (plain), the costs determine the MAPQ.
     """
     world = bench.world(**draw_pairs(bench, random.Random(114), 150, plain))
     found = paired(bench, world, LIBRARIES[library], scoring)
@@ -180,12 +180,14 @@ def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> No
             assert own == [(first.chosen, 60, 0, 0), (second.chosen, 60, 0, 0)]  # as they were
             continue
         costs = costs_of(first, second, penalties)
-        allowed = [cost for (i, j), cost in costs.items() if vouches(first, i, scoring) and vouches(second, j, scoring)]
+        allowed = [
+            cost for (i, j), cost in costs.items() if can_pair(first, i, scoring) and can_pair(second, j, scoring)
+        ]
         ranks, joint, least = (own[0][0], own[1][0]), own[0][3], min([*allowed, unpaired])
         assert joint == own[1][3] == (least in allowed)
         assert costs[ranks] == least if joint else ranks == (first.chosen, second.chosen)
-        if not joint and not (vouches(first, first.chosen, scoring) and vouches(second, second.chosen, scoring)):
-            continue  # as they were chosen alone
+        if not joint and not (can_pair(first, first.chosen, scoring) and can_pair(second, second.chosen, scoring)):
+            continue  # the single-read choice remains
         moved += ranks != (first.chosen, second.chosen)
         for side, (mate, (rank, mapq, second_score, _)) in enumerate(zip(mates, own, strict=True)):
             others = [i for i in range(len(mate.windows)) if i != rank]
@@ -201,8 +203,8 @@ def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> No
     assert library == "none" or unpaired == 0 or moved > 10
 
 
-def test_what_was_not_looked_at_makes_less_sure(bench: Bench) -> None:
-    """The more of the read it shares, the less; and that of one mate as much as that of both does no more."""
+def test_unexamined_suffixes_lower_mapq(bench: Bench) -> None:
+    """The more of the read an unexamined suffix shares, the lower MAPQ."""
     drawn = draw_pairs(bench, random.Random(118), 150, plain=True)
     mapqs = []
     for share in (0, 0.3, 0.8, 1):
@@ -216,10 +218,10 @@ def test_what_was_not_looked_at_makes_less_sure(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("copies", "apart", "sure"), [(15, 0, True), (16, 0, False), (16, 15, True)])
-def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bool) -> None:
-    """Both mates lie in a repeat, and without gaps all its copies score the same: one without a window may be it.
+def test_dropped_copies_lower_mapq(bench: Bench, copies: int, apart: int, sure: bool) -> None:
+    """Both mates lie in a repeat whose copies score the same without gaps, so a dropped copy may be the right one.
 
-    But not where all but one of the places of one mate are away from those of the other.
+    This does not apply if all but one of a mate's placements are far from those of the other mate.
     """
     reads, all_windows = [], []
     for reverse in (False, True):
@@ -238,7 +240,7 @@ def test_copies_that_had_no_room(bench: Bench, copies: int, apart: int, sure: bo
 
 @pytest.mark.parametrize(("size", "mapq"), [(240, 36), (100, 36), (60, 21), (50, 18), (30, 18)])
 def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, mapq: int) -> None:
-    """A copy loses 18 phred in both mates: with all of them shared that is one, with none two."""
+    """A copy loses 18 phred in both mates: one difference if they overlap fully, two if not at all."""
     library, reads, windows = [InsertSize("FR", size, 0, size, size)], list[str](), list[list[Any]]()
     for reverse in (False, True):
         read = random_bases(random.Random(120 + reverse), 50)
@@ -252,7 +254,7 @@ def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, 
 
 
 @pytest.mark.parametrize(("size", "joint"), [(139, False), (140, True), (460, True), (461, False)])
-def test_the_least_and_the_largest_size(bench: Bench, size: int, joint: bool) -> None:
+def test_range_of_sizes(bench: Bench, size: int, joint: bool) -> None:
     reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][50 + size : 100 + size])]
     flipped = [canonical(read) != clean(read) for read in reads]
     starts = zip((100, 50 + size), flipped, (False, True), strict=True)
@@ -262,13 +264,13 @@ def test_the_least_and_the_largest_size(bench: Bench, size: int, joint: bool) ->
 
 
 def exchanged(library: Sequence[InsertSize]) -> list[InsertSize]:
-    """With the reads of a pair the other way round: what was FF is RR."""
+    """Return the library with the reads of a pair exchanged: FF becomes RR."""
     names = {"FF": "RR", "RR": "FF"}
     return [dataclasses.replace(size, direction=names.get(size.direction, size.direction)) for size in library]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
+def test_exchanged_mates(bench: Bench, library: str) -> None:
     drawn = draw_pairs(bench, random.Random(115), 200)
     order = [read ^ 1 for read in range(400)]
     turned = {name: [values[read] for read in order] for name, values in drawn.items()}
@@ -277,8 +279,8 @@ def test_exchanged_mates_are_placed_alike(bench: Bench, library: str) -> None:
     assert [there[read] for read in order] == here
 
 
-def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
-    """Two equal copies of a fragment: each gets its share, both mates go to the same, in any order of windows."""
+def test_ties_depend_on_read_and_position(bench: Bench) -> None:
+    """Two equal copies of a fragment are chosen equally often, by both mates alike, in any order of windows."""
     generator = random.Random(116)
     reads, all_windows = [], []
     for _ in range(200):
@@ -303,8 +305,10 @@ def test_ties_are_decided_by_reads_and_places(bench: Bench) -> None:
 # Rescue.
 
 
-def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch) -> dict[int, Any]:
-    """By read that was looked for, the diagonals at which it was found."""
+def rescued_diagonals(
+    bench: Bench, world: World, library: Sequence[InsertSize], patch: pytest.MonkeyPatch
+) -> dict[int, Any]:
+    """Return the diagonals found for each read that was searched."""
     given: list[Any] = []
     patch.setattr(rescues, "add_windows", lambda *arguments: given.append(arguments))
     patch.setattr(rescues, "score_windows", lambda *_: None)
@@ -319,10 +323,10 @@ def rescued(bench: Bench, world: World, library: Sequence[InsertSize], patch: py
     return {read: row[:count] for read, row, count in zip(records, rows, host(diagonals.counts).tolist(), strict=True)}
 
 
-def places_beside(
+def placements_near(
     bench: Bench, own: Mate, partner: Mate, library: Sequence[InsertSize], own_first: bool
 ) -> set[tuple[int, int, int]]:
-    """Orientation, diagonal and contig of all places that make a fragment with an anchor, whatever stands there."""
+    """Return orientation, diagonal and contig of all placements that make a fragment with an anchor."""
     found = set()
     for anchor in range(min(len(partner.windows), MAX_ANCHORS)):
         end, contig = partner.end(anchor), partner.contigs[anchor]
@@ -335,10 +339,10 @@ def places_beside(
     return found
 
 
-def draw_lost_mates(
+def draw_pairs_with_lost_mates(
     bench: Bench, generator: random.Random, count: int, library: Sequence[InsertSize]
 ) -> tuple[World, list[str]]:
-    """One read of a pair has windows here and there; the other is like the place beside one of them, and has none."""
+    """One read of a pair has windows; the other resembles the reference near one of them, and has no window."""
     reads, all_windows, chosen = [], [], []
     for number in range(count):
         partner = random_bases(generator, 30 + below(generator, 90))
@@ -350,10 +354,10 @@ def draw_lost_mates(
         reverse = bool(near.orientation) != (canonical(partner) != clean(partner))
         end = near.diagonal - bench.starts[bench.contig_of(near)] + (len(partner) if reverse else 0), reverse
         partner_first = bool(below(generator, 2))
-        mate = draw_mate(generator, bench.contigs[bench.contig_of(near)], end, partner_first, library)
+        mate = draw_lost_mate(generator, bench.contigs[bench.contig_of(near)], end, partner_first, library)
         if number % 5 == 0:
             mate = f"{mate[: len(mate) // 3]}N{mate[len(mate) // 3 + 1 :]}"
-        if number % 3 == 0:  # just so much is equal
+        if number % 3 == 0:  # the shortest match that is extended
             at, other = below(generator, len(mate) - MIN_RUN + 1), mate.translate(COMPLEMENT)
             mate = other[:at] + mate[at : at + MIN_RUN] + other[at + MIN_RUN :]
         order = slice(None, None, 1 if partner_first else -1)
@@ -363,10 +367,10 @@ def draw_lost_mates(
     return bench.world(reads, all_windows, chosen), reads
 
 
-def draw_mate(
+def draw_lost_mate(
     generator: random.Random, contig: str, partner: End, partner_first: bool, library: Sequence[InsertSize]
 ) -> str:
-    """A read like a place that makes a fragment, of the sizes at either end too, or hangs over an end of the contig."""
+    """Return a read near an anchor, with extreme insert sizes included, or hanging over an end of the contig."""
     length = (17, 25, 31, 32, 33, 64, 100, 150)[below(generator, 8)]
     ranges = {size.direction: range(size.low, size.high + 1) for size in library}
     places = []
@@ -390,20 +394,20 @@ def draw_mate(
     ],
 )
 def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, genome: str) -> None:
-    """All diagonals at which a mate may be, and no other; the best MAX_DIAGONALS where there are more."""
+    """All diagonals at which a mate may lie are found, and no others; the best MAX_DIAGONALS if there are more."""
     generator = random.Random(117)
     unclear = [random_bases(generator, length, "ACGT" * 15 + "N") for length in (500, 60)]
     genomes = {"random": CONTIGS, "ambiguous": unclear, "repetitive": ["CAG" * 200, "A" * 90]}
     bench, sizes = Bench(genomes[genome], backends), LIBRARIES[library]
-    world, reads = draw_lost_mates(bench, generator, 25, sizes)
-    found, contigs = rescued(bench, world, sizes, monkeypatch), [clean(contig) for contig in bench.contigs]
+    world, reads = draw_pairs_with_lost_mates(bench, generator, 25, sizes)
+    found, contigs = rescued_diagonals(bench, world, sizes, monkeypatch), [clean(contig) for contig in bench.contigs]
     assert sorted(found) == [read for read, mate in enumerate(world.mates) if not mate.windows]
     named = 0
     for read, rows in found.items():
         own, forward = world.mates[read], canonical(reads[read])
         oriented = forward, reverse_complement(forward)
         runs: dict[tuple[int, int, int], int] = {}
-        for orientation, diagonal, contig in places_beside(bench, own, world.mates[read ^ 1], sizes, read % 2 == 0):
+        for orientation, diagonal, contig in placements_near(bench, own, world.mates[read ^ 1], sizes, read % 2 == 0):
             letters, start = contigs[contig], diagonal - bench.starts[contig]
             begin = max(0, -start)
             laid = zip(oriented[orientation][begin:], letters[start + begin :], strict=False)
@@ -429,8 +433,8 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
 @pytest.mark.parametrize(
     "loss", [0, DOUBT_PHRED - 1, DOUBT_PHRED, UNPAIRED - MIN_GAIN - 1, UNPAIRED - MIN_GAIN, UNPAIRED + DOUBT_PHRED - 1]
 )
-def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
-    """Where that gains what is worth the search or, if the mate may have more places than windows, may be as likely."""
+def test_when_a_mate_is_rescued(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
+    """If the gain is worth the search or, if windows of the mate may have been dropped, the choice may be as likely."""
     reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
     flipped = [canonical(read) != clean(read) for read in reads]
     for last in (0, DOUBT_PHRED - 1, DOUBT_PHRED):
@@ -444,14 +448,14 @@ def test_when_a_mate_is_looked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch
         wanted = loss < UNPAIRED - MIN_GAIN or (
             own_windows == MAX_SEED_WINDOWS and last < DOUBT_PHRED and loss < UNPAIRED + DOUBT_PHRED
         )
-        assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+        assert (1 in rescued_diagonals(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
 @pytest.mark.parametrize(("crowded", "wanted"), [(0, False), (41, False), (40, True), (50, True)])
-def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
+def test_rescue_after_dropped_diagonals(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, crowded: int, wanted: bool
 ) -> None:
-    """Few windows hold many diagonals: what had no room may lose as little as the last window that scores more."""
+    """A dropped diagonal may lose as little as the last window that scores more."""
     reads = [random_bases(random.Random(122), 50), random_bases(random.Random(123), 50)]
     flipped = [canonical(read) != clean(read) for read in reads]
     partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
@@ -461,12 +465,11 @@ def test_a_mate_is_looked_for_where_its_diagonals_had_no_room(
     )
     mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
     world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
-    assert (1 in rescued(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
+    assert (1 in rescued_diagonals(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted
 
 
 def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mate with a difference every 13 bases has no seed in a large genome; beside its partner it is found, and both
-    are sure then."""
+    """Mates with a difference every 13 bases have no seed in a large genome; they are rescued."""
     monkeypatch.setattr(pipeline, "search_passes", lambda *_: search_passes(3_000_000_000))
     generator = random.Random(119)
     reads = []

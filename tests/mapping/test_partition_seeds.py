@@ -1,4 +1,4 @@
-"""Reads that are settled by their pieces: looking for other places finds none that matters, and changes no record."""
+"""Reads that are resolved by their partition seeds: an exhaustive search finds no other placement that matters."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 
 @dataclass(frozen=True)
-class Settled:
-    """The place of a read, all that were named, and how sure it is: diagonals, and whether it is reversed there."""
+class Resolved:
+    """The chosen placement of a read (diagonal, reversed), all its windows, and its MAPQ."""
 
     place: tuple[int, bool]
     named: list[tuple[int, bool]]
     mapq: int
 
 
-def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
-    """The reads that are settled, by number."""
+def resolved_reads(reads: Sequence[Read], context: Context) -> dict[int, Resolved]:
+    """Return the resolved reads by index."""
     batch = Batch.of(reads_of(fastq(reads), context.backend), context)
     resolve_reads(batch, context)
     host = context.backend.to_host
@@ -76,7 +76,7 @@ def settled(reads: Sequence[Read], context: Context) -> dict[int, Settled]:
         windows = rows[slot, : host(batch.windows.counts)[slot]]
         named = [(int(one["diagonal"]), bool(one["orientation"]) != flipped) for one in windows]
         mapq = int(host(batch.placements.mapqs)[slot])
-        found[number] = Settled(named[host(batch.placements.chosen)[slot]], named, mapq)
+        found[number] = Resolved(named[host(batch.placements.chosen)[slot]], named, mapq)
     return found
 
 
@@ -87,7 +87,7 @@ def changed(bases: str, places: Sequence[int]) -> str:
     return "".join(letters)
 
 
-def spread_over_pieces(count: int) -> list[int]:
+def one_in_each_seed(count: int) -> list[int]:
     return [LENGTH // MAX_PARTITION_SEEDS * piece + 9 for piece in range(count)]
 
 
@@ -96,33 +96,28 @@ def spread_over_pieces(count: int) -> list[int]:
     ("copy", "own", "quality", "places"),
     [
         ([], [], "I", 2),
-        (spread_over_pieces(2), [], "I", 2),
-        (spread_over_pieces(3), [], "I", 1),
-        ([9, 10, 11], [], "I", 2),  # of one piece
-        (spread_over_pieces(4), [], "'", 2),  # phred 6
-        (spread_over_pieces(6), [], "'", 1),
-        (spread_over_pieces(8), [], "#", 0),  # phred 2
-        (spread_over_pieces(2), [150], "I", 2),
-        (spread_over_pieces(3), [150], "I", 1),
-        (spread_over_pieces(8), [50, 70, 90, 150], "I", 1),
-        (spread_over_pieces(8), [50, 70, 90, 110, 150], "I", 0),
+        (one_in_each_seed(2), [], "I", 2),
+        (one_in_each_seed(3), [], "I", 1),
+        ([9, 10, 11], [], "I", 2),  # in one seed
+        (one_in_each_seed(4), [], "'", 2),  # phred 6
+        (one_in_each_seed(6), [], "'", 1),
+        (one_in_each_seed(8), [], "#", 0),  # phred 2
+        (one_in_each_seed(2), [150], "I", 2),
+        (one_in_each_seed(3), [150], "I", 1),
+        (one_in_each_seed(8), [50, 70, 90, 150], "I", 1),
+        (one_in_each_seed(8), [50, 70, 90, 110, 150], "I", 0),
         ([], [50, 70, 90, 110, 150], "I", 0),
     ],
 )
-def test_copies_that_differ(
-    backends: str, copy: list[int], own: list[int], quality: str, places: int, reverse: bool
-) -> None:
-    """A copy elsewhere that differs in so many pieces, and a read that differs from its own place; the places named.
-
-    Of reads with none it is not known that these are all that matter.
-    """
+def test_two_copies(backends: str, copy: list[int], own: list[int], quality: str, places: int, reverse: bool) -> None:
+    """A copy that differs in some seeds, and a read that differs from its origin; places: number of windows."""
     generator = random.Random(311)
     unit, other = random_bases(generator, LENGTH), [random_bases(generator, 300) for _ in range(3)]
     far = changed(unit, copy)
     contig = other[0] + unit + other[1] + (reverse_complement(far) if reverse else far) + other[2]
     reads = [Read("a", changed(unit, own), quality * LENGTH)]
     reads.append(Read("b", reverse_complement(reads[0].bases), quality * LENGTH))
-    found = settled(reads, context_of([contig], backends))
+    found = resolved_reads(reads, context_of([contig], backends))
     assert list(found) == ([0, 1] if places else [])
     for turned, one in found.items():
         both = [(300, bool(turned)), (600 + LENGTH, bool(turned) != reverse)]
@@ -131,21 +126,21 @@ def test_copies_that_differ(
         assert one.place == both[0] or not copy
 
 
-@pytest.mark.parametrize(("copies", "is_settled"), [(MAX_OCCURRENCES, True), (MAX_OCCURRENCES + 1, False)])
-def test_many_copies(backends: str, copies: int, is_settled: bool) -> None:
-    """More places of a piece than that are not looked at."""
+@pytest.mark.parametrize(("copies", "is_resolved"), [(MAX_OCCURRENCES, True), (MAX_OCCURRENCES + 1, False)])
+def test_many_copies(backends: str, copies: int, is_resolved: bool) -> None:
+    """Seeds with more occurrences than MAX_OCCURRENCES are not examined."""
     generator = random.Random(316)
     unit = random_bases(generator, LENGTH)
     contig = "".join(random_bases(generator, 70) + unit for _ in range(copies)) + random_bases(generator, 70)
-    found = settled([Read("r", unit, "I" * LENGTH)], context_of([contig], backends))
-    assert list(found) == [0] * is_settled
+    found = resolved_reads([Read("r", unit, "I" * LENGTH)], context_of([contig], backends))
+    assert list(found) == [0] * is_resolved
     for one in found.values():
         assert sorted(one.named) == [(70 + 230 * number, False) for number in range(copies)]
         assert one.mapq == 0
 
 
-def test_which_reads_are_settled(backends: str) -> None:
-    """N, gaps, a contig's end, N there, the length, both strands."""
+def test_which_reads_are_resolved(backends: str) -> None:
+    """N, gaps, contig ends, N in the reference, length, both strands."""
     generator = random.Random(312)
     half = random_bases(generator, LENGTH // 2)
     contig = random_bases(generator, 900)
@@ -161,28 +156,28 @@ def test_which_reads_are_settled(backends: str) -> None:
         "deletion": delete(contig[300 : 303 + LENGTH], 50, 3),
         "clipped": random_bases(generator, 40) + own[40:],
         "at the end": contig[-LENGTH + 4 :] + "ACGT",
-        "behind the end": contig[-LENGTH + 40 :] + random_bases(generator, 40),
+        "past the end": contig[-LENGTH + 40 :] + random_bases(generator, 40),
         "both strands": half + reverse_complement(half),
         "long enough": contig[500 : 500 + least],
         "too short": contig[500 : 500 + least - 1],
         "nowhere": random_bases(generator, LENGTH),
         "empty": "",
     }
-    found = settled([Read("r", bases, "I" * len(bases)) for bases in cases.values()], context)
+    found = resolved_reads([Read("r", bases, "I" * len(bases)) for bases in cases.values()], context)
     expected = {"plain": 300, "N in a piece": 300, "insertion": 297, "deletion": 303, "at the end": 904 - LENGTH}
     expected |= {"both strands": 901, "long enough": 500}
     assert {name: found[number].place[0] for number, name in enumerate(cases) if number in found} == expected
 
 
 def penalties(read: str, contig: str, phreds: Sequence[int], variant: float) -> NDArray[np.float64]:
-    """What the differences from each place cost, without gaps."""
+    """Return the ungapped penalty of every diagonal."""
     texts = np.lib.stride_tricks.sliding_window_view(np.frombuffer(contig.encode(), np.uint8), len(read))
     costs = np.array([phred(chance(quality + PHRED_ONE_OF_THREE) + chance(variant)) for quality in phreds])
     return (texts != np.frombuffer(read.encode(), np.uint8)) @ costs
 
 
-def test_nothing_else_comes_near(backends: str) -> None:
-    """All places of all settled reads, on both strands, that are less than 60 phred worse are named."""
+def test_no_alternative_is_missed(backends: str) -> None:
+    """Every placement of a resolved read that is less than 60 phred worse, on either strand, has a window."""
     generator = random.Random(313)
     repeat = random_bases(generator, 400)
     contig = random_bases(generator, 500)
@@ -197,7 +192,7 @@ def test_nothing_else_comes_near(backends: str) -> None:
         bases = reverse_complement(bases) if below(generator, 2) else bases
         quality = "".join("+5FI"[below(generator, 4)] for _ in bases) if below(generator, 2) else "I" * LENGTH
         reads.append(Read("r", bases, quality))
-    found = settled(reads, context)
+    found = resolved_reads(reads, context)
     assert len(reads) // 4 < len(found) < len(reads)
     for number, one in found.items():
         (diagonal, reverse), bases = one.place, reads[number].bases
@@ -211,17 +206,17 @@ def test_nothing_else_comes_near(backends: str) -> None:
         for place, strand in one.named:
             costs[strand][max(place - SPREAD, 0) : place + SPREAD + 1] = np.inf
         left_out = min(one.min() for one in costs.values())
-        assert left_out - own >= NEGLIGIBLE - 2 * MAX_PARTITION_SEEDS  # of which each is rounded
+        assert left_out - own >= NEGLIGIBLE - 2 * MAX_PARTITION_SEEDS  # rounding of each
 
 
-def without_rivals(path: Path) -> list[list[str]]:
+def without_xs_and_xa(path: Path) -> list[list[str]]:
     lines = [line.split("\t") for line in path.read_text().splitlines()]
     return [[field for field in line if field[:3] not in ("XS:", "XA:")] for line in lines]
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_records_are_those_of_looking_everywhere(backends: str, tmp_path: Path, paired: bool) -> None:
-    """But for XS and XA, which leave out what is not looked for."""
+def test_records_equal_an_exhaustive_search(backends: str, tmp_path: Path, paired: bool) -> None:
+    """Except for XS and XA, which omit what is not searched."""
     generator, backend = random.Random(314), open_backend(backends)
     genome = small_genome(generator)
     index = index_of(genome).to_device(backend)
@@ -234,13 +229,13 @@ def test_records_are_those_of_looking_everywhere(backends: str, tmp_path: Path, 
     for path, most in zip(paths, (None, MAX_XA_HITS), strict=True):
         layout = {"layout": PairLayout.TWO_FILES} if paired else {}
         map_files(files, index, backend, path, reporting=Reporting(max_xa_hits=most), **layout)
-    quick, everywhere = map(without_rivals, paths)
+    quick, everywhere = map(without_xs_and_xa, paths)
     assert quick == everywhere
     assert paths[0].read_text() != paths[1].read_text()
 
 
 def test_any_qualities(backends: str) -> None:
-    """Without differences as much is known of a read as its qualities say, wherever they are low."""
+    """Whether a read without differences is resolved depends on the lowest quality in each seed."""
     generator = random.Random(315)
     contig = random_bases(generator, 2_000)
     context = context_of([contig], backends)
@@ -248,7 +243,7 @@ def test_any_qualities(backends: str) -> None:
     for _ in range(40):
         start = below(generator, len(contig) - LENGTH)
         reads.append(Read("r", contig[start : start + LENGTH], random_quality(generator, LENGTH)))
-    piece, found = LENGTH // MAX_PARTITION_SEEDS, settled(reads, context)
+    piece, found = LENGTH // MAX_PARTITION_SEEDS, resolved_reads(reads, context)
     variant = PHRED_ONE_OF_THREE + phred(1 / (MIN_BASES_PER_DIFFERENCE + LENGTH))
     for number, read in enumerate(reads):
         marks = read.quality or ""
@@ -261,13 +256,13 @@ def test_any_qualities(backends: str) -> None:
 
 
 @pytest.mark.parametrize(("differing", "expected"), [(2, UNSEARCHED), (3, DIVERGENT), (8, DIVERGENT)])
-def test_what_is_far_from_everywhere(backends: str, differing: int, expected: int) -> None:
-    """Of which so many pieces occur nowhere, and the others too often to be looked at."""
+def test_divergent_reads(backends: str, differing: int, expected: int) -> None:
+    """Reads with missing seeds, whose other seeds occur too often to be examined."""
     generator = random.Random(317)
     unit = random_bases(generator, LENGTH)
     contig = "".join(random_bases(generator, 70) + unit for _ in range(MAX_OCCURRENCES + 1))
     context = context_of([contig], backends)
-    read = Read("r", changed(unit, spread_over_pieces(differing)), "I" * LENGTH)
+    read = Read("r", changed(unit, one_in_each_seed(differing)), "I" * LENGTH)
     batch = Batch.of(reads_of(fastq([read]), context.backend), context)
     resolve_reads(batch, context)
     assert context.backend.to_host(batch.placements.unresolved).tolist() == [expected]

@@ -1,4 +1,4 @@
-"""MAPQ, by what it must do whatever its formula is: the lower, the nearer and the likelier the rivals are."""
+"""Properties of MAPQ that hold for any formula: more, nearer and likelier rivals lower it."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ CHANGES = random.Random(92).sample(range(10, 140), 40)
 
 
 def changed(bases: str, count: int) -> str:
-    """With other bases at the first `count` of the places that all tests share."""
+    """Return the bases with other letters at the first `count` positions of CHANGES."""
     letters = list(bases)
     for place in CHANGES[:count]:
         letters[place] = "ACGT"[("ACGT".index(letters[place]) + 1) % 4]
@@ -25,7 +25,7 @@ def changed(bases: str, count: int) -> str:
 
 
 def map_unit(device: str, copies: list[str], read: str = UNIT, quality: str | None = None) -> Hits:
-    """The read against the unit and copies of it, every other one on the reverse strand."""
+    """Map the read against the unit and copies of it, every other one on the reverse strand."""
     turned = [reverse_complement(copy) if number % 2 else copy for number, copy in enumerate(copies)]
     contig = "".join(spacer + copy for spacer, copy in zip(SPACERS, [UNIT, *turned], strict=False)) + SPACERS[-1]
     hits = Aligner(index_of([contig]), device=device).map([read], [quality] if quality else None)
@@ -33,21 +33,21 @@ def map_unit(device: str, copies: list[str], read: str = UNIT, quality: str | No
     return hits
 
 
-def test_a_place_without_rivals_is_sure(backends: str) -> None:
+def test_placement_without_rivals(backends: str) -> None:
     hits = map_unit(backends, [])
     assert (int(hits.ref_starts[0]), int(hits.mapqs[0]), int(hits.suboptimal_scores[0])) == (200, 60, 0)
 
 
 @pytest.mark.parametrize("copies", [2, 3, 4, 5, 8])
-def test_equal_places_share_the_probability(backends: str, copies: int) -> None:
-    """Of n places each is wrong with probability (n - 1) / n, or a little more."""
+def test_equal_placements_share_the_probability(backends: str, copies: int) -> None:
+    """Each of n placements is wrong with probability (n - 1) / n, or slightly more."""
     hits = map_unit(backends, [UNIT] * (copies - 1))
     assert int(-10 * math.log10((copies - 1) / copies)) - int(hits.mapqs[0]) in (0, 1)
     assert int(hits.suboptimal_scores[0]) == 150
 
 
 @pytest.mark.parametrize("quality", [None, "I" * 150])
-def test_the_more_a_rival_differs_the_surer_is_the_place(backends: str, quality: str | None) -> None:
+def test_mapq_grows_with_the_difference_of_a_rival(backends: str, quality: str | None) -> None:
     found = [map_unit(backends, [changed(UNIT, count)], UNIT, quality) for count in (0, 1, 2, 3, 6, 12, 25)]
     mapqs = [int(hits.mapqs[0]) for hits in found]
     assert [int(hits.ref_starts[0]) for hits in found[1:]] == [200] * 6
@@ -56,17 +56,17 @@ def test_the_more_a_rival_differs_the_surer_is_the_place(backends: str, quality:
     assert 10 <= mapqs[1] <= 40
     assert mapqs[-1] == 60
     seconds = [int(hits.suboptimal_scores[0]) for hits in found]
-    assert seconds == [150, 145, 140, 0, 0, 0, 0]  # what is 60 phred worse is not looked for
+    assert seconds == [150, 145, 140, 0, 0, 0, 0]  # placements that are 60 phred worse are not searched
 
 
-def test_more_rivals_make_a_place_less_sure(backends: str) -> None:
+def test_mapq_falls_with_the_number_of_rivals(backends: str) -> None:
     mapqs = [int(map_unit(backends, [changed(UNIT, 1)] * count).mapqs[0]) for count in (0, 1, 3, 9)]
     assert mapqs == sorted(mapqs, reverse=True)
     assert mapqs[0] > mapqs[1] > mapqs[3]
 
 
-def test_the_same_place_in_another_band_is_no_rival(backends: str) -> None:
-    """A tandem repeat in the read names many diagonals of one place; a gap in the read names two."""
+def test_same_placement_in_another_band_is_no_rival(backends: str) -> None:
+    """A tandem repeat in the read names many diagonals of one placement; a gap in the read names two."""
     repeat = UNIT[:60] + "CA" * 12 + UNIT[84:]
     contig = SPACERS[0] + repeat + SPACERS[1]
     for read in (repeat, UNIT[:60] + "CA" * 10 + UNIT[84:], repeat[:40] + repeat[45:]):
@@ -75,8 +75,8 @@ def test_the_same_place_in_another_band_is_no_rival(backends: str) -> None:
         assert int(hits.mapqs[0]) >= 30
 
 
-def test_poor_bases_say_less(backends: str) -> None:
-    """Where the one base in which two copies differ is poor, they are nearly alike; elsewhere it is no matter."""
+def test_low_quality_bases_count_less(backends: str) -> None:
+    """Two copies are nearly alike if the only base in which they differ has a low quality."""
     place = CHANGES[0]
     elsewhere = 5
 
@@ -89,8 +89,8 @@ def test_poor_bases_say_less(backends: str) -> None:
     assert mapq(place) <= 10
 
 
-def test_a_read_between_two_copies_goes_to_the_nearer(backends: str) -> None:
-    """Of two copies that differ in nine bases: so many of them decide as the read has of the one or the other."""
+def test_read_between_two_copies(backends: str) -> None:
+    """Two copies differ in nine bases; the read goes to the copy it shares more of them with."""
     mapqs = []
     for own in range(4, -1, -1):
         read = changed(UNIT, own)

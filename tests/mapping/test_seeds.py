@@ -1,4 +1,4 @@
-"""Seeds against sorted suffixes: the insertion point of every position, and what is shared with its neighbours."""
+"""Seeds compared with sorted suffixes: the insertion point of every position, and the common prefixes there."""
 
 import dataclasses
 import random
@@ -16,7 +16,7 @@ from readmap.mapping.parameters import search_passes
 from readmap.mapping.passes import Selection
 from readmap.mapping.seeds import find_seeds
 
-LEAST = 10  # bases of a read that has a seed
+MIN_LENGTH = 10  # of a read that has a seed
 RANDOM = random.Random(31)
 PIECE = random_bases(RANDOM, 300)
 GENOMES = {
@@ -32,7 +32,7 @@ GENOMES = {
 
 
 def reads_like(contigs: Sequence[str], generator: random.Random) -> list[str]:
-    """Pieces of the contigs on both strands, also over their ends and with N, and what the contigs do not hold."""
+    """Return parts of the contigs on both strands, some over contig ends or with N, and reads that the contigs lack."""
     text = text_of(contigs).replace("!", "N")
     reads = []
     for length in (10, 12, 17, 31, 32, 33, 64, 80, 100, 140):
@@ -42,7 +42,7 @@ def reads_like(contigs: Sequence[str], generator: random.Random) -> list[str]:
     reads += [random_bases(generator, 70), "A" * 90, "T" * 45, fibonacci(80), text[: 60 + below(generator, 20)] + "G"]
     ambiguous = [letter if below(generator, 25) else "N" for letter in text[:150]]
     reads = [*reads, "".join(ambiguous), "N" * 30, PIECE[:40] + "N" + PIECE[41:90], "N" + PIECE[1:60] + "N"]
-    return [read.ljust(LEAST, "G") for read in reads]
+    return [read.ljust(MIN_LENGTH, "G") for read in reads]
 
 
 def check(
@@ -93,22 +93,22 @@ def test_seeds(backends: str, genome: str, force_64_bits: bool) -> None:
     contigs = GENOMES[genome]
     context = context_of(contigs, backends, 2, force_64_bits)
     reads = reads_like(contigs, random.Random(32))
-    for stride, shortest in ((1, LEAST), (3, 6), (12, LEAST)):
+    for stride, shortest in ((1, MIN_LENGTH), (3, 6), (12, MIN_LENGTH)):
         check(contigs, reads, range(len(reads)), stride, shortest, context)
 
 
 @pytest.mark.parametrize("genome", ["random", "copies", "fibonacci", "runs of N"])
 @pytest.mark.parametrize("bases", [8, 11])
 def test_seeds_by_larger_prefix_tables(backends: str, genome: str, bases: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of more bases than a seed has."""
+    """Including tables of more bases than a seed has."""
     contigs, backend = GENOMES[genome], open_backend(backends)
     context = Context(with_table(index_of(contigs), bases, backend, monkeypatch), backend)
     reads = reads_like(contigs, random.Random(35))
-    for stride, shortest in ((1, LEAST), (3, 6)):
+    for stride, shortest in ((1, MIN_LENGTH), (3, 6)):
         check(contigs, reads, range(len(reads)), stride, shortest, context)
 
 
-def test_some_of_the_reads(backends: str) -> None:
+def test_selected_reads(backends: str) -> None:
     contigs = GENOMES["copies"]
     context = context_of(contigs, backends)
     reads = reads_like(contigs, random.Random(33))
@@ -125,7 +125,7 @@ def test_interleaved_reads(backends: str) -> None:
 
 
 def test_long_read(backends: str) -> None:
-    """More shared bases than a byte counts, and than a word holds."""
+    """The common prefixes exceed a byte and a word of packed bases."""
     contig = random_bases(random.Random(34), 9_000)
     context = context_of([contig, contig[3_000:]], backends)
     read = contig[500:8_900]

@@ -1,4 +1,4 @@
-"""Gaps of tandem repeats that cost as much as the differences which they do away with."""
+"""Gaps in tandem repeats that cost as much as the differences they replace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
 
 def genome(generator: random.Random, unit: str, bases: int) -> tuple[str, str, str]:
-    """A repeat of so many bases in which one differs, and what stands around it, which is no unit's end."""
+    """Return a repeat of `bases` bases, one of them changed, and its flanks, which do not continue the repeat."""
     left, repeat, right = random_bases(generator, 200), list((unit * bases)[:bases]), random_bases(generator, 200)
     repeat[bases // 2] = next(base for base in "ACGT" if base not in unit[:2] + repeat[bases // 2])
     other = next(base for base in "ACGT" if base != unit[-1])
@@ -35,10 +35,10 @@ def search(reads: list[str], contig: str, backends: str, folder: Path) -> list[l
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("unit", "bases"), [("TC", 4), ("ACGT", 4), ("TC", -2)])
 @pytest.mark.parametrize("begins_inside", [False, True])
-def test_units_more_or_less_are_a_gap(
+def test_lost_or_gained_units_are_a_gap(
     backends: str, tmp_path: Path, unit: str, bases: int, reverse: bool, begins_inside: bool
 ) -> None:
-    """As far left as it can stand, in a read that ends within the repeat, or begins there."""
+    """The gap is as far left as possible, in a read that starts or ends within the repeat."""
     left, repeat, right = genome(random.Random(171), unit, 120)
     changed = repeat[bases:] if bases > 0 else unit + repeat
     if begins_inside:
@@ -56,8 +56,8 @@ def test_units_more_or_less_are_a_gap(
             assert (int(row[3]) - 1, int(found[1])) == (start, len(left) - start)
 
 
-def test_scores_are_those_without_gaps(backends: str, tmp_path: Path) -> None:
-    """Reads of repeats that lost or gained units, with errors: a gap costs no point."""
+def test_gaps_cost_no_points(backends: str, tmp_path: Path) -> None:
+    """Reads of repeats that lost or gained units, with errors: the score equals that without a gap."""
     generator, scoring, found = random.Random(172), Scoring(), 0
     for unit in ("AC", "CT", "ACTG"):
         left, repeat, right = genome(generator, unit, 120)

@@ -1,4 +1,4 @@
-"""DiagonalTable and windows: all that the seeds lead to, each as good as its bases are, and the best first."""
+"""Diagonals and windows: all that the seeds lead to, with correct scores, the best first."""
 
 import dataclasses
 import random
@@ -43,7 +43,7 @@ NEXT_BASE = str.maketrans("ACGT", "CGTA")
 
 @dataclass(frozen=True)
 class Found:
-    """Of one read: structured rows, whose diagonals are those of the whole reference."""
+    """The rows of one read; diagonals are positions in the whole reference."""
 
     diagonals: Any
     windows: Any
@@ -61,11 +61,10 @@ def find(
     parts: Sequence[tuple[int, int]] | None = None,
     most: int = MAX_SPLIT_WINDOWS,
 ) -> list[Found]:
-    """In the order of the reads.
+    """Return what is found for each read, in order.
 
-    batch: of the reads, by default a new one, of which the windows are replaced.
-    parts: begin and end by read, of what is searched of its canonical form; what that finds is added to the windows,
-        up to `most` of them.
+    batch: the batch of the reads, by default a new one, whose windows are replaced.
+    parts: for each read, start and end of the searched part of its canonical form; new windows are added, up to `most`.
     """
     host, batch = context.backend.to_host, batch or batch_of(reads, context)
     slots, search_pass = (
@@ -111,10 +110,7 @@ def seeded_segments(
     scoring: Scoring,
     part: tuple[int, int],
 ) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """Score and begin by (orientation, diagonal, end), around every word of the grid that a contig holds somewhere.
-
-    part: of the read in orientation 0; only the words inside it.
-    """
+    """Return {(orientation, diagonal, end): (score, begin)} around every word of the grid that occurs in a contig."""
     found: dict[tuple[int, int, int], tuple[int, int]] = {}
     flipped = canonical(read) != clean(read)
     for orientation, bases in enumerate(orientations(read)):
@@ -156,7 +152,7 @@ def check_diagonals(
 
 
 def band_of(length: int, spread: int) -> int:
-    """The kind of band that a window wants."""
+    """Return the kind of band that a window needs."""
     if length > LONG_READ:
         return WIDEST
     return WIDE if spread > MIDDLE_SPREAD else MIDDLE if spread > NARROW_SPREAD else NARROW
@@ -167,7 +163,7 @@ def contig_of(row: Any, starts: Sequence[int]) -> int:
 
 
 def check_windows(read: str, found: Found, context: Context) -> None:
-    """None is in two windows' places, and a kept diagonal is in one or worse; the best segment is the first."""
+    """No two windows share a placement; each kept diagonal is in a window or worse; the best segment is first."""
     starts, scoring = context.index.host.contig_starts.tolist(), context.scoring
     assert found.flipped == (canonical(read) != clean(read))
     assert min(1, len(found.diagonals)) <= len(found.windows) <= min(MAX_SEED_WINDOWS, len(found.diagonals))
@@ -184,8 +180,8 @@ def check_windows(read: str, found: Found, context: Context) -> None:
         for other in found.windows[:number]:
             apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
             strands = row["orientation"] != other["orientation"]
-            # One is no part of the other if the band of that cannot hold it too.
-            assert apart or strands or contig_of(row, starts) != contig_of(other, starts) or full(row, other, top)
+            # A window may be near another one if the other's band cannot hold it, too.
+            assert apart or strands or contig_of(row, starts) != contig_of(other, starts) or is_full(row, other, top)
         lost = scoring.match * len(read) + scoring.clip_5 + scoring.clip_3 - row["ungapped"]
         if lost <= min(gap_cost(1, kind, scoring, long_gaps=True) for kind in "ID"):
             assert row["band"] == NO_BAND
@@ -199,29 +195,31 @@ def check_windows(read: str, found: Found, context: Context) -> None:
 
 
 def holds_any(windows: Any, kept: Any, starts: Sequence[int], top: int = 0) -> bool:
-    """Whether one of the windows has the place of a kept diagonal."""
+    """Return True if one of the windows covers the placement of a kept diagonal."""
     home = kept["orientation"], contig_of(kept, starts)
     return any((row["orientation"], contig_of(row, starts)) == home and holds(row, kept, top) for row in windows)
 
 
-def given_up(row: Any, top: int) -> bool:
-    """Whether a window may have given up far diagonals."""
+def may_be_narrowed(row: Any, top: int) -> bool:
+    """Return True if a window may have given up far diagonals."""
     return bool(row["ungapped"] < top - MAX_DEFICIT_FOR_LONG_GAP and row["low"] == row["high"] == 0)
 
 
 def holds(row: Any, kept: Any, top: int) -> bool:
-    """Whether a kept diagonal is in a window's band, or beside its own; far from it where others are better."""
+    """Return True if a kept diagonal is in a window's band or near it, or far with better ones near."""
     offset = int(kept["diagonal"]) - int(row["diagonal"])
-    return bool(row["low"] <= offset <= row["high"] or abs(offset) <= (LONG_SPREAD if given_up(row, top) else SPREAD))
+    return bool(
+        row["low"] <= offset <= row["high"] or abs(offset) <= (LONG_SPREAD if may_be_narrowed(row, top) else SPREAD)
+    )
 
 
-def full(row: Any, other: Any, top: int) -> bool:
-    """Whether one of two windows spreads so far that it can hold nothing where the other one is."""
+def is_full(row: Any, other: Any, top: int) -> bool:
+    """Return True if one of two windows is too wide to include the other."""
     for one, offset in (
         (row, int(other["diagonal"] - row["diagonal"])),
         (other, int(row["diagonal"] - other["diagonal"])),
     ):
-        if given_up(one, top) or max(int(one["high"]), offset) - min(int(one["low"]), offset) > LONG_SPREAD:
+        if may_be_narrowed(one, top) or max(int(one["high"]), offset) - min(int(one["low"]), offset) > LONG_SPREAD:
             return True
     return False
 
@@ -253,7 +251,7 @@ def reads_of(contigs: Sequence[str], generator: random.Random) -> list[str]:
         if number % 5 == 0:
             piece = random_bases(generator, below(generator, 20)) + piece[:-3] + "N" + piece[-2:]
         if number % 4 == 2:
-            # As many differences in a row as end a segment, or nearly.
+            # About as many differences in a row as the X-drop allows.
             at, count = below(generator, len(piece)), 5 + below(generator, 6)
             piece = piece[:at] + piece[at : at + count].translate(NEXT_BASE) + piece[at + count :]
         piece = piece.ljust(14, "G")
@@ -274,8 +272,8 @@ def test_windows(backends: str, genome: str, stride: int) -> None:
 
 
 @pytest.mark.parametrize("unequal", [False, True], ids=["equal", "unequal"])
-def test_windows_by_another_scoring(backends: str, unequal: bool) -> None:
-    """unequal: the penalties of the two kinds of gaps, and of the two ends."""
+def test_windows_with_other_scores(backends: str, unequal: bool) -> None:
+    """unequal: different penalties for the two kinds of gaps, and for the two ends."""
     scoring = Scoring(match=3, mismatch=5, gap_open=2, gap_extend=4, clip_penalty=11)
     if unequal:
         scoring = dataclasses.replace(scoring, gap_open=(9, 2), gap_extend=(1, 4), clip_penalty=(11, 2))
@@ -289,8 +287,8 @@ def test_windows_by_another_scoring(backends: str, unequal: bool) -> None:
 
 @pytest.mark.parametrize("stride", [1, 4])
 @pytest.mark.parametrize("genome", GENOMES)
-def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
-    """Seeds of a part alone, of either strand; those found before take what they make, else it stands behind them."""
+def test_windows_of_uncovered_parts(backends: str, genome: str, stride: int) -> None:
+    """Seeds of one part only, on either strand; present windows accept their diagonals, or new windows follow."""
     contigs = GENOMES[genome]
     context = context_of(contigs, backends, 2)
     starts = context.index.host.contig_starts.tolist()
@@ -323,7 +321,7 @@ def test_windows_of_parts(backends: str, genome: str, stride: int) -> None:
 
 @pytest.mark.parametrize("most", [5, MAX_SPLIT_WINDOWS, MAX_WINDOWS])
 @pytest.mark.parametrize("copies", [0, 3, MAX_SPLIT_WINDOWS - 1, MAX_SPLIT_WINDOWS, 30])
-def test_the_best_windows_of_a_part_are_added_as_far_as_there_is_room(backends: str, copies: int, most: int) -> None:
+def test_limit_of_added_windows(backends: str, copies: int, most: int) -> None:
     """Copies of the read's left half take windows first; the right half has more copies than there is room for."""
     generator = random.Random(55)
     left, right = random_bases(generator, 60), random_bases(generator, 60)
@@ -333,7 +331,7 @@ def test_the_best_windows_of_a_part_are_added_as_far_as_there_is_room(backends: 
     context = context_of(["".join(unit + random_bases(generator, 140) for unit in units)], backends)
     for read in (left + right, reverse_complement(left + right)):
         halves = [(0, 60), (60, 120)] if canonical(read) == left + right else [(60, 120), (0, 60)]
-        batch = batch_of([read] * 2, context)  # a window too many of the one would be the other's
+        batch = batch_of([read] * 2, context)  # a window too many of one read would overwrite the other's
         before = find([read] * 2, context, 1, search_pass, batch, [halves[0]] * 2, most)
         after = find([read] * 2, context, 1, search_pass, batch, [halves[1]] * 2, most)
         for first, second in zip(before, after, strict=True):
@@ -349,10 +347,10 @@ def test_the_best_windows_of_a_part_are_added_as_far_as_there_is_room(backends: 
     [(70, 67, 20, -WIDE), (70, 66, 0, -NARROW), (70, 22, 0, -NARROW), (70, 0, 0, -NARROW), (69, 0, 0, NO_BAND)],
 )
 def test_windows_far_below_the_best(backends: str, left: int, right: int, spread: int, band: int) -> None:
-    """No long gap where the best has 30 points more, and no alignment for less than half of what the best promises.
+    """No long gap 30 points below the best, no alignment below half of the best window's bound.
 
-    The best place scores 150. Another one has `left` bases of the start, with the bonus, and behind 20 others `right`
-    ones more; that gap costs 22.
+    The best placement scores 150. The other has `left` bases of the start, with the bonus, and after 20 other bases
+    `right` more; that gap costs 22.
     """
     generator = random.Random(53)
     unit, between = random_bases(generator, 140), random_bases(generator, 20)
@@ -373,7 +371,7 @@ def scored(found: Found) -> list[int]:
 
 
 def test_every_copy_of_a_repeat_is_a_window(backends: str) -> None:
-    """On both strands; the more a copy differs, the further behind it comes."""
+    """On both strands, the most similar copies first."""
     generator = random.Random(44)
     unit = random_bases(generator, 120)
     copies = [substitute(generator, unit, changes) for changes in (0, 1, 3, 5, 8)]
@@ -422,8 +420,8 @@ def test_windows_do_not_depend_on_the_batch(backends: str, lanes: int) -> None:
 
 
 @pytest.mark.parametrize(("copies", "is_full"), [(MAX_DIAGONALS // 2, False), (MAX_DIAGONALS, True)])
-def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full: bool) -> None:
-    """In a tandem repeat many of them make few windows."""
+def test_dropped_score(backends: str, copies: int, is_full: bool) -> None:
+    """In a tandem repeat many diagonals make few windows."""
     unit = random_bases(random.Random(48), 20)
     context = context_of([unit * (copies + 2)], backends)
     (found,) = find([unit * 3], context, 4, dataclasses.replace(FIRST, max_suffixes=2 * copies))
@@ -433,9 +431,7 @@ def test_diagonals_without_room_are_reported(backends: str, copies: int, is_full
 
 
 @pytest.mark.parametrize(("copies", "max_suffixes", "unexamined"), [(5, 16, 0), (30, 16, 60), (30, 64, 0)])
-def test_walk_that_ends_at_its_limit_is_reported(
-    backends: str, copies: int, max_suffixes: int, unexamined: int
-) -> None:
+def test_unexamined_prefix(backends: str, copies: int, max_suffixes: int, unexamined: int) -> None:
     generator = random.Random(47)
     unit = random_bases(generator, 60)
     contig = "".join(unit + random_bases(generator, 40) for _ in range(copies))
@@ -446,14 +442,14 @@ def test_walk_that_ends_at_its_limit_is_reported(
     assert set(scored(found)) == {70}
 
 
-def test_reads_that_are_nowhere_have_no_windows(backends: str) -> None:
+def test_reads_without_windows(backends: str) -> None:
     context = context_of([random_bases(random.Random(48), 500)], backends)
     reads = [random_bases(random.Random(49), 100), "N" * 50, "ACGT" * 10]
     assert [len(found.windows) for found in find(reads, context, 1, FIRST)] == [0, 0, 0]
 
 
 def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
-    """DiagonalTable near each other widen the window, and those that a long gap pays for; the ones behind become others."""
+    """Near diagonals widen the window, farther ones if a long gap pays; others become windows of their own."""
     contig = random_bases(random.Random(50), 600)
     context = context_of([contig], backends)
     bands = {
@@ -483,8 +479,8 @@ def test_both_sides_of_a_gap_are_one_window(backends: str) -> None:
             assert found.windows["low"].tolist() == found.windows["high"].tolist() == [0, 0]
 
 
-def test_copies_hide_no_gap(backends: str) -> None:
-    """Where copies of one side crowd out the other one, a search for what is left of the read finds it."""
+def test_gap_hidden_by_copies(backends: str) -> None:
+    """If copies of one side displace the other side, a search for the uncovered part finds it."""
     draw = random.Random(54)
     left, right = random_bases(draw, 90), random_bases(draw, 40)
     copies = "".join(substitute(draw, left, 1 + number % 3) + random_bases(draw, 30) for number in range(40))
@@ -505,8 +501,8 @@ def test_copies_hide_no_gap(backends: str) -> None:
 
 @pytest.mark.parametrize("left", [20, 25, 30])
 @pytest.mark.parametrize("inserted", [49, 50, 51])
-def test_most_of_a_read_is_no_insertion(backends: str, left: int, inserted: int) -> None:
-    """Of 100 bases 50 may be: then both sides are one window, else two, on whichever strand the read is."""
+def test_max_insertion(backends: str, left: int, inserted: int) -> None:
+    """50 of 100 bases may be an insertion: then both sides are one window, else two, on either strand."""
     draw = random.Random(51)
     contig = random_bases(draw, 600)
     context = context_of([contig], backends)
@@ -518,8 +514,8 @@ def test_most_of_a_read_is_no_insertion(backends: str, left: int, inserted: int)
 
 
 @pytest.mark.parametrize(("count", "ended"), [(7, False), (8, True)])
-def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: bool) -> None:
-    """Seven differences in a row cost 28, eight 32: more than the 30 that a segment may fall below its best."""
+def test_x_drop(backends: str, count: int, ended: bool) -> None:
+    """Seven differences in a row cost 28 points, eight 32: more than the X-drop of 30."""
     contig = random_bases(random.Random(52), 400)
     read = contig[100:160] + contig[160 : 160 + count].translate(NEXT_BASE) + contig[160 + count : 230]
     context = context_of([contig], backends)
@@ -532,8 +528,8 @@ def test_segment_ends_where_it_falls_too_far(backends: str, count: int, ended: b
     assert sorted(segments) == ([(0, 60, 65), (60 + count, 130, 75 - count)] if ended else [(0, 130, whole)])
 
 
-def test_a_read_is_laid_on_one_contig(backends: str) -> None:
-    """The neighbouring contig goes on as the read does; still its bases are no part of the segment."""
+def test_segments_end_with_their_contig(backends: str) -> None:
+    """The read continues in the neighbouring contig, but those bases are not part of the segment."""
     genome = random_bases(random.Random(51), 200)
     contigs = [genome[:100], genome[101:]]
     context = context_of(contigs, backends)

@@ -1,4 +1,4 @@
-"""Reads with windows that tests make up, on a device: what the stages behind the search for windows are given."""
+"""Reads on a device with windows that tests make up: the input of the stages after the window search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from readmap.mapping.parameters import Scoring
 
 @dataclass(frozen=True)
 class Window:
-    """A window, and by how many phred it explains the read worse than the best one; bases: of the oriented read."""
+    """A window, and the phred by which it explains the read worse than the best one; positions in the oriented read."""
 
     diagonal: int
     orientation: int
@@ -58,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Mate:
-    """A read: its windows, the rank of the chosen one, and whether orientation 0 is its reverse."""
+    """A read: its windows, the rank of the chosen one, and whether orientation 0 is its reverse complement."""
 
     windows: Sequence[Window]
     chosen: int
@@ -73,7 +73,7 @@ class Mate:
 
 @dataclass(frozen=True)
 class World:
-    """Reads on a device, with windows that tests made up; mates are neighbours."""
+    """Reads on a device, with windows that tests made up; mates are adjacent."""
 
     batch: Batch
     mates: list[Mate]
@@ -157,9 +157,9 @@ class Bench:
 
 
 def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool = False) -> dict[str, list[Any]]:
-    """What Bench.world takes: pairs of reads with up to MAX_WINDOWS windows each, some near those of the mate; none twice.
+    """Return arguments of Bench.world: pairs of reads with up to MAX_WINDOWS distinct windows, some near the mate's.
 
-    plain: there are fewer than a read has room for, without gaps, and not beside each other.
+    plain: fewer windows than a read has room for, without gaps, and far from each other.
     """
     drawn: dict[str, list[Any]] = {name: [] for name in ("reads", "windows", "chosen", "unexamined", "variants")}
     for number in range(2 * count):
@@ -185,6 +185,6 @@ def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool =
 
 
 def window_at(bench: Bench, contig: int, start: int, length: int, flipped: bool, reverse: bool) -> Window:
-    """Of a whole read, as it was sequenced or reversed."""
+    """Return the window of a whole read, as sequenced or reversed."""
     orientation = int(reverse != flipped)
     return Window(bench.starts[contig] + start, orientation, length, length, 0, length, 0, length, 0, 0, 0, 0)
