@@ -204,7 +204,7 @@ def test_broken_fragments(capfd: pytest.CaptureFixture[str]) -> None:
     with np.load(io.BytesIO(data)) as held:
         arrays = {name: held[name] for name in held.files}
     for changed, expected in (
-        ({"rows": arrays["rows"][:5]}, "0.bam, record 6: expected records in order"),
+        ({"rows": arrays["rows"][:5]}, "0.bam, record 6: expected sorted records"),
         ({"rows": arrays["rows"] | (1 << 50)}, "0.bam.fragments: expected the fragments of 0.bam"),
         ({"counters": arrays["counters"][:0]}, "0.bam.fragments: expected the fragments of 0.bam"),
         ({"rows": arrays["rows"][:, :3]}, message),
