@@ -257,7 +257,7 @@ def _judge_proteins(library: Library, case: Case, paths: list[str], draw: Random
     expected = readers.read_fasta(data, PROTEINS if molecule is Alphabet.PROTEINS else IUPAC, empty=True)
     if molecule is Alphabet.NUCLEOTIDES:
         expected = [(name, text.replace(b"U", b"T")) for name, text in expected]
-    found = [database.letters_of(i, 0, database.length_of(i)).tobytes() for i in range(len(database))]
+    found = [database.subject_letters(i, 0, database.subject_length(i)).tobytes() for i in range(len(database))]
     known = bytes(LETTERS)
     texts = [bytes(letter for letter in text if letter in known) for _, text in expected]
     return "" if found == texts else f"expected {texts}, found {found}"[:500]

@@ -181,14 +181,14 @@ def test_plot(capfd: pytest.CaptureFixture[str]) -> None:
             ["q.fa", "db.fa", "--matrix", "PAM30", "--match", "1"],
             "--match: not with --matrix, which scores all letters",
         ),
-        (["q.fa", "db.fa", "--match", "1"], "a match and a mismatch score nucleotides"),
+        (["q.fa", "db.fa", "--match", "1"], "match and mismatch score nucleotides"),
         (["gene.fa", "dna.fa", "--matrix", "PAM30"], "matrix PAM30 scores proteins"),
         (["q.fa", "db.fa", "--strand", "both"], "strand both: the database has proteins, which have no strands"),
         (["q.fa", "db.fa", "--format", "sam"], "--format sam: SAM is for nucleotides"),
         (["q.fa", "db.fa", "-o", "out.bam"], "-o: out.bam: SAM is written"),
         (["q.fa", "db.fa", "--plot", "out.gif"], "--plot: out.gif: expected a name that ends with .png, .svg or .pdf"),
         (["q.fa", "db.fa", "--gpus", "2"], "--gpus 2: not with --device cpu, which is one device"),
-        (["q.fa", "db.fa", "--evalue", "-1"], "evalue is -1.0, expected 0 or more"),
+        (["q.fa", "db.fa", "--evalue", "-1"], "evalue is -1.0, expected at least 0"),
         (["q.fa", "db.fa", "-o", "db.fa"], "-o db.fa is a file of the sequences"),
     ],
 )
@@ -220,7 +220,7 @@ def test_failing_work_leaves_no_file(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(search, "align", fail)
+    monkeypatch.setattr(search, "align_hits", fail)
     before = sorted(os.listdir())
     assert run("q.fa", "db.fa", "-o", "out.tsv", "--json", "report.json") == code
     assert capfd.readouterr().err.startswith("readmap: ")

@@ -122,7 +122,7 @@ def test_queries_and_contigs(script: Any) -> None:
     assert 1_000 < contigs.longest <= 20_000
     database = inputs.proteins(20, has_longest=True)
     *_, exact = inputs.similar_queries(database, [100, 300])
-    assert exact.tobytes() in database.letters_of(int(database.order[0]), 0, database.longest).tobytes()
+    assert exact.tobytes() in database.subject_letters(int(database.order[0]), 0, database.longest).tobytes()
 
 
 @needs_parasail

@@ -14,7 +14,7 @@ from benchmarks.compare.checks import SCORE, align_long, check_long, end_of
 from benchmarks.compare.inputs import HERPESVIRUSES, PAIRS, Pair, herpesviruses, random_pair, similar_pair
 from benchmarks.compare.times import gcups, seconds_in_turn
 from readmap.backend import Backend, open_backend
-from readmap.pairwise.parameters import Mode, CompareSettings
+from readmap.pairwise.parameters import CompareSettings, Mode
 
 # bases of the random sequences: on the GPU those of the paper, and one more
 SIZES = {

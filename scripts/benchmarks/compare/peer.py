@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from readmap.pairwise.parameters import Mode, MatchScores
+from readmap.pairwise.parameters import MatchScores, Mode
 
 #: What its functions call our modes.
 NAMES = {Mode.LOCAL: "sw", Mode.GLOBAL: "nw", Mode.SEMIGLOBAL: "sg_dx"}

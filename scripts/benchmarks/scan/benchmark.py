@@ -21,7 +21,7 @@ from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
 from readmap.database.letters import codes_of
-from readmap.database.parameters import ScanScoring, HitFilter
+from readmap.database.parameters import HitFilter, ScanScoring
 from readmap.database.partition import Partition
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
@@ -63,7 +63,9 @@ def benchmark_scan(options: Options) -> tuple[Row, Row]:
     return report | {"bars": hold_scan(report, usual)}, told_of(backend)
 
 
-def time_lengths(database: Database, lengths: Sequence[int], costs: ScanScoring, backend: Backend, runs: int) -> list[Row]:
+def time_lengths(
+    database: Database, lengths: Sequence[int], costs: ScanScoring, backend: Backend, runs: int
+) -> list[Row]:
     """A row a length: all scores on the host, of a database that is on the device."""
     partition, queries = partition_of_all(database, backend), random_queries(lengths)
     beside = backend.name == "cpu" and backend.threads == 1 and peer.is_installed()

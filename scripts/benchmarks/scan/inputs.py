@@ -107,10 +107,12 @@ def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
     random, begin, found = np.random.default_rng(SEED), 0, list[Letters]()
     number = int(database.order[0])
     for length in lengths:
-        part = database.letters_of(number, begin, begin + length)
+        part = database.subject_letters(number, begin, begin + length)
         begin += length
         if length != lengths[-1]:
-            others = database.letters_of(number, 0, database.longest)[random.integers(0, database.longest, len(part))]
+            others = database.subject_letters(number, 0, database.longest)[
+                random.integers(0, database.longest, len(part))
+            ]
             part = np.where(random.random(len(part)) < OTHER, others, part)
             part = np.delete(part, slice(len(part) // 2, len(part) // 2 + len(part) // 10))
         found.append(part)

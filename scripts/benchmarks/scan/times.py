@@ -50,7 +50,7 @@ def best_in_turn(
 def partition_of_all(database: Database, backend: Backend) -> Partition:
     """The whole database for one device; what fits goes there with the first scan."""
     partition = Partition(database, backend)
-    partition.take(0, len(database))
+    partition.assign(0, len(database))
     return partition
 
 
