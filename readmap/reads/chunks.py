@@ -32,9 +32,9 @@ from readmap.formats.byte_source import ByteSource, GeneratorSource, open_bytes
 from readmap.formats.wording import pluralize
 from readmap.reads import bad_records
 from readmap.reads.bad_records import BadRecord
-from readmap.reads.fasta_reads import two_line_records
 from readmap.reads.inflaters import HOST_INFLATERS
 from readmap.reads.record_file import RecordFile, read_start
+from readmap.reads.record_normalization import two_line_records
 from readmap.reads.record_scan import cut_between_pairs, scan_records
 
 Bytes = NDArray[np.uint8]
@@ -179,27 +179,19 @@ def read_chunks(
 
     The iterator waits while all buffers are in chunks that have not been released.
 
-    Parameters
-    ----------
-    paths : paths, "-" for standard input, or open sources.
-    allocate : returns a buffer, uint8 [nbytes]. Called at most `buffers` times for each of the files read together, and
+    paths: paths, "-" for standard input, or open sources.
+    allocate: returns a buffer, uint8 [nbytes]. Called at most `buffers` times for each of the files read together, and
         again for larger buffers: the first buffers are small, and a record may be longer than a buffer.
-    chunk_bytes : size of the buffers read together, which bounds the size of a chunk.
-    batch_reads : maximum number of reads of a chunk; a pair is never separated.
-    threads : for reading or inflating each file and finding its records.
-    buffers : buffers per file, at least 2.
-    first_bytes : minimum size of each of the first buffers; small by default, because mapping waits for the first
-        chunk.
-    layout : of all files, which then are one lane, or of each lane.
-    warn : called if BGZF lacks its end-of-file block after the last record. Without `warn` that is an error.
-
-    Raises
-    ------
-    DataError
-        After the chunks of all records before the error, if a file is neither FASTQ nor FASTA, its last FASTQ record is
-        incomplete, gzip data are corrupt, two files have different formats, or a read has no mate.
-    OSError
-        From reading.
+    chunk_bytes: size of the buffers read together, which bounds the size of a chunk.
+    batch_reads: maximum number of reads of a chunk; a pair is never separated.
+    threads: for reading or inflating each file and finding its records.
+    buffers: buffers per file, at least 2.
+    first_bytes: minimum size of the first buffers; small by default, because mapping waits for the first chunk.
+    layout: of all files, which then are one lane, or of each lane.
+    warn: called if BGZF lacks its end-of-file block after the last record. Without `warn` that is an error.
+    Raises DataError, after the chunks of all records before the error, if a file is neither FASTQ nor FASTA, its last
+    FASTQ record is incomplete, gzip data are corrupt, two files have different formats, or a read has no mate; and
+    OSError from reading.
     """
     is_one_lane = isinstance(layout, PairLayout)
     layouts = [layout] * (len(paths) // layout.files) if isinstance(layout, PairLayout) else layout

@@ -9,7 +9,7 @@ from readmap.formats.byte_source import ByteSource, GeneratorSource, describe_st
 from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import LINE_BREAKS, NEWLINE, end_of_text
 from readmap.reads import bad_records
-from readmap.reads.fastq_reads import four_line_records
+from readmap.reads.record_normalization import four_line_records
 from readmap.reads.record_scan import RecordEnds, read_and_scan_records, scan_records
 
 Bytes = NDArray[np.uint8]

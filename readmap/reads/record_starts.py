@@ -12,9 +12,8 @@ from readmap.errors import DataError
 from readmap.formats.byte_range import ByteRange
 from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import NEWLINE, end_of_text
-from readmap.reads.fasta_reads import HEADER_MARK
-from readmap.reads.fastq_reads import record_sizes
 from readmap.reads.record_file import read_start
+from readmap.reads.record_normalization import HEADER_MARK, record_sizes
 from readmap.reads.record_scan import read_and_scan_records, scan_records
 
 #: Bytes of text scanned at a time; the maximum size of a FASTQ record.

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from readmap.backend import Backend
-from readmap.reads.adjacent_pairs import pair_adjacent_reads
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.chunks import Chunk, PairLayout
-from readmap.reads.parsing import Reads, check_comments, parse_reads
+from readmap.reads.parsing import Reads, check_comments, pair_adjacent_reads, parse_reads
 from readmap.run.devices import Devices
 
 AnyChunk = Chunk | AlignmentChunk

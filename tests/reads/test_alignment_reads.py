@@ -175,11 +175,7 @@ def test_read_groups(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ("reads", "options", "message"),
     [
         ("reads.fq", ["--keep-tags", "RX"], "reads.fq is no BAM or CRAM; -C takes tags of FASTQ comments"),
-        (
-            "reads.bam",
-            ["--keep-tags", "RX,"],
-            "--keep-tags RX,: expected all, or names of tags, as RX,BC, found ''",
-        ),
+        ("reads.bam", ["--keep-tags", "RX,"], "--keep-tags RX,: expected all, or names of tags, as RX,BC, found ''"),
         ("reads.bam", ["--keep-tags", "R_"], "expected all, or names of tags, as RX,BC, found 'R_'"),
         ("reads.bam", ["--keep-tags", "RX", "--exact"], "--keep-tags: not with --exact, which writes no tags"),
         ("reads.fq", ["-C", "--exact"], "-C: not with --exact, which writes no tags"),

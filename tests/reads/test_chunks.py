@@ -94,12 +94,7 @@ def test_one_chunk_if_it_fits(path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("data", "found"),
-    [
-        (b"ACGT\n", "'A'"),
-        (b"\n\nACGT\n", "'A'"),
-        (b"BAM\1", "'B' (it looks like BAM)"),
-        (b"\0", "byte 0x00"),
-    ],
+    [(b"ACGT\n", "'A'"), (b"\n\nACGT\n", "'A'"), (b"BAM\1", "'B' (it looks like BAM)"), (b"\0", "byte 0x00")],
 )
 def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) -> None:
     assert read_bytes(path, data).error == (

@@ -19,8 +19,8 @@ from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource, GeneratorSource
 from readmap.reads import record_normalization
 from readmap.reads.chunks import PairLayout, read_chunks
-from readmap.reads.record_normalization import four_line_records
 from readmap.reads.parsing import parse_reads
+from readmap.reads.record_normalization import four_line_records
 
 Record = tuple[str, str, str]
 

@@ -16,8 +16,8 @@ from readmap.backend.compilation.declarations import constant
 from readmap.errors import DataError
 from readmap.reads import bad_records
 from readmap.reads.bad_records import MAX_READ_LENGTH
-from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.packing import Queries, pack_queries
+from readmap.reads.parsing import Reads, parse_reads
 
 NUCLEOTIDES = "ACGTUNRYKMSWBDHV"
 FLIPPED, AMBIGUOUS = 1, 2
@@ -66,13 +66,7 @@ def test_fasta(backends: str) -> None:
     ("header", "name"),
     [
         *(("r", "r"), ("r/1", "r"), ("r/2", "r"), ("r/3", "r/3"), ("r/1/2", "r/1"), ("r/12", "r/12"), ("r 1", "r")),
-        *(
-            ("r/1 x/2", "r"),
-            ("r/2\tx", "r"),
-            ("r x/1", "r"),
-            ("/1", "/1"),
-            ("1/1", "1"),
-        ),
+        *(("r/1 x/2", "r"), ("r/2\tx", "r"), ("r x/1", "r"), ("/1", "/1"), ("1/1", "1")),
         *(("!~?A", "!~?A"), ("n" * 254, "n" * 254), ("n" * 254 + "/1", "n" * 254), ("n" * 254 + " x", "n" * 254)),
     ],
     ids=lambda text: f"{text[:8]!a}..{len(text)}",
@@ -178,11 +172,7 @@ BAD_RECORDS = [
     (b"\nACGT\n+\nIIII\n", bad_records.NO_HEADER, ": expected a header starting with '@', found an empty line"),
     (b">a\nACGT\n+\nIIII\n", bad_records.NO_HEADER, ": expected a header starting with '@', found '>a'"),
     (b"@a b\nACGT\n-\nIIII\n", bad_records.NO_SEPARATOR, " (a): expected a line starting with '+', found '-'"),
-    (
-        b"@a\nACGT\n\nIIII\n",
-        bad_records.NO_SEPARATOR,
-        " (a): expected a line starting with '+', found an empty line",
-    ),
+    (b"@a\nACGT\n\nIIII\n", bad_records.NO_SEPARATOR, " (a): expected a line starting with '+', found an empty line"),
     (b"@a\nACGT\n+\nIII\n", bad_records.QUALITY_LENGTH, " (a): quality has 3 characters, sequence has 4"),
     (b"@a\nACGT\n+\nIIIII\n", bad_records.QUALITY_LENGTH, " (a): quality has 5 characters, sequence has 4"),
     (b"@a\nACGT\n+\n\n", bad_records.QUALITY_LENGTH, " (a): quality has 0 characters, sequence has 4"),
