@@ -86,7 +86,8 @@ void* work(void* given) {
 
 }  // namespace
 
-// Start `count` threads besides the launching threads, or fewer if the system refuses more; null if memory is exhausted.
+// Start `count` threads besides the launching threads, or fewer if the system refuses more; null if memory is
+// exhausted.
 extern "C" void* open_threads(i64 count) {
     Threads* threads = (Threads*)calloc(1, sizeof(Threads));
     if (!threads) return nullptr;

@@ -10,16 +10,14 @@
 //     OrderedWarpItems   a warp; an item may wait for those before it   one thread, items are taken one by one
 //     BlockItems         a block of 128 threads                         one thread, BLOCK_WIDTH is 1
 //
-// Only FOR_EACH reads the number of items: the GPU alone may know it. Where an item waits for memory more than it
-// computes, FOR_EACH_BUNCH gives a thread `size` items from `first` on, whose loads it interleaves: one item on the
-// GPU, where other warps fill the wait, and up to BUNCH on the CPU. UNROLL stands before a loop of few rounds whose
-// arrays are to be registers.
+// Only FOR_EACH reads the number of items, which may be known only to the GPU. If an item waits for memory more than it
+// computes, FOR_EACH_BUNCH gives a thread `size` items from `first` on, so that their loads overlap: up to BUNCH on the
+// CPU, one on the GPU, where other warps hide the latency. UNROLL precedes a short loop whose arrays belong in
+// registers.
 //
-// OF gives the number of elements of a parameter, which is checked at every launch:
-// readmap/backend/compilation/declarations.py has the grammar.
-//
-// An item may wait for data that another item publishes, if it took its index from a counter (`atomic_increment`) and
-// waits for smaller indices only: those have started.
+// OF gives an array's number of elements, checked at every launch; readmap/backend/compilation/declarations.py has the
+// grammar. An item may wait for data of another item if it got its index from a counter (`atomic_increment`) and waits
+// only for smaller indices, whose items have started.
 #pragma once
 
 typedef signed char i8;

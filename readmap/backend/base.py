@@ -45,7 +45,7 @@ _SCAN_BLOCK = constant("common/inclusive_sum.cu", "BLOCK")
 
 
 class Backend(abc.ABC):
-    """A device that stores arrays and runs kernels over the items 0 <= item < count.
+    """A device that stores arrays and runs kernels over the items 0 <= item < count. The defaults are the CPU's.
 
     Attributes
     ----------
@@ -96,29 +96,27 @@ class Backend(abc.ABC):
         """The binary logarithm of warp_width."""
         return self.warp_width.bit_length() - 1
 
-    @abc.abstractmethod
     def thread_stream(self) -> contextlib.AbstractContextManager[object]:
         """Return a context in which the calling thread uses a stream of its own; its exit waits for that stream."""
+        return contextlib.nullcontext()
 
-    @abc.abstractmethod
-    def use_thread_stream(self) -> None:
+    def use_thread_stream(self) -> None:  # noqa: B027
         """Give the calling thread a stream of its own until it ends."""
 
-    @abc.abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         """Allocate an uninitialized array on the device."""
+        return self.xp.empty(shape, dtype)
 
-    @abc.abstractmethod
     def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Allocate host memory from which copies to the device are fastest, uint8 [size]."""
+        return np.empty(size, np.uint8)
 
-    @abc.abstractmethod
-    def cache_host_buffers(self, max_bytes: int) -> None:
+    def cache_host_buffers(self, max_bytes: int) -> None:  # noqa: B027
         """Set how many bytes of freed host buffers are cached, if their allocation is slow."""
 
-    @abc.abstractmethod
     def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
         """Allocate an uninitialized array in host memory that kernels access over the link (zero-copy)."""
+        return self.empty(shape, dtype)
 
     @abc.abstractmethod
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
@@ -128,13 +126,13 @@ class Backend(abc.ABC):
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
         """Concatenate uint8 arrays on the device; on the CPU return a single part itself."""
 
-    @abc.abstractmethod
     def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
         """Copy the array to where random access is fastest: device memory, or huge pages of the host."""
+        return self.to_device(array)
 
-    @abc.abstractmethod
     def copy_from_peer(self, array: Array) -> Array:
         """Return the array on this device; it may be on another device of the kind, whose writers have synchronized."""
+        return array
 
     @abc.abstractmethod
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
@@ -155,16 +153,14 @@ class Backend(abc.ABC):
         """Return (free bytes, total bytes) of the usable device memory; None if the device uses the host's memory."""
         return None
 
-    @abc.abstractmethod
-    def release_memory(self) -> None:
+    def release_memory(self) -> None:  # noqa: B027
         """Free the cached memory of deleted arrays."""
 
     @abc.abstractmethod
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         """Launch a kernel, compiled for the generic types `types`, over `count` items with checked arguments."""
 
-    @abc.abstractmethod
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # noqa: B027
         """Wait until all launches have ended."""
 
     @abc.abstractmethod
@@ -194,8 +190,7 @@ class Backend(abc.ABC):
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 
-    @abc.abstractmethod
-    def preload(self, types: Types, folders: Sequence[str]) -> None:
+    def preload(self, types: Types, folders: Sequence[str]) -> None:  # noqa: B027
         """Load the kernels of some folders in the background."""
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:

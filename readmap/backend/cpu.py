@@ -63,32 +63,11 @@ class CpuBackend(Backend):
         self.chunk_bytes = max(CHUNK_BYTES, THREAD_BYTES * self.threads)
         self.concurrent_chunks = max(min(self.threads // 2, 2), 1)  # one prepares a launch while another one runs
 
-    def thread_stream(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext()
-
-    def use_thread_stream(self) -> None:
-        pass
-
-    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        return np.empty(shape, dtype)
-
-    def host_buffer(self, size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        return np.empty(size, np.uint8)
-
-    def cache_host_buffers(self, max_bytes: int) -> None:
-        pass
-
-    def host_array(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        return np.empty(shape, dtype)
-
     def to_device(self, array: np.ndarray[Any, Any]) -> Array:
         return array
 
     def upload(self, parts: Sequence[np.ndarray[Any, Any]]) -> Array:
         return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-    def copy_from_peer(self, array: Array) -> Array:
-        return array
 
     def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
         # NumPy asks for huge pages, which a memory-mapped file does not have.
@@ -131,20 +110,11 @@ class CpuBackend(Backend):
         buffer.data[: array.nbytes] = array
         return buffer, lambda: None
 
-    def release_memory(self) -> None:
-        pass
-
     def is_compiled(self, module: str, types: Types) -> bool:
         return cache.contains(compiler.library_name(module, types, compiler.level()))
 
-    def preload(self, types: Types, folders: Sequence[str]) -> None:
-        pass
-
     def compile(self, module: str, types: Types) -> None:
         compiler.library(module, types)
-
-    def synchronize(self) -> None:
-        pass
 
     def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
         if isinstance(count, BoundedCount):

@@ -85,9 +85,6 @@ class CudaBackend(Backend):
         with self.device:
             return self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
-    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Array:
-        return self.xp.empty(shape, dtype)
-
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
         byte = _repeated_byte(value, dtype)
         if byte is None:
@@ -139,9 +136,6 @@ class CudaBackend(Backend):
             target = self.empty(array.shape, array.dtype)
             self.copy_into(target, array)
             return target
-
-    def to_device_random_access(self, array: np.ndarray[Any, Any]) -> Array:
-        return self.to_device(array)
 
     def to_host(self, array: Array) -> np.ndarray[Any, Any]:
         if not array.flags.c_contiguous:

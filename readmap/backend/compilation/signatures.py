@@ -19,8 +19,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from readmap.backend.compilation.declarations import DTYPES, GENERIC, Declarations, Member, as_python, declarations
-from readmap.backend.compilation.extents import Extents
-from readmap.backend.compilation.parameters import Array, Binding, Integer
+from readmap.backend.compilation.parameters import Array, Binding, Extents, Integer
 from readmap.backend.compilation.sources import texts
 
 #: The choice for each generic type of a variant: pairs (name, type), sorted by name.
