@@ -1,13 +1,12 @@
 // Find and check the records of BAM, and write the primary records as text of reads as they were sequenced.
 //
 // A record is: its size, 32 bytes of fields, name and NUL, CIGAR, bases (4 bits each), qualities, and tags up to its
-// end. Every record is checked before it is written, and nothing after its end is read, whatever its bytes are. Errors
+// end. Every record is checked before it is written, and nothing after its end is read, even if it is invalid. Errors
 // are combined into one word as in parsing.cu.
 #include "common/bam_fields.cuh"
 #include "common/sam_flags.cuh"
 #include "reads/comments.cuh"
 #include "reads/decimals.cuh"
-#include "reads/read_names.cuh"
 #include "reads/queries.cuh"
 
 enum BamError {
@@ -27,7 +26,7 @@ const u8 MAX_PHRED = 93;          // '~' in FASTQ
 const i32 HAS_QUALITY = 1 << 16;  // in ReadSpan.marks
 
 // Find up to `max_records` complete records; each record gives the start of the next. Stop at an incomplete record and
-// at an invalid size. One item. found: the number of records, and the end of the last one.
+// at an invalid size. One item. found: the number of records, and the end of the last record.
 KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(max_records), i64* found OF(2), i64 size,
                          i64 max_records) {
     FOR_EACH(item, items) {

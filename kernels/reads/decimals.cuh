@@ -46,7 +46,7 @@ template <class Sink> HOST_DEVICE void put_text(Sink& sink, const char* text) {
     for (; *text; ++text) sink.put((u8)*text);
 }
 
-// Write digits, the first of which stands for 10^exponent; trailing zeros are omitted.
+// Write digits from 10^exponent down; trailing zeros are omitted.
 template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, i32 count, i32 exponent) {
     bool is_scientific = exponent < -4 || exponent >= SHOWN;
     i32 point = is_scientific ? 0 : exponent;  // after this digit

@@ -3,7 +3,7 @@
 
 enum PartStatus { PART_COMPLETE, PART_ENDS_MEMBER, PART_OUT_OF_SPACE, PART_CORRUPT };
 
-// Return the first bit in [from, to) at which a non-final block with dynamic codes starts, -1 if there is none. The
+// Return the first bit in [from, to) at which a non-final block with dynamic codes starts, or -1. The
 // whole block must inflate, and the header after it must be valid.
 HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, InflateOutput<u16>& output, BlockCodes& codes) {
     for (i64 bit = from; bit < to; ++bit) {
@@ -18,7 +18,7 @@ HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, InflateOu
 }
 
 // Inflate whole blocks up to the first block that starts at or after bit `to`. Start at bit `from`, or if `searches` is
-// set at the first block found from there on. One item. result: start bit and end bit (-1 if no block was found),
+// set at the first block found after it. One item. result: start bit and end bit (-1 if no block was found),
 // symbol count, smallest window index referred to, PartStatus.
 KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols OF(capacity), i64* result OF(5),
                          i64 size, i64 capacity, i64 from, i64 to, i32 searches) {
@@ -43,7 +43,7 @@ KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols 
     }
 }
 
-// Replace symbols by bytes; values: all byte values, then the window in front of the part. One item.
+// Replace symbols by bytes; values: all byte values, then the window before the part. One item.
 KERNEL void resolve_symbols(Items items, const u16* symbols OF(count), const u8* values OF(LITERALS + WINDOW_BYTES),
                             u8* bytes OF(count), i64 count) {
     FOR_EACH(item, items)

@@ -3,9 +3,8 @@
 // A chunk starts at a record and ends with the newline of its last record. FASTQ has four lines per record; FASTA has
 // two, its sequence lines are already joined. The records of two files follow each other in the chunk; in the output
 // mates are neighbours: R1, R2, R1, R2. All errors are combined into one word, the minimum of (read << 8 | code) with
-// the read's index in the output, so the first invalid read is reported whatever thread finds it.
+// the read's index in the output, so the first invalid read is reported regardless of the thread that finds it.
 #include "reads/comments.cuh"
-#include "reads/read_names.cuh"
 #include "reads/queries.cuh"
 
 // The smallest code of an invalid record is reported.
@@ -105,7 +104,7 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
     return !bad;
 }
 
-// Parse the records. An item is a record. quality_starts: -1 for FASTA. records: of all files.
+// Parse the records. An item is a record. quality_starts: -1 for FASTA. records: the total of all files.
 KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_per_record* records),
                           i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
                           i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1),

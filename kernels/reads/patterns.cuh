@@ -1,7 +1,7 @@
 // Patterns: the queries of an exact search, packed in one orientation, as they were read.
 //
 // Patterns are in slots sorted by length. A tile is a group of consecutive slots, 32 on the GPU, whose words are
-// interleaved, so that the threads of a warp read neighbouring words. A tile has as many words per slot as its longest
+// interleaved, so that the threads of a warp read neighbouring words. A tile has the words per slot that its longest
 // pattern needs. A pattern with an ambiguous base occurs nowhere and has length 0.
 #pragma once
 #include "common/packed.cuh"

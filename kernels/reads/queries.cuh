@@ -4,8 +4,8 @@
 //
 // Reads are in slots sorted by length. A tile is a group of consecutive slots, 32 on the GPU, whose words are
 // interleaved, so that the threads of a warp read neighbouring words. A tile has four planes: orientations 0 and 1, and
-// for each of them the mask whose low bit of each pair marks an ambiguous base. A plane has as many words per slot as
-// the longest read of the tile needs, and a pad word.
+// for each of them the mask whose low bit of each pair marks an ambiguous base. A slot has per plane the
+// words that the longest read of the tile needs, and a pad word.
 #pragma once
 #include "common/packed.cuh"
 

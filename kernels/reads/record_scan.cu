@@ -79,8 +79,7 @@ KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments seg
     }
 }
 
-// Scan text of which the first `filled` bytes are in memory; read the rest from `offset` of a file first. An item is a
-// segment.
+// Scan text whose first `filled` bytes are in memory; read the rest from `offset` of a file. An item is a segment.
 KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, LineFormat format, i64 size,
                                    i32 file, i64 filled, i64 offset) {
     FOR_EACH(segment, items) {
