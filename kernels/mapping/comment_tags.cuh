@@ -1,6 +1,6 @@
 // Copy SAM tags from the comment of a read name to its record, as text or binary.
 #pragma once
-#include "reads/comments.cuh"
+#include "reads/read_headers.cuh"
 #include "mapping/records.cuh"
 
 // Return true for tags that readmap writes itself: RG only with a read group, RX only with a barcode in the read name.

@@ -5,7 +5,7 @@
 // are combined into one word as in parsing.cu.
 #include "common/bam_fields.cuh"
 #include "common/sam_flags.cuh"
-#include "reads/comments.cuh"
+#include "reads/read_headers.cuh"
 #include "reads/decimals.cuh"
 #include "reads/queries.cuh"
 

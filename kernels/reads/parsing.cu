@@ -4,7 +4,7 @@
 // two, its sequence lines are already joined. The records of two files follow each other in the chunk; in the output
 // mates are neighbours: R1, R2, R1, R2. All errors are combined into one word, the minimum of (read << 8 | code) with
 // the read's index in the output, so the first invalid read is reported regardless of the thread that finds it.
-#include "reads/comments.cuh"
+#include "reads/read_headers.cuh"
 #include "reads/queries.cuh"
 
 // The smallest code of an invalid record is reported.

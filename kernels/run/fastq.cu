@@ -1,6 +1,6 @@
 // Write unmapped reads unchanged as FASTQ, or as FASTA if they have no qualities. Mates are written if both are
 // unmapped.
-#include "reads/comments.cuh"
+#include "reads/read_headers.cuh"
 #include "common/sam_flags.cuh"
 #include "common/text.cuh"
 

@@ -21,7 +21,7 @@ QUALITY_RANGE, MATE_NAMES, NOT_TAGS, NOT_A_NAME, OTHER_NAME = (
     constant("reads/parsing.cu", name)
     for name in ("QUALITY_RANGE", "MATE_NAMES", "NOT_TAGS", "NOT_A_NAME", "OTHER_NAME")
 )
-MAX_NAME_LENGTH = constant("reads/comments.cuh", "MAX_NAME_LENGTH")
+MAX_NAME_LENGTH = constant("reads/read_headers.cuh", "MAX_NAME_LENGTH")
 
 
 class BadRecord(NamedTuple):

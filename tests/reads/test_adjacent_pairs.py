@@ -87,7 +87,7 @@ def test_cuts_do_not_separate_mates(names: str) -> None:
 
 
 def test_name_shared_by_mates() -> None:
-    """Same rule as kernels/reads/comments.cuh."""
+    """Same rule as kernels/reads/read_headers.cuh."""
     names = {b"@a/1 x": b"a", b"@a/2\tx": b"a", b"@/1": b"/1", b"@/1/1": b"/1", b"@a/3": b"a/3", b"@": b""}
     assert {header: read_name(header) for header in names} == names
 
