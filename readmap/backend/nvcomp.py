@@ -75,7 +75,7 @@ class Nvcomp:
 
 def _check(status: int) -> None:
     if status:
-        raise NvcompError(f"nvCOMP ends with status {status}")
+        raise NvcompError(f"nvCOMP returned status {status}")
 
 
 @functools.cache

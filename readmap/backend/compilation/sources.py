@@ -24,7 +24,7 @@ def folder() -> Path:
     for path in (package / "kernels", package.parent / "kernels"):
         if (path / "common/portable.cuh").is_file():
             return path
-    raise BackendError(f"the kernels' sources are not beside {package}: the installation is incomplete")
+    raise BackendError(f"the kernels' sources were not found next to {package}: the installation is incomplete")
 
 
 def modules(*, for_gpu: bool) -> list[str]:
