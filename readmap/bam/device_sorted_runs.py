@@ -84,8 +84,7 @@ class DeviceRuns:
 
     def __init__(self, backend: Backend, contigs: int, max_bytes: int | None, reserved: int) -> None:
         """contigs: number in the header. max_bytes: limit of the runs; None for no limit but the device memory.
-        reserved: bytes
-        of device memory for other uses."""
+        reserved: bytes of device memory for other uses."""
         self.backend = backend
         self._contigs, self._max_bytes, self._reserved = contigs, max_bytes, reserved
         self._capacity: int | None = None
