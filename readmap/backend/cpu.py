@@ -18,7 +18,7 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
+from readmap.backend.compilation.signatures import Bound, Types, pack_arguments, variant
 from readmap.backend.device_counts import BoundedCount, Count
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
@@ -122,7 +122,7 @@ class CpuBackend(Backend):
             if not count:
                 return
         function, threads = _function(kernel, types), self._threads
-        addresses = by_address(arguments)
+        addresses = pack_arguments(arguments)
         item_type = kernel.signature.item_type
         first = SLICE if item_type == "Items" else 1
         launch = _Launch()

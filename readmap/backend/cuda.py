@@ -16,7 +16,7 @@ from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation.parameters import address
-from readmap.backend.compilation.signatures import Bound, Types, by_address, variant
+from readmap.backend.compilation.signatures import Bound, Types, pack_arguments, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.device_counts import BoundedCount, Count, capacity_of
@@ -198,7 +198,7 @@ class CudaBackend(Backend):
         block_items = {"Items": BLOCK, "BlockItems": 1}.get(item_type, BLOCK // WARP)
         max_blocks = max(self.resident_warps // block_items, 1) if item_type == "OrderedWarpItems" else 1 << 30
         device_count = address(count.device_count) if isinstance(count, BoundedCount) else 0
-        addresses = by_address(arguments, capacity_of(count), device_count)  # struct Items of common/portable.cuh
+        addresses = pack_arguments(arguments, capacity_of(count), device_count)  # struct Items of common/portable.cuh
         blocks = min(-(-capacity_of(count) // block_items), max_blocks)
         self._driver.launch(function.ptr, blocks, BLOCK, addresses)
 

@@ -291,11 +291,11 @@ def test_packed_groups_keep_arrays_alive(tiny: Path) -> None:
 def test_integers_in_the_memory_of_a_launch() -> None:
     """NumPy integers and negative integers, too."""
     numbers: list[Any] = [0, np.int64(7), True, -5, 1 << 40]
-    held = list(signatures.by_address(numbers))
+    held = list(signatures.pack_arguments(numbers))
     begin = held[0]
     assert held == [*range(begin, begin + 8 * len(numbers), 8), *numbers]
     with pytest.raises(struct.error):
-        signatures.by_address([1.5])  # type: ignore[list-item]
+        signatures.pack_arguments([1.5])  # type: ignore[list-item]
 
 
 def test_changed_tables_are_packed_again() -> None:

@@ -57,7 +57,7 @@ class Packed(NamedTuple):
     sizes: list[int]
     frozen: bool
 
-    def stands_for(self, value: Any, structure: Structure, array_type: type) -> bool:
+    def is_current(self, value: Any, structure: Structure, array_type: type) -> bool:
         """Return True if packing the object again would give the same result."""
         if self.structure is not structure or self.array_type is not array_type:
             return False
@@ -84,7 +84,7 @@ class Group:
     def bind(self, value: Any, binding: Binding) -> Packed:
         """Return the packed group. Raises TypeError, which names the member, if one is missing or not as declared."""
         packed: Packed | None = getattr(value, "__dict__", {}).get(self.structure.key)
-        if packed is None or not packed.stands_for(value, self.structure, binding.array_type):
+        if packed is None or not packed.is_current(value, self.structure, binding.array_type):
             packed = self.structure.pack(value, binding.array_type)
         for generic, chosen in packed.types.items():
             if binding.types.setdefault(generic, chosen) != chosen:
@@ -211,7 +211,7 @@ class Signature:
                 raise TypeError(f"{self.kernel} {what} {', '.join(sorted(wrong))}")
 
 
-def by_address(arguments: Sequence[Bound], *items: int) -> Any:
+def pack_arguments(arguments: Sequence[Bound], *items: int) -> Any:
     """Return a ctypes array of the arguments' addresses, as a launch takes them; the array also stores the integers.
 
     items: 64-bit words of a structure that is passed as the first argument. A kernel reads the bytes of the
