@@ -6,6 +6,7 @@ from readmap.cli.common import numerics as numerics  # isort: split
 
 import gc
 import importlib
+import os
 import shlex
 import sys
 import time
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
+from typer.completion import completion_init
 
 from readmap.cli.common.guard import MISUSED, guarded, leave
 from readmap.cli.common.help import Command, Group
@@ -39,6 +41,9 @@ COMMANDS = {
 
 #: Further names of commands, which the help does not list.
 ALIASES = {"map": "search", "learn": "estimate"}
+
+#: The environment variable by which the completion scripts of the shells ask for words; typer's convention.
+COMPLETION_VARIABLE = "_READMAP_COMPLETE"
 
 EXAMPLES = """[bold]Start with[/]
   $ readmap index ref.fa
@@ -89,6 +94,8 @@ def main(argv: list[str] | None = None) -> int:
         # What a command does not need costs a tenth of a second.
         app = application(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS)
         gc.enable()
+        if COMPLETION_VARIABLE in os.environ:
+            completion_init()
         return typer.main.get_command(app).main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session)
 
     code = guarded(command, debug="--debug" in arguments)

@@ -1,1 +1,1 @@
-"""The parts of scripts/wheels."""
+"""Parts of scripts/wheels, and the build hook."""

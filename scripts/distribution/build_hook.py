@@ -1,11 +1,10 @@
-"""A build hook of hatchling: what a wheel holds beside the sources.
+"""A build hook for hatchling that adds a bill of materials, compiled kernels, manual pages and completions to a wheel.
 
-The bill of materials, CycloneDX in JSON, is made of what pyproject.toml says. It names readmap and each package that it
-needs or may use, with the versions asked for. A wheel holds no code but readmap's own: there is nothing else to name.
-Where it lies in the wheel is PEP 770's.
+The bill of materials (CycloneDX in JSON, at the path of PEP 770) is generated from pyproject.toml. It names readmap and
+each required or optional package with its version specifiers. A wheel contains only readmap's own code.
 
-scripts/wheels says by the environment what else there is: READMAP_COMPILED is a folder of compiled kernels,
-READMAP_SHARE one of manual pages and completions, and READMAP_PLATFORM the tag of the platform that all of it is for.
+scripts/wheels sets environment variables: READMAP_COMPILED is a folder of compiled kernels, READMAP_SHARE a folder of
+manual pages and completions, and READMAP_PLATFORM the platform tag of the wheel.
 """
 
 from __future__ import annotations
@@ -20,21 +19,24 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.utils import canonicalize_name
 
 
-def bill(metadata: Any) -> dict[str, Any]:
-    """The bill of hatchling's metadata of a project: a component a package, of which an extra's alone are optional."""
+def bill_of_materials(metadata: Any) -> dict[str, Any]:
+    """Return the bill of materials: one component per package, optional if only extras require the package.
+
+    metadata: hatchling's metadata of the project.
+    """
     core = metadata.core
     own = f"pkg:pypi/{core.name}@{metadata.version}"
     components: dict[str, dict[str, Any]] = {}
-    wanted = {"": core.dependencies_complex, **core.optional_dependencies_complex}
-    for extra, requirements in wanted.items():
+    groups = {"": core.dependencies_complex, **core.optional_dependencies_complex}
+    for extra, requirements in groups.items():
         for requirement in requirements.values():
             name = canonicalize_name(requirement.name)
-            about = {"type": "library", "bom-ref": f"pkg:pypi/{name}", "name": name, "purl": f"pkg:pypi/{name}"}
+            identity = {"type": "library", "bom-ref": f"pkg:pypi/{name}", "name": name, "purl": f"pkg:pypi/{name}"}
             component = components.setdefault(
-                name, {**about, "scope": "optional" if extra else "required", "properties": []}
+                name, {**identity, "scope": "optional" if extra else "required", "properties": []}
             )
-            asked = f"readmap:requirement{f':{extra}' if extra else ''}"
-            component["properties"].append({"name": asked, "value": str(requirement)})
+            key = f"readmap:requirement{f':{extra}' if extra else ''}"
+            component["properties"].append({"name": key, "value": str(requirement)})
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -56,12 +58,12 @@ def bill(metadata: Any) -> dict[str, Any]:
 
 
 class Contents(BuildHookInterface[Any]):
-    """Adds them to the wheel; the file that the bill is made in goes when the wheel is built."""
+    """The hook; its temporary folder exists until the wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="readmap-")
         path = Path(self._folder.name) / f"{self.metadata.core.name}.cdx.json"
-        path.write_text(json.dumps(bill(self.metadata), indent=1) + "\n")
+        path.write_text(json.dumps(bill_of_materials(self.metadata), indent=1) + "\n")
         build_data["sbom_files"].append(str(path))
         if compiled := os.environ.get("READMAP_COMPILED"):
             build_data["force_include"][compiled] = "readmap/compiled"

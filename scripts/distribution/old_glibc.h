@@ -1,5 +1,5 @@
-// Included in front of every kernel of a wheel: of what a newer C library exports anew the older version, which every
-// manylinux_2_17 system has. The functions are the same; only their library changed, from libpthread to libc.
+// Included before every kernel of a wheel. Binds symbols that a newer C library exports in a new version to their older
+// version, which every manylinux_2_17 system has. The functions are identical; they moved from libpthread to libc.
 #if defined(__x86_64__)
 #define OLD_VERSION "GLIBC_2.2.5"
 #define OLD_CLOCK_VERSION "GLIBC_2.3.3"

@@ -1,1 +1,0 @@
-"""What scripts/release, scripts/man and scripts/wheels share: manual pages, completions, and the steps of a release."""
