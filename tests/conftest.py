@@ -16,6 +16,9 @@ from session import ARCHITECTURES, Once
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+#: Why tests marked gpu were deselected, for the report.
+DESELECTED = pytest.StashKey[str]()
+
 # The last argument is the output, .NAME.RANDOM; the name of a file in the cache ends with a digest of its contents.
 COMPILER = """#!/bin/sh
 for out; do :; done
@@ -42,6 +45,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("architecture", ARCHITECTURES if every else ARCHITECTURES[:1])
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests marked gpu if there is no CUDA device."""
+    from readmap.backend import cuda_available
+
+    deselected = [item for item in items if item.get_closest_marker("gpu")]
+    reason = cuda_available() if deselected else None
+    if reason is not None:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item not in set(deselected)]
+        config.stash[DESELECTED] = f"{len(deselected)} tests need a GPU and were not run: no CUDA: {reason}"
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session.config.workeroutput["deselected"] = session.config.stash.get(DESELECTED, "")  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over the line of an xdist worker, which has collected all tests."""
+    if line := getattr(node, "workeroutput", {}).get("deselected"):
+        node.config.stash[DESELECTED] = line
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if line := config.stash.get(DESELECTED, ""):
+        terminalreporter.write_line(line, yellow=True)
+
+
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
     """A function that returns a folder by name; the first parallel worker that asks for it fills it."""
@@ -65,14 +98,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
 @pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def backends(request: pytest.FixtureRequest) -> str:
     """The name of a backend; the test runs once on each available backend."""
-    name: str = request.param
-    if name == "cuda":
-        from readmap.backend import cuda_available
-
-        reason = cuda_available()
-        if reason is not None:
-            pytest.skip(f"no CUDA: {reason}")
-    return name
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")
