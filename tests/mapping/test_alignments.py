@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from examples import below, index_of, queries_of
 from oracles.alignment import parse_cigar
-from oracles.places import NOT_REPORTED, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, rivals_for
+from oracles.placements import NOT_REPORTED, PRIMARY, SECONDARY, SUPPLEMENTARY, XA_HIT, overlaps_by_half
 
 from readmap.backend import Backend, Kernel, open_backend
 from readmap.mapping.alignments import Alignments
@@ -188,7 +188,7 @@ def test_valid_entries_are_kept(backends: str) -> None:
         assert all(entry.contig >= 0 for entry, _ in kept)
         for (one, role), (other, other_role) in itertools.combinations(kept, 2):
             assert {role, other_role} == {XA_HIT, SECONDARY} or not are_duplicates(one, other)
-            assert not are_two_parts(one, other) or not rivals_for(one.span, other.span)
+            assert not are_two_parts(one, other) or not overlaps_by_half(one.span, other.span)
         for entry, role in entries:
             dropped_owner = entry.role == XA_HIT and roles[entry.owner] == NOT_REPORTED
             assert not dropped_owner or role == NOT_REPORTED
@@ -196,7 +196,7 @@ def test_valid_entries_are_kept(backends: str) -> None:
                 others = [other for other in read.entries if other is not entry and other.contig >= 0]
                 parts = [other for other in others if are_two_parts(entry, other)]
                 assert any(are_duplicates(entry, other) for other in others) or any(
-                    rivals_for(entry.span, other.span) for other in parts
+                    overlaps_by_half(entry.span, other.span) for other in parts
                 )
     assert {role for roles in found for role in roles} == {PRIMARY, SUPPLEMENTARY, SECONDARY, XA_HIT, NOT_REPORTED}
 

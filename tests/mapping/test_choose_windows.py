@@ -8,7 +8,7 @@ import random
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.places import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, chance, doubt, phred, rivals_for
+from oracles.placements import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, chance, placement_phred, phred, overlaps_by_half
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
@@ -142,18 +142,18 @@ def check_mapq(mate: Mate, placed: Placed, unexamined: int, scoring: Scoring) ->
     An unexamined placement shares exactly `unexamined` bases.
     """
     best, span = mate.windows[placed.chosen], mate.windows[placed.chosen].span(mate.length)
-    rests = [window.score for window in mate.windows if not rivals_for(window.span(mate.length), span)]
+    rests = [window.score for window in mate.windows if not overlaps_by_half(window.span(mate.length), span)]
     perfect = scoring.match * mate.length + 2 * scoring.clip_penalty
     most = min(max(100 * (best.score + max(rests, default=0)) // perfect - 5, 0), 60)
     lost = best.score - scoring.match * unexamined - 2 * scoring.clip_penalty
     unseen = [lost * placed.variant // (scoring.match + scoring.mismatch)] if unexamined else []
     others = [i for i, window in enumerate(mate.windows) if window.is_elsewhere(best, mate.length)]
-    assert placed.mapq <= min(doubt([placed.deficits[i] for i in others] + unseen), most)
+    assert placed.mapq <= min(placement_phred([placed.deficits[i] for i in others] + unseen), most)
     assert placed.second >= max((mate.windows[i].score for i in others), default=0)
     reach = [SPREAD if window.orientation == best.orientation else 0 for window in mate.windows]
     away = [i for i, w in enumerate(mate.windows) if abs(w.diagonal - best.diagonal) > reach[i]]
     assert placed.second in (0, *(mate.windows[i].score for i in away))
-    least = min(doubt([placed.deficits[i] for i in away] + unseen) - 1, most - 1)
+    least = min(placement_phred([placed.deficits[i] for i in away] + unseen) - 1, most - 1)
     assert placed.mapq > least or NO_DEFICIT in placed.deficits
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from examples import Read, below, random_bases, reads_of
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.places import chance
+from oracles.placements import chance
 from window_bench import Bench, Window, window_at
 
 from readmap.backend.compilation.declarations import constant

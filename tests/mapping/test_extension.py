@@ -23,7 +23,7 @@ from oracles.alignment import (
     rescore,
     reverse_complement,
 )
-from oracles.places import PRIMARY
+from oracles.placements import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, reverse_complement, segment, text_of
-from oracles.places import MAX_SEED_WINDOWS, NO_DEFICIT, End, chance, fragment, joint_loss, phred
+from oracles.placements import MAX_SEED_WINDOWS, NO_DEFICIT, End, chance, fragment, joint_loss, phred
 from window_bench import Bench, World, window_at
 
 from readmap.backend.compilation.declarations import constant

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from examples import TEXTS, batch_of, below, context_of, insert, random_bases, substitute
 from oracles.alignment import canonical, clean, gap_cost, reverse_complement, segment, text_of
-from oracles.places import SPREAD
+from oracles.placements import SPREAD
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList

@@ -14,7 +14,7 @@ import pysam
 import pytest
 from examples import Read, draw_pairs, index_of, random_bases, small_genome, substitute, write_pairs
 from oracles.alignment import parse_cigar, reverse_complement
-from oracles.places import fragment
+from oracles.placements import fragment
 from oracles.sam import by_read, check_read, check_same_records, fields_of, write_bgzf
 from search_runs import map_files
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, column_score, reverse_complement
-from oracles.places import MAX_SEED_WINDOWS, End, doubt, fragment, joint_loss
+from oracles.placements import MAX_SEED_WINDOWS, End, placement_phred, fragment, joint_loss
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
@@ -194,7 +194,7 @@ def test_choice(bench: Bench, plain: bool, library: str, scoring: Scoring) -> No
             others = [i for i in others if mate.windows[i].is_elsewhere(mate.windows[rank], mate.length)]
             rivals = [cost for chosen, cost in costs.items() if chosen[side] in others]
             rivals += [mate.windows[i].deficit + unpaired for i in others]
-            most = doubt([cost - least for cost in rivals])
+            most = placement_phred([cost - least for cost in rivals])
             assert mapq <= most
             assert second_score >= max((mate.windows[i].score for i in others), default=0)
             if plain:

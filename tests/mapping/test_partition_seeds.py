@@ -28,7 +28,7 @@ from examples import (
 )
 from numpy.typing import NDArray
 from oracles.alignment import clean, reverse_complement
-from oracles.places import NEGLIGIBLE, PHRED_ONE_OF_THREE, SPREAD, chance, phred
+from oracles.placements import NEGLIGIBLE, PHRED_ONE_OF_THREE, SPREAD, chance, phred
 from search_runs import map_files
 
 from readmap.backend import open_backend

@@ -10,16 +10,16 @@ from collections import Counter
 import numpy as np
 import pytest
 from examples import random_bases
-from oracles.places import (
+from oracles.placements import (
     NARROW_BAND,
     PHRED_ONE_OF_THREE,
     PRIMARY,
     SPREAD,
     SUPPLEMENTARY,
     XA_HIT,
-    doubt,
+    placement_phred,
     phred,
-    rivals_for,
+    overlaps_by_half,
 )
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
@@ -95,9 +95,9 @@ def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scorin
     parts = [rank for rank, role, *_ in entries if role != XA_HIT]
     hits = [(rank, entries[owner][0]) for rank, role, owner, *_ in entries if role == XA_HIT]
     assert len(set(taken)) == len(taken)
-    assert not any(rivals_for(spans[a], spans[b]) for a, b in itertools.combinations(parts, 2))
+    assert not any(overlaps_by_half(spans[a], spans[b]) for a, b in itertools.combinations(parts, 2))
     for rank, owner in hits:
-        assert rivals_for(spans[rank], spans[owner])
+        assert overlaps_by_half(spans[rank], spans[owner])
         assert 100 * windows[rank].score >= reporting.xa_share * windows[owner].score
     assert not any(beside(windows[one], windows[other]) for (one, _), (other, _) in itertools.combinations(hits, 2))
     for part in parts:
@@ -106,7 +106,7 @@ def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scorin
         if rank == mate.chosen or window.score < scoring.min_score:
             assert (rank in taken) == (rank == mate.chosen)
             continue
-        owners = [part for part in parts if rivals_for(spans[rank], spans[part])]
+        owners = [part for part in parts if overlaps_by_half(spans[rank], spans[part])]
         assert owners or rank in parts
         good = all(100 * window.score >= reporting.xa_share * windows[owner].score for owner in owners)
         if good and reporting.xa_limit >= len(windows) and not window.gapped:
@@ -156,7 +156,7 @@ def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score
                 phreds = PHRED_ONE_OF_THREE + phred(1 / (10 * min_score + mate.length))
                 lost = [max(own.score - window.score, 0) for window in others]
                 lost += [max(own.score - unseen - 2 * scoring.clip_penalty, 0)] if unseen else []
-                assert mapq <= min(mapqs[slot], doubt([points * phreds / 5 for points in lost]))
+                assert mapq <= min(mapqs[slot], placement_phred([points * phreds / 5 for points in lost]))
                 assert second >= max((window.score for window in others), default=0)
                 assert second in (0, *(window.score for window in mate.windows))
         scores = [mate.windows[rank].score for rank, role, *_ in plain if role == SUPPLEMENTARY]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from examples import Read, below, context_of, fasta_reads, fastq, random_bases, reads_of
 from oracles.alignment import canonical, clean
-from oracles.places import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, End, rivals_for
+from oracles.placements import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, End, overlaps_by_half
 
 from readmap.backend import Array
 from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, Batch
@@ -53,7 +53,7 @@ class Window:
     def is_elsewhere(self, other: Window, length: int) -> bool:
         """Whether it places the same part of the read at another place beyond doubt."""
         apart = abs(self.diagonal - other.diagonal) > SPREAD and not self.gapped
-        return apart and rivals_for(self.span(length), other.span(length))
+        return apart and overlaps_by_half(self.span(length), other.span(length))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def joint_loss(losses: tuple[int, int], fragment: tuple[str, int], lengths: tupl
     return sum(losses) - min(losses) * shared // min(map(len, covered))
 
 
-def rivals_for(one: Collection[int], other: Collection[int]) -> bool:
+def overlaps_by_half(one: Collection[int], other: Collection[int]) -> bool:
     """Return True if two ranges of a read overlap by at least half of the shorter one."""
     return 2 * len(set(one) & set(other)) >= min(len(one), len(other))
 
@@ -59,7 +59,7 @@ def chance(phred: float) -> float:
     return float(10 ** (-phred / 10))
 
 
-def doubt(deficits: Sequence[float]) -> float:
+def placement_phred(deficits: Sequence[float]) -> float:
     """Return the phred-scaled error probability of a placement; deficits: of the alternatives, in phred."""
     error = sum(chance(max(deficit, 0)) for deficit in deficits if deficit < NEGLIGIBLE) * (1 + 1 / COPIES_PER_MISSED)
     error += chance(GENE_CONVERSION_PHRED) if error else 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from examples import Read, below, context_of, delete, insert, random_bases, substitute, write_pairs
 from oracles.alignment import reverse_complement
-from oracles.places import MAX_SEED_WINDOWS
+from oracles.placements import MAX_SEED_WINDOWS
 from search_runs import Full
 
 from readmap.mapping import matches
