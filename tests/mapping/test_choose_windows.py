@@ -8,7 +8,7 @@ import random
 import pytest
 from examples import Read, below, random_bases, substitute
 from oracles.alignment import canonical, clean, reverse_complement
-from oracles.placements import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, chance, placement_phred, phred, overlaps_by_half
+from oracles.placements import NO_DEFICIT, PHRED_ONE_OF_THREE, SPREAD, chance, overlaps_by_half, phred, placement_phred
 from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from examples import Read, below, fasta_reads, random_bases, reads_of, substitute
 from oracles.alignment import canonical, clean, column_score, reverse_complement
-from oracles.placements import MAX_SEED_WINDOWS, End, placement_phred, fragment, joint_loss
+from oracles.placements import MAX_SEED_WINDOWS, End, fragment, joint_loss, placement_phred
 from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant

@@ -17,9 +17,9 @@ from oracles.placements import (
     SPREAD,
     SUPPLEMENTARY,
     XA_HIT,
-    placement_phred,
-    phred,
     overlaps_by_half,
+    phred,
+    placement_phred,
 )
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
