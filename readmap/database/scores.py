@@ -53,23 +53,13 @@ class StripShape(NamedTuple):
     cells: int
 
 
-@dataclass(frozen=True)
-class DeviceQuery:
+class DeviceQuery(Table, struct="database/scan_lanes.cuh:Query"):
     """A query on a device.
 
-    Attributes:
-        codes: uint8 [rows].
-        matrix: int32 [32, 32], scores by the codes of the query (row) and the subject (column).
-        gap_open, gap_extend: gap costs.
-        span: maximum number of columns of an alignment.
-        is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte the scores of letters.
+    span: maximum number of columns of an alignment.
+    is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte the scores of letters.
     """
 
-    codes: Array
-    rows: int
-    matrix: Array
-    gap_open: int
-    gap_extend: int
     span: int
     is_narrow: bool
 
@@ -78,12 +68,16 @@ class DeviceQuery:
         """Copy a query to the device; codes: on the host."""
         scores = scoring.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
-        is_narrow = scores.min() >= -128 and scores.max() <= 127
-        matrix = backend.to_device(np.ascontiguousarray(scores, np.int32))
-        # Gap letters are limited because each of them costs score.
-        span = len(codes) + highest // scoring.gap_extend
-        gaps = scoring.gap_open, scoring.gap_extend
-        return cls(backend.to_device(codes), len(codes), matrix, *gaps, span, bool(is_narrow))
+        return cls(
+            codes=backend.to_device(codes),
+            rows=len(codes),
+            matrix=backend.to_device(np.ascontiguousarray(scores, np.int32)),
+            gap_open=scoring.gap_open,
+            gap_extend=scoring.gap_extend,
+            # Gap letters are limited because each of them costs score.
+            span=len(codes) + highest // scoring.gap_extend,
+            is_narrow=bool(scores.min() >= -128 and scores.max() <= 127),
+        )
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ def test_kernels_are_timed_between_events(script: Any) -> None:
 
     backend = open_backend("cpu", 1)
     stand_in = SimpleNamespace(Event=Event, get_elapsed_time=lambda begin, end: float(end.at - begin.at))
-    backend.xp = SimpleNamespace(cuda=stand_in, ndarray=np.ndarray)  # type: ignore[assignment]
+    backend.xp = SimpleNamespace(cuda=stand_in, ndarray=np.ndarray, empty=np.empty)  # type: ignore[assignment]
     rows = kernels_of(lambda: [sequences_from_texts(["ACGT"], backend) for _ in range(2)], backend)
     assert rows == [{"kernel": "encode_letters", "launches": 2, "milliseconds": 2.0}]
     assert "run" not in vars(backend)

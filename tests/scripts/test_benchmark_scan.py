@@ -138,7 +138,7 @@ def test_parasail_scores_all_letters_as_the_oracle(script: Any, tmp_path: Path) 
     for row, query in enumerate(queries.part(0, 2)):
         for rank, number in enumerate(database.order.tolist()):
             pair = query.tobytes().decode(), subjects[number][:100]
-            expected = Comparison(*pair, BLOSUM62.substitution(), Mode.LOCAL).alignment.score
+            expected = Comparison(*pair, BLOSUM62.pairwise_scores(), Mode.LOCAL).alignment.score
             assert found[row, rank] == expected
 
 
