@@ -24,8 +24,8 @@ from readmap.index.index import Index
 from readmap.index.occurrences import Location, Locations, count_occurrences, find_occurrences
 from readmap.index.suffix_array import build_prefix_table
 from readmap.index.suffix_tree import build_tree_entries
-from readmap.reads.parsing import reads_from_sequences
 from readmap.reads.packing import pack_patterns
+from readmap.reads.parsing import reads_from_sequences
 from readmap.strand import Strand
 
 LENGTHS = (1, 2, 3, 5, 6, 7, 12, 13, 31, 32, 33, 63, 64, 65, 96, 97, 128, 200)

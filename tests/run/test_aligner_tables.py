@@ -169,8 +169,8 @@ def test_closed(backends: str, tmp_path: Path) -> None:
     INDEX.write(tmp_path / "i.readmap")
     with Index.open(tmp_path / "i.readmap") as index:
         assert index.count(["ACGT"], device=backends)[0] > 0
-        assert index._held
-    assert not index._held
+        assert index._loaded
+    assert not index._loaded
 
 
 def test_bases_of_the_reference() -> None:
