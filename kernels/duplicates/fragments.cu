@@ -27,7 +27,7 @@ struct Cluster {
     i16 tile;
 };
 
-// Parse digits up to the first other character, after an optional minus; return false if there are none.
+// Parse digits up to the first other character, after an optional minus; return false without any digit.
 HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
     bool is_negative = text < end && *text == '-';
     const u8* digits = text + is_negative;

@@ -4,8 +4,8 @@
 const u32 NO_KEEPER = ~0u;
 const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsigned numbers
 
-// An item is a set; ends: inclusive sum of the located members. sets, tiles, coordinates: sort columns that bring neighbours
-// together: the set; strands, read group and tile; x and y.
+// An item is a set; ends: inclusive sum of the located members. sets, tiles, coordinates: sort columns that make
+// neighbours adjacent: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
                          const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
                          u64* sets OF(count), u64* tiles OF(count), u64* coordinates OF(count), i64 size, i64 count,

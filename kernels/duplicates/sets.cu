@@ -5,7 +5,7 @@
 // one mapped read.
 enum Begin { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
 
-// An item is a fragment; highs, lows: the sort columns that bring sets together.
+// An item is a fragment; highs, lows: the sort columns that make the fragments of a set adjacent.
 KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
     FOR_EACH(fragment, items) {
         highs[fragment] = rows[fragment].high;

@@ -1,5 +1,5 @@
-// Checks of a stored index's arrays: if all of them pass, every kernel stays inside the arrays, whatever else the
-// arrays contain. Each kernel stores the smallest invalid index in first_invalid[0].
+// Checks of a stored index's arrays: if all of them pass, every kernel stays inside the arrays for any contents. Each
+// kernel stores the smallest invalid index in first_invalid[0].
 #include "index/suffix_tree.cuh"
 
 // An item is a part of the suffix array; its elements are tested one by one only if the largest is invalid.

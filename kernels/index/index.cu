@@ -9,12 +9,13 @@ HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes
     return leading_code(reference.packed().at(position) & leading_mask(reference.reach(position, bases)), bases);
 }
 
-// Entries of the table in an aligned block. fill_prefix_table fills at most two blocks per suffix, its own and that of
-// the previous suffix; fill_gaps fills the blocks between them, which are most of the table if few codes occur.
+// Entries of the table in an aligned block. For each suffix, fill_prefix_table fills entries of at most two blocks: the
+// block of the suffix's code and the block of the previous code. fill_gaps fills the blocks between, which are most of
+// the table if few codes occur.
 const i64 GAP_ENTRIES = 256;
 
-// An item is a rank. Entries after the previous suffix's code, up to the suffix's own code, get the rank. Reports
-// a rank whose code is smaller than that of the rank before it.
+// An item is a rank. Entries after the previous suffix's code, up to the suffix's own code, get the rank. Reports a
+// rank whose code is smaller than the code before.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
                               suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
                               i32 table_bases) {
@@ -60,9 +61,9 @@ KERNEL void invert_suffixes(Items items, const suffix_t* suffixes OF(items), suf
         if ((u64)suffixes[rank] < (u64)length) atomic_min(&ranks[suffixes[rank]], (suffix_t)rank);
 }
 
-// An item is a rank. Reports the smallest rank whose position is not that of a base or has another rank too, or whose
-// suffix sorts before the previous one. The array is in order if every base has one rank, first bases do not decrease,
-// and neighbours with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003).
+// An item is a rank. Reports the smallest rank whose position is not a base or has another rank too, or whose suffix
+// sorts before the previous suffix. The array is in order if every base has one rank, first bases do not decrease, and
+// neighbours with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003).
 // Neighbours that end at barriers are ordered by position.
 KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
                         const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {

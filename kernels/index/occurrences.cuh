@@ -1,6 +1,5 @@
 // Occurrences of reads as rank ranges: row s is for strand first_strand + s (0 forward, 1 reverse complement), and each
-// pattern has a column, its slot. The occurrences of a read are those of the first row, then those of the second row,
-// each in suffix array order.
+// pattern has a column, its slot. A read's occurrences are listed row by row, each row in suffix array order.
 #pragma once
 #include "common/binary_search.cuh"
 #include "index/reference.cuh"

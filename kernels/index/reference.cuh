@@ -27,7 +27,7 @@ struct Reference {
     }
     // Return the index of the first barrier that ends after `position`.
     HOST_DEVICE i64 next_barrier(i64 position) const { return upper_bound(barrier_ends, barriers, position); }
-    // Return how many of `count` bases starting at `position` precede the first barrier.
+    // Return the number of bases before the first barrier among the `count` bases starting at `position`.
     HOST_DEVICE i64 reach(i64 position, i64 count) const {
         if (has_no_barrier(position, position + count)) return count;
         return clamp(barrier_starts[next_barrier(position)] - position, (i64)0, count);

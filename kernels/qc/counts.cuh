@@ -23,7 +23,7 @@ enum UnitCounter {
     DIFFERENCES,           // sum of their NM tags
     MAPQ_ZERO,             // mapped reads with MAPQ 0
     OTHER_CONTIG,          // mapped reads whose mates are on another contig
-    OTHER_CONTIG_MAPQ5,    // those of them with MAPQ 5 or more
+    OTHER_CONTIG_MAPQ5,    // mapped reads with MAPQ 5 or more whose mates are on another contig
     FAILED_OTHER_CONTIG,   // as OTHER_CONTIG and OTHER_CONTIG_MAPQ5, of reads that failed the sequencer's checks
     FAILED_OTHER_CONTIG_MAPQ5,
     EMPTY_OTHER_CONTIG,  // as OTHER_CONTIG and FAILED_OTHER_CONTIG, of records without letters

@@ -11,7 +11,7 @@
 // Records that do not count, as in samtools depth and mosdepth.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | QC_FAILED | DUPLICATE_RECORD;
 
-// Bits of a position, below those of the sample: the bases of all contigs, and one after each.
+// Bits of a position, below the bits of the sample: the bases of all contigs, and one after each.
 const i64 POSITION_BITS = 40;
 // A position after all others.
 const i64 END_OF_POSITIONS = 0xFFFFFFFFFF;
@@ -169,8 +169,8 @@ struct Tally {
     }
 };
 
-// An item is a section of the events of one sample before the frontier; depths: depth after each event. positions: include
-// the sample. contigs: start of each contig; histogram, covered: of the sample.
+// An item is a section of the events of one sample before the frontier. positions: with the sample's bits; depths:
+// depth after each event; contigs: start of each contig. histogram, covered: the sample's counters.
 KERNEL void sweep_events(BlockItems items, const u64* positions OF(size), const i64* depths OF(size),
                          const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
                          u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 frontier) {

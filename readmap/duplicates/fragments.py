@@ -187,8 +187,8 @@ class FragmentTable:
         return int(self.counters[:, _MISSING].sum())
 
     def reported_libraries(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return the libraries in the metrics, with their counters: those of the header, and the unknown library if it
-        has reads.
+        """Return the libraries in the metrics, with their counters: the header's libraries, and the unknown library
+        if it has reads.
         """
         return [
             (name, counters)

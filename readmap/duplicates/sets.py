@@ -1,6 +1,6 @@
 """Fragments -> duplicates and optical duplicates, by the rules of Picard MarkDuplicates.
 
-The rules are those of src/main/java/picard/sam/markduplicates for records of an aligner, grouped by name:
+The rules follow src/main/java/picard/sam/markduplicates for records of an aligner, grouped by name:
 
 - The ends of a fragment are the unclipped 5' ends of its primary records (MarkDuplicates.buildReadEnds). The end that
   comes first on the reference is stored first; at equal positions, the forward end (buildSortedReadEndLists).

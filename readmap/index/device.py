@@ -111,7 +111,7 @@ class ContigNames(Table, struct="common/text.cuh:ContigNames"):
 
 @dataclass(frozen=True)
 class DeviceIndex:
-    """The index arrays that a search reads, on a device. Attributes not listed are those of HostIndex.
+    """The index arrays that a search reads, on a device; further attributes as in HostIndex.
 
     Attributes:
         host: the reference on the host. reference: the kernels' struct Reference.

@@ -110,7 +110,7 @@ class _ChunkText:
 class _ReferenceBuilder:
     """The packed letters and the barriers of the chunks so far.
 
-    A barrier precedes each contig; that of the first contig is at position -1, where the text starts.
+    A barrier precedes each contig. The text starts with the first contig's barrier, at position -1.
     """
 
     def __init__(self, backend: Backend) -> None:

@@ -22,8 +22,8 @@ from readmap.index.occurrences import Locations, Occurrences, count_occurrences,
 from readmap.index.reference import REFERENCE_ARRAYS, Reference
 from readmap.index.suffix_array import Suffixes, first_unsorted_rank
 from readmap.index.suffix_tree import EDGES_PER_NODE, MAX_ENTRY_BASES, TREE_BYTES, Edges, first_mismatched_node
+from readmap.reads.packing import pack_patterns
 from readmap.reads.parsing import reads_from_sequences
-from readmap.reads.patterns import pack_patterns
 from readmap.strand import Strand
 
 

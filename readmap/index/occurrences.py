@@ -12,7 +12,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
 from readmap.index.device import DeviceIndex, IndexStructure
-from readmap.reads.patterns import Patterns
+from readmap.reads.packing import Patterns
 from readmap.strand import Strand
 
 _BY_ARRAY, _BY_TREE = Kernel("index/occurrences", "find_by_array"), Kernel("index/occurrences", "find_by_tree")

@@ -163,7 +163,9 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """Return the part with the first of `ways` that fits into memory, and as many pairs as fit; None if none fits."""
+    """Return the part with the first of `ways` that fits into memory, and the maximum number of pairs; None if none
+    fits.
+    """
     if memory is None:
         return part
     for way in ways:

@@ -26,7 +26,7 @@ MAX_TABLE_BASES = 12
 MIN_TABLE_BASES = 6
 
 #: Limits of the larger table built at loading: at least this many suffixes per entry, and room for this many such
-#: tables in the memory left by the index, most of which is for reads.
+#: tables in the memory left by the index. The larger part of that memory is for reads.
 SUFFIXES_PER_ENTRY, TABLES_IN_MEMORY = 1, 4
 
 #: Maximum number of positions for which divsufsort is faster than the kernels with any number of threads.
@@ -120,7 +120,7 @@ def table_bases(length: int) -> int:
 
 
 def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
-    """Return the bases to resolve on a device: those of the stored table, or more if useful and if memory allows.
+    """Return the number of bases to resolve on a device: the stored table's, or more if useful and if memory allows.
 
     others: device memory of the rest of the index, bytes.
     """

@@ -198,7 +198,7 @@ class _Sorter:
                     yield updates
 
     def _sort_ties(self, ties: _Ties, depth: int) -> _RankUpdate | None:
-        """Sort tied suffixes; return None if there are none."""
+        """Sort tied suffixes; return None if nothing ties."""
         (tied_ends, size), (group_ends, count) = map(self.backend.inclusive_sum_with_total, self._count(ties))
         if not size:
             return None
@@ -288,9 +288,7 @@ class _Sorter:
         return slots, heads
 
     def _tied_ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of whole groups that cover all slots, each with at max_tied as many tied slots as are sorted
-        together.
-        """
+        """Yield ranges of whole groups that cover all slots; the tied slots of a range fit into the pairs' memory."""
         groups, backend, max_tied = self.groups, self.backend, len(self._pairs.keys)
         everything = (_Ties(0, groups.slot_count, small) for small in (0, 1))
         large, small = (backend.inclusive_sum_with_total(self._count(ties)[0]) for ties in everything)

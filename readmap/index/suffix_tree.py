@@ -22,8 +22,8 @@ ENTRY_BYTES = row_dtype("index/suffix_tree.cuh", "Entry").itemsize
 #: as long as the text.
 SLICES = 512
 
-#: Bytes per base of the edges (at most as many nodes as bases; usually 41), and of building them, with the suffix array
-#: and the LCP twice.
+#: Bytes per base of the edges (usually 41; the maximum is one node per base), and of building them, with the suffix
+#: array and the LCP twice.
 EDGE_BYTES, TREE_BYTES = 64, 13 + 64
 
 #: Starts and bounds of edges are 32 bits.
@@ -110,7 +110,7 @@ def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend:
 def first_mismatched_node(
     device_reference: DeviceReference, length: int, suffixes: Array, edges: Edges, backend: Backend
 ) -> int | None:
-    """Return the smallest node with an edge that differs from those of a newly built tree; None if all are equal."""
+    """Return the smallest node with an edge that differs from a newly built tree; None if all are equal."""
     expected = backend.to_host(build_suffix_tree(device_reference, length, suffixes, backend))
     if len(expected) != len(edges):
         return min(len(expected), len(edges)) // EDGES_PER_NODE

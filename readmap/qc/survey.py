@@ -24,7 +24,7 @@ class Survey:
 
     def __init__(self, backend: Backend, are_sorted: bool = True) -> None:
         """backend: measures the records. are_sorted: by coordinate; otherwise coverage is not computed."""
-        # On the host, each measuring thread counts by itself.
+        # On the host, each measuring thread has a backend with one thread.
         self._backend = CpuBackend(1) if backend.memory() is None else backend
         self._are_sorted = are_sorted
         self._threads = threading.local()

@@ -1,6 +1,6 @@
 """Counts of a lane, several lanes or a sample, and the metrics derived from them.
 
-Counts by flag are those of samtools flagstat; other counts are those of samtools stats, if it has them.
+Counts by flag equal samtools flagstat; other counts equal samtools stats where it has them.
 """
 
 from __future__ import annotations
