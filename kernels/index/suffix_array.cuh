@@ -29,8 +29,7 @@ HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     return length;
 }
 
-// Return the number of equal bases of the query's suffix and the reference's suffix at `position`, at most up to a
-// barrier.
+// Return the length of the common prefix of the query's suffix and the reference's suffix at `position`, up to a barrier.
 template <class Text>
 HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 position) {
     PackedWords text = reference.packed();
@@ -47,7 +46,7 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text
     return shared ? (i32)reference.reach(position, shared) : 0;
 }
 
-// Compare the reference's suffix at `position` with the query's: 0 if it starts with the query, negative if it is smaller.
+// Compare the reference's suffix at `position` with the query: 0 if it starts with the query, negative if smaller.
 template <class Text>
 HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuffix<Text>& query) {
     PackedReader text(reference.words, position);

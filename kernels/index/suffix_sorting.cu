@@ -172,7 +172,7 @@ KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots 
     }
 }
 
-// Groups of at most this many slots are sorted in position.
+// Groups of at most this many slots are sorted in place.
 const i32 SMALL_GROUP = 32;
 
 // The suffixes that are sorted together: tied suffixes of the slots [first, end), which start and end with groups,
@@ -260,7 +260,7 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
     }
 }
 
-// An item is a pair of a small group, whose pairs are sorted in position by counting; group indices are ascending.
+// An item is a pair of a small group, whose pairs are sorted in place by counting; group indices are ascending.
 KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* positions OF(items),
                        u64* sorted_keys OF(items), suffix_t* sorted_positions OF(items), i64 size, i32 rank_bits) {
     FOR_EACH(i, items) {
