@@ -29,7 +29,7 @@ HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     return length;
 }
 
-// Return the length of the common prefix of the query's suffix and the reference's suffix at `position`, up to a barrier.
+// Return the length of the common prefix of the query and the reference's suffix at `position`, up to a barrier.
 template <class Text>
 HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text>& query, i64 position) {
     PackedWords text = reference.packed();
@@ -59,8 +59,8 @@ HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuf
         if (mine != its) break;
     }
     if (mine < its) return -1;
-    // A barrier before the difference makes the suffix smaller. A barrier at the difference is packed as A, the smallest
-    // base, so that the comparison above has already decided.
+    // A barrier before the difference makes the suffix smaller. A barrier at the difference is packed as A, the
+    // smallest base, so that the comparison above has already decided.
     i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
     return reference.reach(position, equal) < equal ? -1 : mine != its;
 }

@@ -85,8 +85,8 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
         for (i64 a = 0; a < ADAPTERS; ++a)
             if (window == adapter_letters(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
     }
-    // Spread each count of G and C over its width, 1 / known, by a pseudorandom point: otherwise, for some read lengths,
-    // a percentage would receive two counts.
+    // Spread each count of G and C over its width, 1 / known, by a pseudorandom point: otherwise, for some read
+    // lengths, a percentage would receive two counts.
     u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
     if (known)
         block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
@@ -104,8 +104,8 @@ HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts,
     bool is_reversed = record.flag() & REVERSED;
     const u8* packed = record.packed();
     i64 aligned = 0;  // aligned bases before the current base
-    // The CIGAR operation that covers it: index of the next operation, aligned bases before this one, its aligned bases,
-    // and the read base at which it starts.
+    // The CIGAR operation that covers it: index of the next operation, aligned bases before this operation, its
+    // aligned bases, and the read base at which it starts.
     i64 next = 0, begun = 0, left = 0, at = 0;
     const u8* text = md + 1;
     while (*text) {

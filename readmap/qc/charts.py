@@ -45,7 +45,7 @@ class Axis:
 
 
 def line_chart(title: str, x_values: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-    """Return a line chart; x_values: x values, ascending [points]. It has a legend if there are several lines."""
+    """Return a line chart; x_values: ascending, [points]. It has a legend if there are several lines."""
     plot = _Plot(x_values, lines, x, y)
     parts = [plot.axes(x, y)]
     for line in lines:
