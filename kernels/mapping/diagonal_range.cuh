@@ -54,6 +54,12 @@ struct DiagonalRange {
     }
 };
 
+HOST_DEVICE DiagonalRange diagonal_range(const Reference& reference, const Queries& queries, i64 slot, i64 contig,
+                                         i32 orientation, i32 length) {
+    i64 start = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
+    return DiagonalRange{reference, queries, slot, start, end, orientation, length};
+}
+
 // A read that is searched at the insert-size distance of its mate.
 struct MateSearch {
     const Reference& reference;
@@ -73,14 +79,8 @@ struct MateSearch {
             i64 sign = InsertSizeTable::sign(direction, mate, mate_first);
             bool reversed = mate.reversed != (direction == FR || direction == RF);
             i64 shift = mate.position - (reversed ? length : 0);
-            DiagonalRange stretch = {reference,
-                                     queries,
-                                     slot,
-                                     reference.contig_starts[contig],
-                                     reference.contig_starts[contig + 1] - 1,
-                                     reversed != flipped,
-                                     length};
-            stretch.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
+            DiagonalRange range = diagonal_range(reference, queries, slot, contig, reversed != flipped, length);
+            range.search(shift + (sign > 0 ? low : -high), shift + (sign > 0 ? high : -low), diagonals, scoring);
         }
     }
 };

@@ -25,7 +25,6 @@ struct SeedGrid {
     const u16* before;
     const u16* after;
     i64 slot;
-    u64 hash;
     i32 seeds, stride, min_seed_bases, max_suffixes;  // seeds of one orientation
     Span part;                                        // part of the read that seeds are taken from
 
@@ -99,9 +98,8 @@ struct SeedGrid {
         if (rank + 4 < index.suffix_count) PREFETCH(&reference.words[index.suffixes[rank + 4] >> 5]);
         if (is_named_by_previous_seed(seed, suffix)) return false;
         i32 begin = position(seed);
-        UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation(seed), diagonal, begin);
-        Segment segment = extend_segment(ungapped, begin, begin + min_seed_bases, queries.lengths[slot], scoring);
-        found = diagonal_of(reference, ungapped, segment, orientation(seed), hash);
+        found =
+            align_around(reference, queries, slot, orientation(seed), diagonal, begin, begin + min_seed_bases, scoring);
         return true;
     }
 };
@@ -121,7 +119,6 @@ KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Refer
                          seeds.before + first,
                          seeds.after + first,
                          slot,
-                         queries.hashes[slot],
                          count,
                          seeds.stride,
                          min_seed_bases,

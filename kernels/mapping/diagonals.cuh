@@ -28,6 +28,14 @@ HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlign
     return Diagonal{ungapped.diagonal, tie_break(read_hash, ungapped.diagonal), segment, (i16)orientation, alternate};
 }
 
+// Return the alignment on a diagonal around the exact match [begin, end).
+HOST_DEVICE Diagonal align_around(const Reference& reference, const Queries& queries, i64 slot, i32 orientation,
+                                  i64 diagonal, i32 begin, i32 end, const Scoring& scoring) {
+    UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, begin);
+    Segment segment = extend_segment(ungapped, begin, end, queries.lengths[slot], scoring);
+    return diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
+}
+
 // The diagonals of some reads.
 struct DiagonalTable {
     Diagonal* rows

@@ -19,8 +19,7 @@ KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Re
         const Window& window = windows.of(slot)[placements.chosen[slot]];
         if (window.gapped()) continue;
         Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
-        UngappedAlignment ungapped =
-            place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+        UngappedAlignment ungapped = place_ungapped(reference, queries, slot, window);
         DivergenceTally tally = {0, reliable_differences(ungapped, window, qualities), 0};
         for (i32 i = window.begin; i < window.end; ++i) {
             i32 phred = qualities.at(i);

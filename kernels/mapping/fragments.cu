@@ -200,13 +200,8 @@ struct FragmentJoiner {
         for (i32 i = 0; i < best.count; ++i) {
             FragmentEnd at = best.kept[i].*end;
             i64 home = contig(mate, at);
-            DiagonalRange range = {reference,
-                                   queries,
-                                   mate.slot,
-                                   reference.contig_starts[home],
-                                   reference.contig_starts[home + 1] - 1,
-                                   at.reversed != mate.flipped,
-                                   mate.length};
+            DiagonalRange range =
+                diagonal_range(reference, queries, mate.slot, home, at.reversed != mate.flipped, mate.length);
             Diagonal diagonal;
             if (!range.verify(mate.diagonal(at), diagonal, scoring)) continue;
             i32 same = 0;

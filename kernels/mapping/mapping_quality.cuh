@@ -67,6 +67,12 @@ HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& querie
                      queries.reversed(slot, reversed)};
 }
 
+// Return the read placed on a window's own diagonal.
+HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot,
+                                             const Window& window) {
+    return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+}
+
 // Count the differences in a window without gaps that are more likely the sample's than the sequencer's.
 HOST_DEVICE i32 reliable_differences(const UngappedAlignment& ungapped, const Window& window,
                                      const Qualities& qualities) {

@@ -163,7 +163,6 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                                 DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
-        i32 length = queries.lengths[slot];
         SeedHits own = {table, slot, partition_of(queries, slot, table.min_bases)};
         BestDiagonals diagonals;
         for (i32 orientation = 0; orientation < 2; ++orientation)
@@ -178,10 +177,8 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                         i64 at = own.location(orientation, seed);
                         SeedAnchor anchor =
                             own.anchor_at(count == 1 ? at : (i64)index.suffixes[at + number], orientation, seed);
-                        UngappedAlignment ungapped =
-                            place_ungapped(reference, queries, slot, orientation, anchor.diagonal, anchor.begin);
-                        Segment segment = extend_segment(ungapped, anchor.begin, anchor.end, length, scoring);
-                        candidate = diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
+                        candidate = align_around(reference, queries, slot, orientation, anchor.diagonal, anchor.begin,
+                                                 anchor.end, scoring);
                     }
                     diagonals.offer(candidate, is_valid);
                 }

@@ -1,7 +1,4 @@
 // The partition seeds of a read, and where they occur.
-//
-// By the pigeonhole principle, a placement that no occurrence of a seed names has a difference, a gap or a clipped end
-// in every seed.
 #pragma once
 #include "index/suffix_array.cuh"
 #include "mapping/placement.cuh"
@@ -77,8 +74,7 @@ HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const R
         i32 variant_phred = variant_phred_of_loss(length, lost_points, bases_per_difference, scoring);
         return AlignmentCost{variant_phred, points_to_phred(lost_points, variant_phred, scoring), lost_points};
     }
-    UngappedAlignment ungapped =
-        place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+    UngappedAlignment ungapped = place_ungapped(reference, queries, slot, window);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
     i32 variant_phred =
         phred_of_variant(real_differences(ungapped, window, qualities, scoring), length, bases_per_difference);

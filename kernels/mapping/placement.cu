@@ -61,7 +61,7 @@ struct PlacementChooser {
     }
     HOST_DEVICE UngappedAlignment ungapped(const Window& window) {
         qualities.reversed = queries.reversed(slot, window.orientation);
-        return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+        return place_ungapped(reference, queries, slot, window);
     }
     HOST_DEVICE void find_best() {
         best_score = first_best = 0;

@@ -61,7 +61,7 @@ HOST_DEVICE i32 dropped_score(const Diagonal* diagonals, i32 count) {
     return diagonals[MAX_DIAGONALS - 1].segment.score;
 }
 
-// One item per read, selected[item]: replace its windows by those of its diagonals, the most promising first.
+// One item per read, selected[item]: replace its windows by the windows of its diagonals, the most promising first.
 KERNEL void replace_windows(Items items, Queries queries, Reference reference, Scoring scoring,
                             const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
     FOR_EACH(item, items) {
@@ -194,7 +194,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
     }
 }
 
-// One item per row that becomes a task; slots: of all rows.
+// One item per row that becomes a task; slots: the slot of every row.
 KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(any), i64* tasks OF(items),
                        i32* task_slots OF(items)) {
     FOR_EACH(item, items) {
