@@ -100,7 +100,10 @@ def open_search(
         )
         counts = run_batches(config, processor, reads, list(outputs.sinks.values()), loaded, monitor=monitor)
         reads.check_complete(counts)
-        monitor.show("finishing the output")
+        if config.sort:
+            monitor.show(
+                "marking duplicates and writing sorted records" if outputs.marker else "writing sorted records"
+            )
         outputs.finish(config.command_line)
         origin = _origin(config, files, path, index, loaded, seconds, outputs, reads)
         yield FinishedSearch(_summarize(config, origin, processor, outputs), outputs.pending)

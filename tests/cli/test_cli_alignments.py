@@ -144,7 +144,7 @@ def test_mates_are_found_in_any_order(reference: str, capfd: pytest.CaptureFixtu
     assert search(reference, write(Path("collated.bam"), COLLATED)) == 0
     said = capfd.readouterr().err
     assert "100 pairs" in said
-    assert "45 single reads beside the pairs" in said
+    assert "45 single reads among the pairs" in said
     assert "15 reads mapped as single, since the mates were not found" in said
     expected = records()
     flags = {fields[0]: int(fields[1]) for fields in expected}
@@ -225,7 +225,7 @@ def test_collate(
     assert search(reference, path, "-q") == 1
     message = capfd.readouterr().err
     assert message.count("\n") == 1
-    assert "its mate is not within 20 records of it, and the file is sorted by coordinate: --collate" in message
+    assert "its mate is not within 20 records of it, and the file is sorted by coordinate: use --collate" in message
     assert not Path("out.sam").exists()
     assert search(reference, path, "-q", "--collate") == 0
     assert (counts()["reads"], counts()["singles"], counts()["lost_mates"]) == (len(COLLATED), 45, 15)

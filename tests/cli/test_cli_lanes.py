@@ -212,7 +212,7 @@ def test_mates_of_two_flow_cells(folder: Path, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--lane", "a.fq"], "--lane a.fq: expected R1,R2,RG, or R1,,RG of single reads"),
+        (["--lane", "a.fq"], "--lane a.fq: expected R1,R2,RG, or R1,,RG for single reads"),
         (["--lane", "a.fq,,ID:x"], "--lane a.fq,,ID:x: ID:x: expected a line that begins with"),
         (["--lane", r"a.fq,,@RG\tID:x", "--lane", r"b.fq,,@RG\tID:x\tLB:l"], "the read group x has different fields"),
         (["--lane", r"a.fq,,@RG\tID:x\tSM:a", "--lane", r"b.fq,,@RG\tID:y\tSM:b"], "several samples (SM: a, b)"),

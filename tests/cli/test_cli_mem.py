@@ -219,7 +219,7 @@ def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pyte
     assert main(["mem", str(tmp_path / "g"), str(folder / "r1.fq")]) == 1
     told = capfd.readouterr().err
     assert f"{tmp_path}/g is bwa's index, which readmap does not read" in told
-    assert f"`readmap index -p {tmp_path}/g REF.fa` makes it" in told
+    assert f"`readmap index -p {tmp_path}/g REF.fa` builds it" in told
     assert main(["index", "-p", str(tmp_path / "g"), str(folder / "ref.fa"), "-q"]) == 0
     assert (tmp_path / "g.amb").read_text() == "6384 1 0\n"
     assert main(["index", "-p", "x", "-o", "y", str(folder / "ref.fa")]) == 2

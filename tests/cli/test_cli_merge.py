@@ -61,11 +61,11 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sample, "READS", 60)
     monkeypatch.setattr(sample, "PAIRS", 60)
-    assert main(["learn", "all_1.fq", "all_2.fq", "-x", "ref.fa", "-o", "learnt.json", "--device", "cpu", "-q"]) == 0
+    assert main(["estimate", "all_1.fq", "all_2.fq", "-x", "ref.fa", "-o", "sample.json", "--device", "cpu", "-q"]) == 0
 
 
 def search(name: str, *options: str) -> None:
-    fixed = ["-x", "ref.fa", "--device", "cpu", "-q", "--sort", "--learnt", "learnt.json", *options]
+    fixed = ["-x", "ref.fa", "--device", "cpu", "-q", "--sort", "--sample-model", "sample.json", *options]
     assert main(["search", f"{name}_1.fq", f"{name}_2.fq", *fixed, "-o", f"{name}.bam"]) == 0
 
 
@@ -162,7 +162,7 @@ def parts() -> None:
     """1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is none."""
     assert main(["split", "all_1.fq", "all_2.fq", "-o", "table", "-q"]) == 0
     for shard, path in (("1/3", "1"), ("2/3", "2"), ("3/3", "3"), ("2/2", "2of2")):
-        part = ["--split", "table", "--shard", shard, "--learnt", "learnt.json", "-o", f"{path}.bam", "-q"]
+        part = ["--split", "table", "--shard", shard, "--sample-model", "sample.json", "-o", f"{path}.bam", "-q"]
         fixed = ["-x", "ref.fa", "--device", "cpu", "--sort", "--for-merge", *part]
         assert main(["search", "all_1.fq", "all_2.fq", *fixed]) == 0
     search("0", "--for-merge")

@@ -153,7 +153,7 @@ def test_a_record_that_is_wrong_has_its_number_in_the_file(capfd: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "message", "code"),
     [
-        (["single.fq", "--shard", "1/2"], "--shard: only with --split TABLE, which readmap split makes: ", 2),
+        (["single.fq", "--shard", "1/2"], "--shard: only with --split, a table that readmap split makes: ", 2),
         (["single.fq", "--split", "table"], "--split: only with --shard I/N", 2),
         *(
             (["single.fq", "--split", "table", "--shard", text], f"--shard {text}: expected I/N, with I from 1 to N", 2)

@@ -30,15 +30,9 @@ from readmap.errors import option as marked
 from readmap.index.device import IndexStructure
 from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS, NO_LIMIT, XA_SHARE, Pairing, Reporting
-from readmap.run.config import SearchConfig, parse_shard
+from readmap.run.config import SearchConfig
 from readmap.run.output_format import OutputFormat
 from readmap.strand import Strand
-
-
-def _check_shard(text: str | None) -> str | None:
-    if text is not None:
-        parse_shard(text)
-    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +326,6 @@ class ShardOptions:
         "Map the I-th of N equal parts of the reads, found by --split, without reading the rest; all parts in order "
         "give the records of the whole.",
         "I/N",
-        check=_check_shard,
     )
     sample_model: str | None = option(
         "--sample-model",
