@@ -98,8 +98,9 @@ struct PlacementChooser {
     }
 };
 
-// One item per read, selected[item]. Scores include the bonuses for reached ends. A window that repeats another
-// alignment has NO_DEFICIT, and so has a window on an ALT contig if others count.
+// One item per read, selected[item]: choose its window and fill its row of `placements`. Scores include the bonuses for
+// reached ends. A window that repeats another alignment has NO_DEFICIT, and so has a window on an ALT contig if others
+// count.
 KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
                            const i32* selected OF(items), WindowTable windows, PlacementTable placements,
                            i32 divergent_deficit, i32 bases_per_difference) {

@@ -6,7 +6,7 @@
 #include "mapping/seeds.cuh"
 
 // One item per read, selected[item]. Store its number of seeds in counts[item + 1], so that the prefix sums are the
-// offsets of the reads' seeds. A read shorter than a seed has none.
+// offsets of the reads' seeds. A read shorter than a seed gets 0.
 KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(selected), i64* counts OF(selected + 1),
                         i32 seed_bases, i32 stride) {
     FOR_EACH(item, items) {

@@ -72,7 +72,8 @@ struct TandemSearch {
         gap.at = maximum(differences[removed - 1] + 1 - in_read, window.begin + 1);
         return equal_to(moved) - gap.at >= bases && gap.at + in_read < window.end;
     }
-    // Find a gap whose cost equals that of the differences it removes: the shortest first, deletions before insertions.
+    // Find a gap that costs exactly what the differences it removes cost: the shortest first, deletions before
+    // insertions.
     HOST_DEVICE bool find(const Scoring& scoring, TandemGap& gap) {
         i32 difference = scoring.match + scoring.mismatch;
         if (!find_differences()) return false;

@@ -22,8 +22,9 @@ DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("m
 #: Direction of a pair with a mate whose placement is not confident.
 UNCERTAIN = constant("mapping/pairs.cuh", "UNCERTAIN")
 
-#: Minimum of pairs, and of their share among all confidently placed pairs, to accept a direction. The limits and the
-#: quartile rule below are those of bwa mem (mem_pestat). Mates placed by chance are mostly too far apart to count.
+#: Minimum number of pairs, and minimum share of all confidently placed pairs, to accept a direction. bwa mem
+#: (mem_pestat) has the same limits and the same quartile rule. Mates placed by chance are mostly too far apart to
+#: count.
 MIN_PAIRS = 10
 MIN_SHARE = 0.05
 
@@ -72,7 +73,7 @@ class InsertSizeTable(Table, struct="mapping/pairs.cuh:InsertSizeTable"):
 
 
 def insert_size_table(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
-    """Copy the distributions to the device."""
+    """Return the distributions as a table on the device."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
     penalties: list[int] = []

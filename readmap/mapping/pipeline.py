@@ -46,7 +46,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
 def search_again(batch: Batch, context: Context) -> Batch:
     """Repeat the near-mate search of a batch that was searched before the insert sizes were known; return the batch.
 
-    The result is the same as if `search_reads` had known the insert sizes.
+    The result equals the result of `search_reads` with known insert sizes.
     """
     if can_search_near_mates(batch, context):
         resolve_near_mates(batch, context, seeded=True)
