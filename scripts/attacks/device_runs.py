@@ -196,11 +196,11 @@ def _small() -> None:
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
     from readmap.database import hit_alignment
-    from readmap.index import suffix_array, suffix_sorting
+    from readmap.index import sort_plan, suffix_array
 
     CpuBackend.scratch_bytes = CudaBackend.scratch_bytes = 1 << 14
     hit_alignment.MIN_CROP_CELLS = 0
-    suffix_array.SMALL, suffix_sorting._MIN_PAIRS, suffix_sorting._MAX_PAIRS = 0, 1, 1
+    suffix_array.SMALL, sort_plan._MIN_PAIRS, sort_plan._MAX_PAIRS = 0, 1, 1
 
 
 def _fine() -> None:

@@ -81,14 +81,14 @@ def valid_runs() -> None:
     from readmap import scan
     from readmap.backend.compilation.sources import modules
     from readmap.cli import main
-    from readmap.index import suffix_array, suffix_sorting
+    from readmap.index import sort_plan, suffix_array
 
     warm_up()
     with tempfile.TemporaryDirectory() as scratch:
         JobFolders(Path(scratch) / "jobs", 60)
         write_base(Path(scratch) / "base")
         os.chdir(Path(scratch) / "base")
-        suffix_array.SMALL, suffix_sorting._MIN_PAIRS = 0, 1  # so that kernels sort, in batches
+        suffix_array.SMALL, sort_plan._MIN_PAIRS = 0, 1  # so that kernels sort, in batches
         sorts = ["index", "ref.fa", "-o", "sorted.readmap", "-q", "-t", "2"]
         searches = (["search", *words, "-x", "ref.fa", "-o", "out.sam", "-q", "-t", "1"] for words in SEARCHES)
         for words in (sorts, *searches):
