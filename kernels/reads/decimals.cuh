@@ -23,11 +23,11 @@ struct Natural {
     HOST_DEVICE void multiply_by_power(u32 base, i32 power) {
         for (; power; --power) multiply(base);
     }
-    // The digit of 10^place; 0 if place is negative.
-    HOST_DEVICE u32 digit(i32 place) const {
-        if (place < 0) return 0;
-        u32 limb = limbs[place / 9];
-        for (i32 i = place % 9; i; --i) limb /= 10;
+    // The digit of 10^exponent; 0 if the exponent is negative.
+    HOST_DEVICE u32 digit(i32 exponent) const {
+        if (exponent < 0) return 0;
+        u32 limb = limbs[exponent / 9];
+        for (i32 i = exponent % 9; i; --i) limb /= 10;
         return limb % 10;
     }
     HOST_DEVICE i32 digits() const {
@@ -35,8 +35,8 @@ struct Natural {
         while (!digit(found - 1)) --found;
         return found;
     }
-    HOST_DEVICE bool any_below(i32 place) const {
-        for (i32 i = 0; i < place; ++i)
+    HOST_DEVICE bool any_below(i32 exponent) const {
+        for (i32 i = 0; i < exponent; ++i)
             if (digit(i)) return true;
         return false;
     }
@@ -76,12 +76,12 @@ template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     // m * 2^-p is m * 5^p with p digits after the point.
     if (power < 0) number.multiply_by_power(5, -power);
     else number.multiply_by_power(2, power);
-    i32 places = number.digits(), rest = places - SHOWN - 1;
+    i32 digit_count = number.digits(), rest = digit_count - SHOWN - 1;
     u32 shown = 0, next = number.digit(rest);
-    for (i32 i = 1; i <= SHOWN; ++i) shown = 10 * shown + number.digit(places - i);
+    for (i32 i = 1; i <= SHOWN; ++i) shown = 10 * shown + number.digit(digit_count - i);
     // Round to nearest, ties to even.
     if (next > 5 || (next == 5 && (shown % 2 || number.any_below(rest)))) ++shown;
-    i32 exponent = places - 1 + minimum(power, 0);
+    i32 exponent = digit_count - 1 + minimum(power, 0);
     if (shown == 1000000) shown = 100000, ++exponent;
     u8 digits[SHOWN];
     for (i32 i = SHOWN - 1; i >= 0; --i, shown /= 10) digits[i] = (u8)('0' + shown % 10);

@@ -17,7 +17,7 @@ const i64 INCOMPLETE = -1, INVALID = -2;
 enum ScanEnd { RUNNING, COMPLETE, BEFORE_INVALID, OUT_OF_SPACE };
 
 // Lines per record, and whether records must be FASTQ: header, bases, '+' and qualities, one per base.
-struct LineFormat {
+struct ScanFormat {
     i32 lines;
     bool checks_fastq;
 };
@@ -33,7 +33,7 @@ struct Segments {
 };
 
 // The last newline of the record that starts at `start`, INCOMPLETE or INVALID.
-HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const LineFormat& format) {
+HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const ScanFormat& format) {
     i64 newlines[4] = {}, position = start;
     for (i32 line = 0; line < format.lines; ++line) {
         position = find_byte(text, position, end, '\n');
@@ -50,7 +50,7 @@ HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 li
     for (i32 line = 0; line < lines; ++line) {
         position = find_byte(text, position, end, '\n') + 1;
         if (position >= end) break;
-        bool is_record = lines == 2 ? text[position] == '>' : record_end(text, position, end, LineFormat{4, true}) >= 0;
+        bool is_record = lines == 2 ? text[position] == '>' : record_end(text, position, end, ScanFormat{4, true}) >= 0;
         if (is_record) return position;
     }
     return UNKNOWN;
@@ -58,7 +58,7 @@ HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 li
 
 // Scan a segment whose text is in memory up to `end`.
 HOST_DEVICE void scan_segment(const u8* text, i64 segment, i64 end, const Segments& segments,
-                              const LineFormat& format) {
+                              const ScanFormat& format) {
     i64 first = segment * segments.segment_bytes, count = 0;
     i64 start = segment ? guess_first_record(text, first, end, format.lines) : 0;
     segments.first_starts[segment] = start, segments.text_ends[segment] = end;
@@ -72,7 +72,7 @@ HOST_DEVICE void scan_segment(const u8* text, i64 segment, i64 end, const Segmen
 }
 
 // Scan text in memory. An item is a segment.
-KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments segments, LineFormat format, i64 size) {
+KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size) {
     FOR_EACH(segment, items) {
         i64 end = minimum((segment + 1) * segments.segment_bytes, size);
         scan_segment(text, segment, end, segments, format);
@@ -80,7 +80,7 @@ KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments seg
 }
 
 // Scan text whose first `filled` bytes are in memory; read the rest from `offset` of a file. An item is a segment.
-KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, LineFormat format, i64 size,
+KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, ScanFormat format, i64 size,
                                    i32 file, i64 filled, i64 offset) {
     FOR_EACH(segment, items) {
         i64 last = minimum((segment + 1) * segments.segment_bytes, size);
@@ -96,7 +96,7 @@ KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments 
 
 // Scan records from `at` up to `to` one by one and append their ends to the ends of `segment`.
 HOST_DEVICE ScanEnd scan_gap(const u8* text, i64& at, i64 to, i64 end, i64 segment, const Segments& segments,
-                             const LineFormat& format) {
+                             const ScanFormat& format) {
     while (at < to) {
         i64 last = record_end(text, at, end, format);
         if (last < 0) return last == INVALID ? BEFORE_INVALID : COMPLETE;
@@ -109,7 +109,7 @@ HOST_DEVICE ScanEnd scan_gap(const u8* text, i64& at, i64 to, i64 end, i64 segme
 
 // Scan the gaps between segments, scan again the segments whose first record was guessed wrongly, and move the ends of
 // all records to the front of record_ends. One item. result: record count, end of the last record, text bytes, ScanEnd.
-KERNEL void join_segments(WarpItems items, const u8* text OF(size), Segments segments, LineFormat format, i64 size,
+KERNEL void join_segments(WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size,
                           i64* result OF(4)) {
     FOR_EACH(item, items) {
         i64 filled = 0, segment = 0, at = 0;

@@ -39,7 +39,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass
-class _Batch:
+class _WaitingBatch:
     """The reads of consecutive records from record `start` on.
 
     ordinals: int64, record indices, ascending. texts: of the same reads.
@@ -53,7 +53,7 @@ class _Batch:
 
 
 @dataclass(frozen=True)
-class _Fragments:
+class _OrderedFragments:
     """Pairs and single reads to deliver, in order.
 
     firsts: int64 [fragments], ordinals of the first mate or the single read. lasts: of the last mate; NO_MATE if
@@ -86,7 +86,7 @@ class MateCollator:
         self._on_missing = on_missing
         self._backend = backend
         self._waiting = NO_CANDIDATES
-        self._batches: list[_Batch] = []
+        self._batches: list[_WaitingBatch] = []
 
     def add(self, records: BamRecords, pool: BufferPool) -> AlignmentChunk | None:
         """Add records; return the reads that can be delivered now, or None."""
@@ -101,7 +101,7 @@ class MateCollator:
         candidates = known.followed_by(new)
         buffer = pool.take(int(records.lengths.sum()))
         texts = bam_records.write_reads(records, primary, self._tags, buffer.data, self._backend)
-        self._batches.append(_Batch(start, start + primary, texts, len(primary)))
+        self._batches.append(_WaitingBatch(start, start + primary, texts, len(primary)))
         mates = self._match(candidates, len(known))
         waiting = others.followed_by(candidates.select(mates == NO_MATE))
         is_outside = waiting.ordinals + self._window + 1 < end
@@ -123,7 +123,7 @@ class MateCollator:
             lengths[chosen] = batch.texts.lengths[rows]
         pieces = np.cumsum(lengths) // chunk_bytes
         for piece in np.split(ordinals, np.flatnonzero(np.diff(pieces)) + 1):
-            if chunk := self._chunk(_Fragments(piece, np.full(len(piece), NO_MATE)), pool, None):
+            if chunk := self._chunk(_OrderedFragments(piece, np.full(len(piece), NO_MATE)), pool, None):
                 yield chunk
 
     def _match(self, candidates: MateCandidates, known: int) -> Integers:
@@ -160,7 +160,9 @@ class MateCollator:
                 keys[index] = key
         return keys
 
-    def _fragments(self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers) -> _Fragments:
+    def _fragments(
+        self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers
+    ) -> _OrderedFragments:
         """Return all fragments to deliver, in order. singles, lost: ordinals; lost reads have no mate in the window."""
         later = np.flatnonzero((mates != NO_MATE) & (mates < np.arange(len(mates))))
         is_first = candidates.segments[later] == FIRST
@@ -174,9 +176,11 @@ class MateCollator:
         firsts = np.concatenate([firsts, singles, lost])
         lasts = np.concatenate([lasts, np.full(len(singles) + len(lost), NO_MATE)])
         order = np.argsort(positions, kind="stable")
-        return _Fragments(firsts[order], lasts[order])
+        return _OrderedFragments(firsts[order], lasts[order])
 
-    def _chunk(self, fragments: _Fragments, pool: BufferPool, last_buffer: Buffer | None) -> AlignmentChunk | None:
+    def _chunk(
+        self, fragments: _OrderedFragments, pool: BufferPool, last_buffer: Buffer | None
+    ) -> AlignmentChunk | None:
         """Return the reads of the fragments, in `last_buffer`, the buffer of the last batch, if it has all of them."""
         count, has_mate = len(fragments.firsts), fragments.lasts != NO_MATE
         if not count:
@@ -213,9 +217,9 @@ class MateCollator:
             texts = last.texts.select(last.ordinals.searchsorted(ordinals))
             target = np.empty(int(texts.lengths.sum()), np.uint8)
             copied = texts.copy_into(target, 0, self._backend)
-            self._batches.append(_Batch(last.start, ordinals, copied, len(ordinals)))
+            self._batches.append(_WaitingBatch(last.start, ordinals, copied, len(ordinals)))
 
-    def _locate(self, ordinals: Integers) -> Iterator[tuple[_Batch, Integers, Integers]]:
+    def _locate(self, ordinals: Integers) -> Iterator[tuple[_WaitingBatch, Integers, Integers]]:
         """Yield each batch that has some of the reads, their indices in `ordinals`, and their rows in the batch."""
         numbers = np.array([batch.start for batch in self._batches]).searchsorted(ordinals, "right") - 1
         for number, batch in enumerate(self._batches):

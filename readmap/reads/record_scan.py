@@ -27,8 +27,8 @@ SEGMENT_BYTES, MIN_RECORD_BYTES = 1 << 20, 32
 
 
 @dataclass(frozen=True)
-class _LineFormat:
-    """struct LineFormat of kernels/reads/record_scan.cu."""
+class _ScanFormat:
+    """struct ScanFormat of kernels/reads/record_scan.cu."""
 
     lines: int
     checks_fastq: bool
@@ -79,7 +79,7 @@ def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) 
     backend = host_backend(_SCAN.module, threads)
     if not backend:
         return _scan_without_compiler(data, lines, checks_fastq)
-    return _scan(data, _LineFormat(lines, checks_fastq), backend)
+    return _scan(data, _ScanFormat(lines, checks_fastq), backend)
 
 
 def read_and_scan_records(
@@ -90,16 +90,16 @@ def read_and_scan_records(
     Return None, without reading, if the source is not an uncompressed file or no compiler is available.
     """
     backend = host_backend(_READ.module, threads)
-    if not backend or not isinstance(source, PlainSource | ByteRange) or (place := source.position()) is None:
+    if not backend or not isinstance(source, PlainSource | ByteRange) or (position := source.position()) is None:
         return None
-    target = data if place.max_bytes is None else data[: filled + place.max_bytes]
-    found = _scan(target, _LineFormat(lines, checks_fastq), backend, filled, place)
+    target = data if position.max_bytes is None else data[: filled + position.max_bytes]
+    found = _scan(target, _ScanFormat(lines, checks_fastq), backend, filled, position)
     source.skip(found.filled - filled)
     return found
 
 
 def _scan(
-    data: Bytes, format: _LineFormat, backend: Backend, filled: int = 0, rest: FilePosition | None = None
+    data: Bytes, format: _ScanFormat, backend: Backend, filled: int = 0, rest: FilePosition | None = None
 ) -> RecordEnds:
     segments = _Segments.of(len(data), SEGMENT_BYTES, SEGMENT_BYTES // MIN_RECORD_BYTES)
     arguments = {"text": data, "segments": segments, "format": format, "size": len(data)}
