@@ -73,13 +73,14 @@ GOOD = [
     "BI:B:I,4294967295",
     "Bf:B:f,0.1,-2,1e5",
 ]
-BAD = (
+_BAD = (  # separated by |
     "1:X:0:ACGT|3:N:0:ACGT|1:N:0:ACGT more|1:N:0:ACGR|1:N:x:ACGT|1:N:|X|XX|XX:Z|XX:Z|XXX:Z:a|1X:Z:a|X_:Z:a|"
     "XX:z:a|XX:Q:1|XX-Z:a|XX:Z-a| |XX:A:|XX:A:ab|XX:A: |XX:i:|XX:i:-|XX:i:1.5|XX:i:4294967296|XX:i:-2147483649|"
     "XX:i:1 |XX:i:99999999999999999999999|XX:f:|XX:f:.|XX:f:1e|XX:f:e5|XX:f:1.2.3|XX:f:nan|XX:f:0x1|XX:Z:\x7f|"
     "XX:Z:\xe9|XX:H:0|XX:H:0g|XX:H:af|XX:B:|XX:B:c,|XX:B:c,1,|XX:B:c,128|XX:B:|XX:B:C,-1|XX:B:Z,a|XX:B:cc,1|"
     "XX:B:i,1.5|XX:B:f,x|XX:B:s1|RX:Z:a\t|\tRX:Z:a|RX:Z:a\t\tQX:Z:b|RX:Z:a\tno|no\tRX:Z:a"
-).split("|")
+)
+BAD = _BAD.split("|")
 
 
 def fastq(comments: list[str], blank: str = " ", end: str = "\n") -> bytes:

@@ -148,12 +148,6 @@ def test_files_of_different_length(files: Files, one: int, two: int, pairs: int,
         assert result.error == message
 
 
-def test_counts_have_thousands_separators(files: Files) -> None:
-    records = fastq(1204, 4)
-    result = files.read(b"".join(records[:1203]), b"".join(records), 1000)
-    assert result.error == "r1 has 1,203 records, r2 has more: record 1204 (r1203) has no mate"
-
-
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
 def test_truncated_file(files: Files, size: int) -> None:
     """All complete pairs come first; the error is that of a truncated file of single reads, or a missing mate."""

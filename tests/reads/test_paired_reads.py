@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from examples import Read, below, fasta_reads, random_bases, random_quality, write_pairs
+from examples import Read, below, random_bases, random_quality, write_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_runs import run_files
@@ -135,14 +135,6 @@ def test_many_pairs(backends: str, tmp_path: Path) -> None:
     pairs = draw_pairs(random.Random(72), 3_000, (91, 28))
     for layout in (PairLayout.TWO_FILES, PairLayout.INTERLEAVED):
         assert search(write_pairs(tmp_path, pairs, layout), layout, backend) == (expected_listing(pairs), "")
-
-
-def test_fasta(backends: str, tmp_path: Path) -> None:
-    plain = [(Read(a.name, a.bases), Read(b.name, b.bases)) for a, b in PAIRS]
-    (tmp_path / "r1").write_bytes(fasta_reads([pair[0] for pair in plain]).replace(b"AC", b"A\nC"))
-    (tmp_path / "r2").write_bytes(fasta_reads([pair[1] for pair in plain]))
-    found = search([tmp_path / "r1", tmp_path / "r2"], PairLayout.TWO_FILES, open_backend(backends))
-    assert found == (expected_listing(plain), "")
 
 
 @LAYOUTS
