@@ -88,10 +88,10 @@ KERNEL void mark_naming_matches(Items items, Queries queries, Reference referenc
     }
 }
 
-// One item per match that names a diagonal, as an offset from first_match. places: diagonal + `shift`, never negative.
+// One item per match that names a diagonal, as an offset from first_match. positions: diagonal + `shift`, never negative.
 KERNEL void list_diagonals(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
                            SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
-                           i32* slots OF(items), u64* strands OF(items), u64* places OF(items), i64 first_match,
+                           i32* slots OF(items), u64* strands OF(items), u64* positions OF(items), i64 first_match,
                            i32 shift) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
@@ -101,7 +101,7 @@ KERNEL void list_diagonals(Items items, Queries queries, Reference reference, Su
         diagonals[item] = found;
         slots[item] = (i32)slot;
         strands[item] = (u64)(slot << 1 | found.orientation);
-        places[item] = (u64)(found.diagonal + shift);
+        positions[item] = (u64)(found.diagonal + shift);
     }
 }
 

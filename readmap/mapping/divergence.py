@@ -24,13 +24,13 @@ MAX_BASES_PER_DIFFERENCE, MIN_BASES_PER_DIFFERENCE = 2_000, 20
 ONE_ERROR = 1 << 24
 
 
-def measure_divergence(batch: Batch, most: int, context: Context) -> NDArray[np.int64]:
-    """Return what each of the first `most` reads of the input shows: int64 [reads, 3], zeros if the read shows nothing.
+def measure_divergence(batch: Batch, max_reads: int, context: Context) -> NDArray[np.int64]:
+    """Return what the first `max_reads` reads of the input show: int64 [reads, 3], zeros if a read shows nothing.
 
     Columns: reliable bases, differences among them, and sequencing errors expected from their qualities, in units of
     1 / ONE_ERROR.
     """
-    backend, count = context.backend, min(batch.reads.count, most)
+    backend, count = context.backend, min(batch.reads.count, max_reads)
     tallies = backend.empty((count, 3), np.int64)
     batch.launch(_MEASURE, count, context, tallies=tallies)
     return backend.to_host(tallies)

@@ -73,18 +73,18 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
     mates: records, mates next to each other.
     """
     backend = context.backend
-    most = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
-    matches = _matches(mates, most, batch, context)
-    if capacity_of(matches.total) <= most:
+    capacity = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
+    matches = _matches(mates, capacity, batch, context)
+    if capacity_of(matches.total) <= capacity:
         yield mates, matches
         return
     numbers, first = mates.indices[: count_on_host(mates.count, backend)], 0
     ends = np.cumsum(matches_per_read(matches, context)[: len(numbers)].reshape(-1, 2).sum(axis=1))
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
-        last = int(np.searchsorted(ends, before + most, "right"))
+        last = int(np.searchsorted(ends, before + capacity, "right"))
         part = DeviceList.of(numbers[2 * first : 2 * last])
-        yield part, _matches(part, most, batch, context)
+        yield part, _matches(part, capacity, batch, context)
         first = last
 
 
@@ -121,11 +121,11 @@ def _join(
 
 def _list_placements(matches: SeedMatches, slots: DeviceList, batch: Batch, context: Context) -> RepeatPlacements:
     """Return the placements of the slots that explain their read not much worse than the best one, sorted by key."""
-    backend, most = context.backend, capacity_of(matches.total)
-    counts = backend.full(most, 0, np.int64)
+    backend, capacity = context.backend, capacity_of(matches.total)
+    counts = backend.full(capacity, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)
     listed = DeviceList(counts, matches.total, f"{slots.key} matches")
-    ends, count = batch.device_counters.scan("placements", counts, listed, most)
+    ends, count = batch.device_counters.scan("placements", counts, listed, capacity)
     total = capacity_of(count)
     keys, other_keys = backend.full(total, NO_KEY, np.uint64), backend.empty(total, np.uint64)
     losses, other_losses = (backend.empty(total, np.uint32) for _ in range(2))

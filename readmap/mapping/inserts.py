@@ -103,18 +103,18 @@ def _penalty(bases: int, size: InsertSize) -> int:
 
 
 def fixed_insert_size(
-    mean: float, deviation: float | None = None, most: float | None = None, least: float | None = None
+    mean: float, deviation: float | None = None, maximum: float | None = None, minimum: float | None = None
 ) -> tuple[InsertSize, ...]:
     """Return the insert sizes of FR pairs that a user set, as bwa mem's -I; raise UsageError if they are invalid.
 
-    deviation: None for a tenth of the mean. most, least: None for four deviations above and below the mean.
+    deviation: None for a tenth of the mean. maximum, minimum: None for four deviations above and below the mean.
     """
     deviation = mean / 10 if deviation is None else deviation
     if not (0 < mean <= 100_000 and 0 < deviation <= 100_000):
         raise UsageError(f"insert size {mean:g},{deviation:g}: expected a mean and a standard deviation of 1 to 100000")
     low, high = _within(
-        mean - MAX_DEVIATIONS * deviation if least is None else least,
-        mean + MAX_DEVIATIONS * deviation if most is None else most,
+        mean - MAX_DEVIATIONS * deviation if minimum is None else minimum,
+        mean + MAX_DEVIATIONS * deviation if maximum is None else maximum,
     )
     if not low <= mean <= high:
         raise UsageError(f"insert sizes of {low:,} to {high:,}: expected the mean, {mean:g}, between them")
@@ -128,8 +128,8 @@ def estimate_insert_sizes(directions: NDArray[np.uint8], sizes: NDArray[np.int32
     valid for pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
-    least = max(MIN_PAIRS, MIN_SHARE * int(np.count_nonzero(directions != UNCERTAIN)))
-    enough = [(name, values) for name, values in zip(DIRECTIONS, found, strict=True) if len(values) >= least]
+    min_pairs = max(MIN_PAIRS, MIN_SHARE * int(np.count_nonzero(directions != UNCERTAIN)))
+    enough = [(name, values) for name, values in zip(DIRECTIONS, found, strict=True) if len(values) >= min_pairs]
     return tuple(size for name, values in enough if (size := _distribution(name, values)))
 
 

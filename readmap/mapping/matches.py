@@ -17,7 +17,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import order_by_position
 from readmap.mapping.parameters import dense_seed_bases
 from readmap.mapping.seeds import seed_offsets
-from readmap.reads.queries import Queries
+from readmap.reads.packing import Queries
 
 _FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/matches", "limit_matches")
 _PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming_matches")
@@ -112,24 +112,24 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.max_length
     unsorted, found = (Candidates.allocate(backend, diagonal_count=total) for _ in range(2))
-    strands, places = (backend.empty(total, np.uint64) for _ in range(2))
+    strands, positions = (backend.empty(total, np.uint64) for _ in range(2))
     end = 0
     for first, numbers in naming:
-        begin, end = end, end + len(numbers)
+        start, end = end, end + len(numbers)
         batch.launch(
             _LIST,
             len(numbers),
             context,
             matches=matches,
             naming=numbers,
-            diagonals=unsorted.rows[begin:end],
-            slots=unsorted.slots[begin:end],
-            strands=strands[begin:end],
-            places=places[begin:end],
+            diagonals=unsorted.rows[start:end],
+            slots=unsorted.slots[start:end],
+            strands=strands[start:end],
+            positions=positions[start:end],
             first_match=first,
             shift=shift,
         )
-    order = order_by_position(strands, places, batch, context)
+    order = order_by_position(strands, positions, batch, context)
     given = {"order": order, "diagonals": unsorted.rows, "slots": unsorted.slots}
     backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)
     return found

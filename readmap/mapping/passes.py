@@ -28,19 +28,19 @@ class Selection:
 
 def select_reads(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
     """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
-    steps = batch.queries.length_runs
-    begin = steps.first_slot_of_length(search_pass.min_seed_bases)
-    while begin < steps.count:
-        length = steps.length_of(begin)
+    runs = batch.queries.length_runs
+    start = runs.first_slot_of_length(search_pass.min_seed_bases)
+    while start < runs.count:
+        length = runs.length_of(start)
         stride = search_pass.stride_of(length)
-        end = steps.first_slot_of_length(_next_length(length, stride, search_pass, steps.max_length))
-        unresolved = batch.placements.unresolved[begin:end]
+        end = runs.first_slot_of_length(_next_length(length, stride, search_pass, runs.max_length))
+        unresolved = batch.placements.unresolved[start:end]
         slots = batch.device_counters.select_flagged(
-            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, begin, variant=f" every {stride}"
+            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, start, variant=f" every {stride}"
         )
         if slots.count:
             yield Selection(slots, stride, search_pass)
-        begin = end
+        start = end
 
 
 def _next_length(length: int, stride: int, search_pass: SearchPass, longest: int) -> int:
