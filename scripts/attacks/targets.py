@@ -188,7 +188,7 @@ def _judge_bam(library: Library, case: Case, paths: list[str], draw: Random) -> 
                 found = library.mapped(source, PairLayout.INTERLEAVED)
             else:
                 for chunk in source.chunks(_allocate, draw.choice((256, 1 << 12, 1 << 16)), draw.choice((None, 1, 3))):
-                    found += _reads(chunk.find(library.backend))
+                    found += _reads(chunk.to_device(library.backend))
                     chunk.release()
         finally:
             source.drop()

@@ -144,18 +144,6 @@ def test_a_read_with_two_primary_records_is_refused(tmp_path: Path) -> None:
         list(records.primaries(write_sam(tmp_path / "two.sam", two)))
 
 
-def test_bars_and_aims() -> None:
-    from evaluation.figures import figure, skipped
-
-    verdicts = [
-        figure("", (5, mapper), 0, bar, 5)["verdict"] for bar in (">=", "<=", "aim: >=", "") for mapper in (4, 6)
-    ]
-    assert verdicts == ["MISS", "PASS", "PASS", "MISS", "behind", "ahead", "", ""]
-    assert figure("", (None, 999), 1_000, ">=")["verdict"] == "PASS"
-    assert figure("", (None, 998), 1_000, ">=")["verdict"] == "MISS"
-    assert skipped("variants", "bcftools not installed")["verdict"] == "skipped: bcftools not installed"
-
-
 def test_variants_are_summed_over_seeds_and_held_to_the_better_peer() -> None:
     from evaluation import variants
 
@@ -190,14 +178,6 @@ def test_short_variants_beside_long_ones(tmp_path: Path, monkeypatch: pytest.Mon
     for name in vcf:
         (tmp_path / name).touch()
     assert variants.beside_long(tmp_path, ["bwa", "none"]) == [{"truth": 3, "tp": 1}, {"truth": 3, "tp": 0}]
-
-
-def test_words_of_a_command() -> None:
-    from evaluation.work_directory import fill_in
-
-    values = {"reads": ["a b.fq", "2.fq"], "r1": "a b.fq", "options": [], "threads": 2}
-    assert fill_in("map {options} -t{threads} {reads}", values) == ["map", "-t2", "a b.fq", "2.fq"]
-    assert fill_in("map -1 {r1}", values) == ["map", "-1", "a b.fq"]
 
 
 @pytest.mark.parametrize(

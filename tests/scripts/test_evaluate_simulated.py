@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,48 +56,6 @@ def told(name: str, mate: int) -> tuple[str, int, int, str]:
     return fields[1], int(start), int(end), strand
 
 
-def test_outward_mates_lie_where_their_names_tell() -> None:
-    from evaluation import libraries
-
-    genome = random_bases(3_000)
-    for fragment in libraries.outward(pairs("one", genome, 40, 400, 50)):
-        places = [told(fragment[0].name, mate) for mate in (0, 1)]
-        for read, (_, start, end, strand) in zip(fragment, places, strict=True):
-            assert read.sequence == on_strand(genome[start:end], strand)
-        assert [strand for *_, strand in sorted(places)] == ["-", "+"]
-
-
-def test_reads_through_short_fragments_end_in_the_adapter() -> None:
-    from evaluation import libraries
-
-    genome = random_bases(2_000)
-    inserts = set()
-    for fragment in libraries.read_through(pairs("one", genome, 42, 90, 90)):
-        for mate, (read, adapter) in enumerate(zip(fragment, libraries.ADAPTERS, strict=True)):
-            _, start, end, strand = told(read.name, mate)
-            inserts.add(end - start)
-            whole = on_strand(genome[start:end], strand) + adapter + "A" * 100
-            assert read.sequence == whole[: libraries.READ_THROUGH_LENGTH]
-            assert len(read.sequence) == len(read.qualities) == libraries.READ_THROUGH_LENGTH
-    assert inserts == set(range(70, 91))
-
-
-def test_chimeras_begin_where_their_names_tell() -> None:
-    from evaluation import libraries
-
-    genome = random_bases(9_000)
-    between, inside = 0, 0
-    for fragment in libraries.chimeric(pairs("one", genome, 200, 300, 150)):
-        places = [told(fragment[0].name, mate) for mate in (0, 1)]
-        assert fragment[0].name == fragment[1].name
-        between += abs(places[0][1] - places[1][1]) != 150
-        for read, (_, start, end, strand) in zip(fragment, places, strict=True):
-            whole = on_strand(genome[start:end], strand)
-            assert read.sequence[: libraries.CHIMERIC_AT] == whole[: libraries.CHIMERIC_AT]
-            inside += read.sequence != whole
-    assert (between, inside) == (3, 4)
-
-
 def test_reads_around_an_origin_have_places_of_the_circle(tmp_path: Path) -> None:
     from evaluation import libraries
 
@@ -121,69 +78,6 @@ def test_reads_around_an_origin_have_places_of_the_circle(tmp_path: Path) -> Non
             cut += end - start < 100
     assert across
     assert cut
-
-
-def test_guests_are_of_no_place(tmp_path: Path) -> None:
-    from evaluation import libraries
-
-    libraries.write_fasta(tmp_path / "host.fa", {"h": random_bases(9_900)})
-    libraries.write_fasta(tmp_path / "guest.fa", {"g": random_bases(5_000, seed=2)})
-    libraries.with_guest(tmp_path / "host.fa", tmp_path / "guest.fa", tmp_path / "both.fa")
-    both = libraries.contigs(tmp_path / "both.fa")
-    assert {name: len(sequence) for name, sequence in both.items()} == {"h": 9_900, "guest:g": 100}
-    fragments = [*pairs("h", both["h"], 2, 300, 50), *pairs("guest:g", both["guest:g"], 2, 100, 50)]
-    changed = [*libraries.foreign(fragments)]
-    assert [fragment[0].name.split("!")[1] for fragment in changed] == ["h", "h", "*", "*"]
-    assert [fragment[1].sequence for fragment in changed] == [fragment[1].sequence for fragment in fragments]
-
-
-def test_alternatives_differ_as_they_should(tmp_path: Path) -> None:
-    from evaluation import libraries
-
-    rng, sequence = np.random.default_rng(1), random_bases(50_000) + "N" * 100
-    copy = libraries.mutated(rng, sequence, 0.1)
-    assert copy[-100:] == "N" * 100
-    assert 4_700 < sum(a != b for a, b in zip(sequence, copy, strict=True)) < 5_300
-    libraries.write_fasta(tmp_path / "a.fa", {"short": random_bases(500), "long": random_bases(120_000)})
-    libraries.with_alternatives(tmp_path / "a.fa", tmp_path / "b.fa")
-    made = libraries.contigs(tmp_path / "b.fa")
-    kinds = [sum(word in name for name in made) for word in ("alternative", "HLA", "decoy")]
-    assert kinds == [40, 100, 20]
-    assert made["long"] == libraries.contigs(tmp_path / "a.fa")["long"]
-
-
-def test_fragments_are_read_as_they_were_written(tmp_path: Path) -> None:
-    from evaluation import libraries
-
-    fragments = [*pairs("one", random_bases(1_000), 5, 300, 50)]
-    files = [tmp_path / f"{mate}.fq" for mate in (1, 2)]
-    libraries.write_fragments(fragments, files)
-    assert [*libraries.read_fragments(files)] == fragments
-    assert [len(path.read_text().splitlines()) for path in files] == [20, 20]
-
-
-def test_mixed_libraries_are_told_apart_by_name() -> None:
-    from evaluation import libraries
-
-    one, other = ([*pairs("one", random_bases(1_000), count, 300, 50)] for count in (5, 7))
-    both = libraries.mixed(one, other)
-    assert both != [*one, *other]
-    assert sorted(both) == sorted([*one, *libraries.mixed([], other)])
-    names = [read.name for fragment in both for read in fragment]
-    assert sum(name.startswith("rm_other") for name in names) == 14
-    assert len({*names}) == 12
-
-
-def test_every_second_mate_is_random() -> None:
-    from evaluation import libraries
-
-    fragments = [*pairs("one", random_bases(1_000), 6, 300, 50)]
-    made = [*libraries.half_random(fragments)]
-    assert [a == b for a, b in zip(fragments, made, strict=True)] == [True, False] * 3
-    for (one, two), (first, second) in zip(fragments, made, strict=True):
-        assert first == one
-        assert second._replace(sequence=two.sequence) == two
-        assert len(second.sequence) == len(two.sequence)
 
 
 @pytest.mark.parametrize(
@@ -347,37 +241,6 @@ def test_all_sets_are_judged_together() -> None:
         "MAPQ bins that promise too much: family",
     ]
     assert together([{"figures": []}], 0) == {}
-
-
-def test_sets_are_made_of_what_there_is() -> None:
-    from evaluation import sets
-    from evaluation.work_directory import REFERENCES
-
-    groups = (sets.SINGLE, sets.PAIRS, sets.LARGE, sets.FEW_SINGLE, sets.FEW_PAIRS)
-    assert len(sets.SIMULATED) == sum(map(len, groups))
-    for one in sets.SIMULATED.values():
-        assert {one.reference, one.donor or one.reference} <= {*REFERENCES}
-
-
-def test_large_and_quick_sets_run_where_they_are_named(evaluate: Callable[..., Any]) -> None:
-    assert evaluate(["large"]).sets == ["human400", "human", "human_hard"]
-    assert evaluate(["quick"]).sets == ["few_reads", "few_families", "few_chimeras"]
-    assert not {"human400", "few_reads"} & {*evaluate([]).sets}
-
-
-@pytest.fixture
-def evaluate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Its reading of arguments."""
-    monkeypatch.setattr(sys, "base_prefix", "")  # or it might start itself in the checkout's environment
-    from importlib.machinery import SourceFileLoader
-    from importlib.util import module_from_spec, spec_from_loader
-
-    loader = SourceFileLoader("evaluate_script", str(ROOT / "scripts/evaluate"))
-    spec = spec_from_loader("evaluate_script", loader)
-    assert spec
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module.parse_arguments  # type: ignore[no-any-return]
 
 
 def test_the_calibration_is_drawn(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.occurrences import find_occurrences
 from readmap.reads.chunks import read_chunks
-from readmap.reads.parsing import parse_reads
 from readmap.reads.packing import Patterns, pack_patterns
+from readmap.reads.parsing import parse_reads
 from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
 
