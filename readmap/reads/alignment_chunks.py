@@ -64,7 +64,7 @@ class AlignmentChunk:
         return len(self.spans) > 1 + self.paired
 
     def halves(self) -> tuple[AlignmentChunk, AlignmentChunk]:
-        """Split a divisible chunk into two chunks, both of which must be released in place of this chunk."""
+        """Split a divisible chunk into two chunks; release both in place of this chunk."""
         middle = len(self.spans) // 2 // (1 + self.paired) * (1 + self.paired)
         self.buffer.retain()
         return replace(self, spans=self.spans[:middle]), replace(self, spans=self.spans[middle:])

@@ -51,7 +51,7 @@ COLLATE = ("collate", "-u", "-O", "--no-PG", "-T", "{scratch}/part", "-")
 class AlignmentReads:
     """The reads of a BAM or CRAM file; a context manager, which ends samtools.
 
-    name: of the file for messages: the path, or "standard input".
+    name: the path or "standard input", for messages.
     header: the header's lines. contigs: names and lengths from BAM's binary list of contigs.
     """
 
@@ -128,7 +128,7 @@ class AlignmentReads:
         batch_reads: int | None = None,
         buffers: int = BUFFERS,
     ) -> Iterator[AlignmentChunk]:
-        """Yield all reads, and close the file. The parameters are those of read_chunks.
+        """Yield all reads, and close the file. See read_chunks for the parameters.
 
         Raises DataError if the file is corrupt, or if it is sorted and mates are too far apart, after the chunks of all
         reads before that record; and OSError from reading.
@@ -225,7 +225,7 @@ class AlignmentReads:
     def _refuse(self, ordinal: int, name: str) -> None:
         raise DataError(
             f"{self.name}, record {ordinal + 1} ({name}): its mate is not within {self._window:,} records of it, and "
-            "the file is sorted by coordinate: use --collate to bring mates together"
+            "the file is sorted by coordinate: use --collate to put mates together"
         )
 
 
@@ -238,7 +238,7 @@ def open_reads(
 ) -> ByteSource | AlignmentReads:
     """Open a file of reads: FASTQ or FASTA as open_bytes does, BAM and CRAM as AlignmentReads that must be started.
 
-    threads: maximum number that read or inflate. collate: let samtools bring the records of each name together.
+    threads: maximum number that read or inflate. collate: let samtools group the records by name.
     dropped: tags that samtools removes. Both apply to BAM and CRAM only.
     Raises OSError if the file cannot be read, and DataError as AlignmentReads does.
     """

@@ -313,7 +313,7 @@ def _is_writable(tag: bytes) -> bool:
 def read_header(read: Callable[[int], bytes], name: str) -> tuple[list[tuple[str, int]], bytes]:
     """Return names and lengths of the contigs of a BAM header, and the header's text.
 
-    read: returns the next bytes of BAM, of the given size or less at the end. name: of the file, for messages.
+    read: returns the next bytes of BAM, of the given size or less at the end. name: the file's name, for messages.
     Raises DataError if the header is invalid.
     """
 

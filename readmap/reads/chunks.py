@@ -125,7 +125,7 @@ class Chunk:
             buffer.detach()
 
     def halves(self) -> "tuple[Chunk, Chunk]":
-        """Split a divisible chunk into two chunks, both of which must be released in place of this chunk."""
+        """Split a divisible chunk into two chunks; release both in place of this chunk."""
         half = self.records // 2 // self.layout.records_per_fragment * self.layout.records_per_fragment
         ends = [scan_records(part, self.format.value, checks_fastq=False).ends for part in self.parts]
         if self.layout is PairLayout.ADJACENT:
@@ -187,7 +187,7 @@ def read_chunks(
     threads: for reading or inflating each file and finding its records.
     buffers: buffers per file, at least 2.
     first_bytes: minimum size of the first buffers; small by default, because mapping waits for the first chunk.
-    layout: of all files, which then are one lane, or of each lane.
+    layout: one layout for all files, which then are one lane, or one layout per lane.
     warn: called if BGZF lacks its end-of-file block after the last record. Without `warn` that is an error.
     Raises DataError, after the chunks of all records before the error, if a file is neither FASTQ nor FASTA, its last
     FASTQ record is incomplete, gzip data are corrupt, two files have different formats, or a read has no mate; and

@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 class _WaitingBatch:
     """The reads of consecutive records from record `start` on.
 
-    ordinals: int64, record indices, ascending. texts: of the same reads.
+    ordinals: int64, record indices, ascending. texts: the same reads as text.
     waiting: number of reads that have not been delivered; decreases.
     """
 
@@ -56,8 +56,8 @@ class _WaitingBatch:
 class _OrderedFragments:
     """Pairs and single reads to deliver, in order.
 
-    firsts: int64 [fragments], ordinals of the first mate or the single read. lasts: of the last mate; NO_MATE if
-        single.
+    firsts: int64 [fragments], ordinals of the first mate or the single read.
+    lasts: ordinals of the last mate; NO_MATE if single.
     """
 
     firsts: Integers
@@ -137,7 +137,7 @@ class MateCollator:
         return mates
 
     def _have_false_mates(self, candidates: MateCandidates, mates: Integers, known: int) -> Mask:
-        """Return the candidates whose hash is that of a match with another name or read group."""
+        """Return the candidates whose hash occurs in a match with another name or read group."""
         later = np.flatnonzero((mates != NO_MATE) & (mates < np.arange(len(mates))))
         last, is_new = self._batches[-1], later >= known
         # Two candidates that were both waiting before are not mates.
@@ -209,7 +209,7 @@ class MateCollator:
         return AlignmentChunk(buffer.data[:filled], as_spans(words), paired, buffer)
 
     def _drop_delivered(self) -> None:
-        """Keep the texts of waiting reads only; copy those of the last batch out of its buffer."""
+        """Keep only the texts of waiting reads; copy the texts of the last batch out of its buffer."""
         last = self._batches.pop()
         self._batches = [batch for batch in self._batches if batch.waiting]
         if last.waiting:

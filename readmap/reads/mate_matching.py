@@ -122,7 +122,7 @@ def match_by_hash(candidates: MateCandidates, window: int) -> tuple[Integers, Ma
 
 
 def is_among(hashes: NDArray[np.uint64], others: NDArray[np.uint64]) -> Mask:
-    """Return which hashes are among the others, of which there is at least one. Faster than np.isin for few others."""
+    """Return which hashes are among `others`, at least one hash. Faster than np.isin for few others."""
     known = np.sort(others)
     found: Mask = known[np.minimum(known.searchsorted(hashes), len(known) - 1)] == hashes
     return found

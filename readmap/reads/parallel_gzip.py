@@ -2,9 +2,9 @@
 
 compressed   | part 0     | part 1     | part 2     |
 start        >   |   |   |   >  |   |    >   |   |   |     blocks: a part ends with the block that crosses its end
-symbols      b b b b b b b  m b b m b    m b m b b b       bytes, and markers of the window in front of the part
+symbols      b b b b b b b  m b b m b    m b m b b b       bytes, and markers of the window before the part
 
-A marker refers to a byte in the 32 KiB in front of its part and is replaced once this byte is known. A part that does
+A marker refers to a byte in the 32 KiB before its part and is replaced once this byte is known. A part that does
 not start where the part before it ends was found by mistake, and is inflated again from there.
 """
 
@@ -89,7 +89,7 @@ class _PendingPart:
 
     Attributes:
         bytes: the result. next_bit: where the next block starts.
-        window: the known text in front of the next block, up to 32 KiB; None if the member ends.
+        window: the known text before the next block, up to 32 KiB; None if the member ends.
     """
 
     bytes: Future[Bytes]
@@ -180,7 +180,7 @@ class _MemberStream:
         # Data of a part and of the part after it, bytes of the part, and its blocks.
         self._ahead: deque[tuple[Bytes, int, Future[_SymbolPart]]] = deque()
         self._following = head + read_fully(file, PART_BYTES - len(head))
-        # Values of the symbols: all byte values, then the window, of which the last `_known` bytes are known.
+        # Values of the symbols: all byte values, then the window; its last `_known` bytes are known.
         self._values, self._known = np.concatenate([_LITERALS, np.zeros(_WINDOW, np.uint8)]), 0
         self._pending: deque[_PendingPart] = deque()
         # Text bytes delivered, and text offset, file offset and checksum of the member.

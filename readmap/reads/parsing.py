@@ -204,7 +204,7 @@ def reads_from_sequences(
 ) -> tuple[Reads, int]:
     """Return reads and their number. No sequence gives one empty read and the number 0, since a batch has a read.
 
-    names: only the part before the first blank is used; without names the reads have none.
+    names: only the part before the first blank is used; by default reads are unnamed.
     Raises DataError, naming the sequence by its 1-based index, if a sequence has a letter that is not a nucleotide or
     is too long, if its name or qualities are missing, or if the qualities have another length.
     """

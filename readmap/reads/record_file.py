@@ -21,7 +21,7 @@ class RecordFile:
     Call `switch_buffer` and then `read` if `is_low`. From the first FASTQ record without four lines on, the file is
     read through four_line_records.
 
-    name: of the file, for messages.
+    name: the file's name, for messages.
     taken: records taken so far, plus the records before the start of the source.
     error: the error after the last record, once the whole file has been read.
     missing_eof: set if the file ends without BGZF's end-of-file block and may have been truncated.
@@ -160,7 +160,7 @@ class RecordFile:
 
 
 def read_start(source: ByteSource) -> bytes:
-    """Return the first bytes after leading blank lines, which start with '@' or '>', or b"" if there are none.
+    """Return the first bytes after leading blank lines, which start with '@' or '>', or b"" for a blank file.
 
     Raises DataError if the file is neither FASTQ nor FASTA.
     """

@@ -23,7 +23,7 @@ class RecordRange:
     """Consecutive records of a file, to be sent to the process that reads them.
 
     Attributes:
-        path: of the file. identity: of its contents when it was split.
+        path: the file's path. identity: identity of its contents when it was split.
         first_record, end_record: 0-based, half-open.
         file_records: number of records of the file, as far as known.
         text_start, text_end: bytes of the file's text.
@@ -98,7 +98,7 @@ class RecordLocator:
         return [read_name(bytes(record).lstrip(LINE_BREAKS).split(b"\n", 1)[0]) for record in records]
 
     def _offset_of(self, record: int) -> int:
-        """Return the text offset of a record; of the end of the text after the last record."""
+        """Return the text offset of a record, or the end of the text after the last record."""
         file = self.file
         if record in (0, file.records):
             return file.text_bytes if record else 0

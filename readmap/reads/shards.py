@@ -32,7 +32,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class SplitLanes:
-    """The files of all lanes, as far as they have been scanned. layouts: of each lane.
+    """The files of all lanes, as far as they have been scanned. layouts: one per lane.
 
     Files are scanned in the order of the lanes.
     """

@@ -60,7 +60,7 @@ class SplitFile:
 
     Attributes:
         name: path as given.
-        identity: of the file's contents.
+        identity: identity of the file's contents.
         records, text_bytes: number of records, and bytes of decompressed text.
         marks: int64 [marks, 2], ascending: index of a record and offset of its first byte in the text; the first mark
             is the first record.
@@ -89,7 +89,7 @@ class SplitFile:
 
 @dataclass(frozen=True)
 class SplitTable:
-    """The files described by a table. name: of the table, for messages."""
+    """The files described by a table. name: the table's name, for messages."""
 
     name: str
     files: tuple[SplitFile, ...]

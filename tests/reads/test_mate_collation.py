@@ -131,7 +131,7 @@ def test_sorted_file_must_be_collated(tmp_path: Path) -> None:
     assert found_units(path, 3, 1 << 20, None) == ([(1,), (2,), (0, 3)], 0)
     assert found_units(written(tmp_path / "made.bam", apart[:3], header), 2, 1 << 20, None) == ([(1,), (2,), (0,)], 1)
     message = (
-        r"made\.bam, record 1 \(a\): its mate is not within 2 records of it, .* use --collate to bring mates together"
+        r"made\.bam, record 1 \(a\): its mate is not within 2 records of it, .* use --collate to put mates together"
     )
     with pytest.raises(DataError, match=message):
         found_units(written(tmp_path / "made.bam", apart, header), 2, 1 << 20, None)
