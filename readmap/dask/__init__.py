@@ -1,4 +1,4 @@
-"""readmap on a cluster of Dask: the shards of a search, and the parts of a database, as tasks of its workers.
+"""Searches and scans by the workers of a Dask cluster: shards of reads, or parts of a database, are tasks.
 
 >>> import readmap.dask
 >>> from distributed import Client
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from readmap.dask.distributed_scan import scan as scan
     from readmap.run.lanes import Lane as Lane
 
-#: The value that stands for a cluster of this machine.
+#: The address that starts a cluster on this machine.
 LOCAL = "local"
 
-#: Reads of a task, about, on a processor and on a GPU; of how many workers there are the number of tasks does not
-#: depend, nor do blocks of BAM.
+#: Approximate reads of a task on the CPU and on a GPU. Tasks, and so the blocks of BAM, do not depend on the workers.
 TASK_READS, GPU_TASK_READS = 1_000_000, 10_000_000
 
 _HOMES = {"search": "readmap.dask.api", "Lane": "readmap.run.lanes", "scan": "readmap.dask.distributed_scan"}
@@ -29,7 +28,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for: Dask is there only where the extra is installed.
+    # Imported on first use: Dask is installed only with the extra.
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

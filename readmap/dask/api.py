@@ -39,8 +39,8 @@ def search(
     output : str or Path
         A file whose name ends with .sam, .sam.gz or .bam.
     tasks : int, optional
-        Equal shards, mapped after all reads have been located. The default is shards of up to a million reads, on GPUs of
-        ten million, which are mapped while others are located.
+        Equal shards, mapped after all reads have been located. The default is shards of up to a million reads, on GPUs
+        of ten million, which are mapped while others are located.
     monitor : Monitor, optional
         Receives messages and progress.
     **options

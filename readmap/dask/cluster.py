@@ -1,4 +1,4 @@
-"""The cluster: a client of one that runs, or one of this machine; tasks, and their results in order."""
+"""The client of a running cluster or of a local one; tasks, and their results in order."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from readmap.backend import Gpus, device_names
 from readmap.dask import LOCAL
 from readmap.errors import BackendError, ReadmapError
 
-#: Where a cluster of this machine listens, and the variable that shows CUDA some GPUs.
+#: Host of a local cluster, and the variable that lists the GPUs visible to CUDA.
 LOOPBACK, VISIBLE = "127.0.0.1", "CUDA_VISIBLE_DEVICES"
 
-#: How long a cluster of this machine waits for a worker that has ended to be there again, before it does without.
+#: Setting of Dask: how long a local cluster waits for a lost worker to return.
 LOST_WORKER = "distributed.deploy.lost-worker-timeout"
 
-#: How often a task is tried again that fails by what may pass, as a disk that is full.
+#: How often a failed task is tried again, since its reason may pass, such as a full disk.
 RETRIES = 3
 
-#: Seconds to wait for a scheduler, and for its first worker; and until tasks that are to come are asked for again.
-PATIENCE, SOON = 30, 0.05
+#: Seconds to wait for a scheduler and for its first worker, and between two requests for further tasks.
+CONNECT_SECONDS, POLL_SECONDS = 30, 0.05
 
 Result = TypeVar("Result")
 
 
 def expect_dask() -> None:
-    """Raise BackendError where Dask is not installed."""
+    """Raise BackendError if Dask is not installed."""
     try:
         import distributed  # noqa: F401
     except ImportError as error:
@@ -38,10 +38,11 @@ def expect_dask() -> None:
 
 @contextlib.contextmanager
 def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[Any]:
-    """A client of the cluster at an address, a scheduler's or a file's that it has written; or of one of this machine,
-    with a worker a GPU, or one for the CPU, which share the threads.
+    """Yield a client of the cluster at an address.
 
-    Raises BackendError where Dask or the cluster is not there.
+    address: of a scheduler, or a file that the scheduler has written, or "local": then start a local cluster with a
+    worker for each GPU, or one for the CPU, which share the threads.
+    Raises BackendError if Dask is not installed or the cluster cannot be reached.
     """
     expect_dask()
     import dask
@@ -53,14 +54,14 @@ def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[A
             opened.enter_context(dask.config.set({LOST_WORKER: "1 hour"}))
             where = {"address": opened.enter_context(_local(device, gpus, threads))}
         try:
-            client = opened.enter_context(Client(**where, timeout=PATIENCE, set_as_default=False))
+            client = opened.enter_context(Client(**where, timeout=CONNECT_SECONDS, set_as_default=False))
         except (OSError, ValueError) as error:
-            raise BackendError(f"--dask {address}: no scheduler of Dask is there: {error}") from None
+            raise BackendError(f"--dask {address}: no Dask scheduler answers: {error}") from None
         yield client
 
 
 def _local(device: str, gpus: Gpus, threads: int) -> Any:
-    """A cluster of this machine, a process for each GPU, or one for a device that is named, or the CPU."""
+    """Return a local cluster: a process for each GPU, or one for a named device or the CPU."""
     from distributed import LocalCluster, Nanny, Scheduler, SpecCluster
 
     fixed = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
@@ -69,56 +70,61 @@ def _local(device: str, gpus: Gpus, threads: int) -> Any:
         return LocalCluster(**fixed, n_workers=1, threads_per_worker=threads, processes=True, **each)
     each |= {"nthreads": max(threads // len(found), 1), "host": LOOPBACK}
     workers = {
-        place: {"cls": Nanny, "options": each | {"env": {VISIBLE: gpu}}} for place, gpu in enumerate(gpus_of(found))
+        index: {"cls": Nanny, "options": each | {"env": {VISIBLE: gpu}}} for index, gpu in enumerate(gpus_of(found))
     }
     return SpecCluster(workers=workers, scheduler={"cls": Scheduler, "options": fixed})
 
 
 def gpus_of(devices: Sequence[str]) -> list[str]:
-    """What shows each of some devices to a process alone, as CUDA has it; devices: as cuda:N, N of those shown here."""
+    """Return the value of CUDA_VISIBLE_DEVICES for each device; devices: "cuda:N", N among those visible here."""
     shown = os.environ.get(VISIBLE)
     numbers = [int(name.partition(":")[2]) for name in devices]
     return [shown.split(",")[number].strip() if shown else str(number) for number in numbers]
 
 
 class Tasks:
-    """Tasks of one job on a cluster."""
+    """The tasks of one job on a cluster."""
 
     def __init__(self, client: Any) -> None:
-        """Raises BackendError where the cluster has no workers, or some of another readmap."""
+        """Raise BackendError if the cluster has no workers, or workers with another version of readmap."""
         from readmap.dask.worker import TaskLimit
 
         self._client, self._name = client, secrets.token_hex(4)
         try:
-            client.wait_for_workers(1, PATIENCE)
+            client.wait_for_workers(1, CONNECT_SECONDS)
         except TimeoutError:
             raise BackendError(f"the cluster at {client.scheduler.address} has no workers") from None
         client.register_plugin(TaskLimit())
 
     @property
     def workers(self) -> int:
-        """How many there are now."""
+        """The current number of workers."""
         return len(self.addresses)
 
     @property
     def addresses(self) -> list[str]:
-        """Where the workers are, in a lasting order."""
+        """The addresses of the workers, in a stable order."""
         return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
 
-    def submit(self, what: str, number: int, task: Callable[..., Any], *arguments: Any, **preferred: Any) -> Any:
-        """A future of a task that is called so on the dashboard. preferred: as Client.submit has it."""
+    def submit(self, what: str, index: int, task: Callable[..., Any], *arguments: Any, **preferred: Any) -> Any:
+        """Submit a task, and return its future; lower indices have priority.
+
+        what: its name on the dashboard. preferred: further arguments of Client.submit.
+        """
         from readmap.dask.worker import RESOURCE
 
-        fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -number}
+        fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -index}
         if self._client.status == "closed":
             raise BackendError("the cluster has ended")
-        return self._client.submit(task, *arguments, key=f"readmap-{what}-{number}-{self._name}", **fixed, **preferred)
+        return self._client.submit(task, *arguments, key=f"readmap-{what}-{index}-{self._name}", **fixed, **preferred)
 
-    def results(self, futures: Iterable[Any], come: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
-        """The results in the order of the futures; come: called with each as it comes.
+    def results(self, futures: Iterable[Any], on_result: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
+        """Yield the results in the order of the futures.
 
-        futures: asked for while others are waited for; None for one that is still to come. Raises the first error in
-        their order, whichever comes first, what asking for them raises, and BackendError where the cluster fails.
+        futures: is iterated while earlier futures are waited for; it yields None if the next one is not known yet.
+        on_result: called with each result as it arrives.
+        Raises the error of the first failing future in their order, the errors of iterating `futures`, and BackendError
+        if the cluster fails.
         """
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         coming: Iterator[Any] | None = iter(futures)
@@ -139,7 +145,7 @@ class Tasks:
                 if not waiting and self._client.status == "closed":
                     raise BackendError("the cluster has ended")
                 try:
-                    future = done.get(timeout=SOON if coming else None)
+                    future = done.get(timeout=POLL_SECONDS if coming else None)
                 except queue.Empty:
                     continue
                 number = numbers[future.key]
@@ -149,7 +155,7 @@ class Tasks:
                     coming = None
                     self._client.cancel([waiting[other] for other in waiting if other > number])
                 else:
-                    come(known[number])
+                    on_result(known[number])
                 while following in known:
                     outcome = known.pop(following)
                     if isinstance(outcome, BaseException):
@@ -162,7 +168,7 @@ class Tasks:
 
 
 def _outcome(future: Any) -> Any:
-    """What a task has returned, or the error by which it has ended."""
+    """Return the result of a task, or the error that ended it."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

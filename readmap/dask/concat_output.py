@@ -1,4 +1,4 @@
-"""Parts that tasks have written -> one file: text behind text, or blocks behind blocks without inflating them."""
+"""Files that tasks have written -> one file: text or compressed blocks are appended as they are."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from readmap.formats.file_errors import NamedFile
 from readmap.formats.output import ByteSink, Output, open_output
 from readmap.formats.samtools_output import INDEX_ENDINGS
 
-#: Bytes that are copied at a time: those of a processor's cache, which takes half of the time of larger ones.
+#: Bytes that are copied at a time. They fit into a processor's cache, which halves the time of larger pieces.
 COPIED_BYTES = 256 << 10
 
 
 class ConcatOutput:
-    """An output that parts make; one that has not been committed is to be aborted.
+    """An output that is concatenated from files; the caller commits or aborts it.
 
-    name: what messages call it.
+    name: of the output in messages.
     """
 
     def __init__(self, output: Output, level: int | None) -> None:
-        """output: committed and aborted with this one. level: of the blocks that it is made of; None for none."""
+        """output: where the files are appended. level: compression level of BGZF blocks, or None for text."""
         self.name = output.name
         self._output, self._level = output, level
         self._text = 0
@@ -36,7 +36,7 @@ class ConcatOutput:
         self._buffer = bytearray(COPIED_BYTES)
 
     def begin(self, header: bytes) -> None:
-        """Write the header; raises as Output.write does."""
+        """Write the header; raises the errors of Output.write."""
         if self._level is None:
             self._output.write(header)
             return
@@ -46,9 +46,9 @@ class ConcatOutput:
         self._count(blocks.sizes, len(header))
 
     def add(self, path: Path, block_sizes: Sequence[int] = (), size: int = 0) -> None:
-        """Write a part behind those before, and remove its file.
+        """Append a file and remove it.
 
-        block_sizes, size: the bytes of each of its blocks and of its text, where an index is made.
+        block_sizes, size: compressed bytes of each block, and uncompressed bytes in all, if an index is made.
         """
         self._count(block_sizes, size)
         view = memoryview(self._buffer)
@@ -59,23 +59,23 @@ class ConcatOutput:
                 self._output.write(view[:count])
                 left -= count
         if left:
-            raise EOFError(f"{path}: it has become shorter by {abs(left):,} bytes")
+            raise EOFError(f"{path}: it has been shortened by {abs(left):,} bytes")
         path.unlink()
 
     def index(self, index: FileIndex) -> bytes:
-        """The file of an index that has heard of all parts."""
+        """Return the contents of the index file; index: has accumulated the entries of all files."""
         starts = np.concatenate([np.empty(0, np.int64), *self._block_starts])
         return index.write(self._block_sizes, starts)
 
     def finish(self) -> None:
-        """Write what ends blocks; raises as Output.finish does."""
+        """Write the end of BGZF; raises the errors of Output.finish."""
         if self._level is not None and not self._is_finished:
             self._output.write(END_OF_FILE)
         self._is_finished = True
         self._output.finish()
 
     def commit(self) -> None:
-        """Give the file its name; an index of what it replaces goes. Raises as Output.commit does."""
+        """Give the output its name, and remove indexes of the file it replaces; raises the errors of Output.commit."""
         self.finish()
         for ending in INDEX_ENDINGS:
             with contextlib.suppress(FileNotFoundError):
@@ -83,7 +83,7 @@ class ConcatOutput:
         self._output.commit()
 
     def abort(self) -> None:
-        """As Output.abort."""
+        """Remove the unfinished output."""
         self._output.abort()
 
     def _count(self, block_sizes: Sequence[int], size: int) -> None:
@@ -93,6 +93,6 @@ class ConcatOutput:
 
 
 def open_index(path: str, form: IndexFormat) -> ByteSink:
-    """The file of the index of an output."""
+    """Open the index file of an output."""
     plain = open_output(f"{path}.{form}")
     return BgzfOutput(plain, 1) if form is IndexFormat.CSI else plain

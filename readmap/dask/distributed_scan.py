@@ -1,4 +1,4 @@
-"""readmap.dask.scan: queries against a database that is divided among the workers of a cluster."""
+"""readmap.dask.scan: queries against a database whose parts the workers of a cluster hold."""
 
 from __future__ import annotations
 
@@ -38,15 +38,38 @@ def scan(
     threads: int | None = None,
     check: bool = True,
 ) -> list[ScanHits]:
-    """The hits of each query, as readmap.scan finds them, by the workers of a cluster, which have a part each.
+    """Find the hits of each query as `readmap.scan` does, by the workers of a Dask cluster, each with a part of the
+    database.
 
-    client: of distributed. database: a folder that `readmap index --database` has made, which all workers see; a worker
-    reads no more of it than its part, which it keeps from scan to scan.
-    parts: of the database; None for as many as there are workers: the hits are the same for any number.
-    device, threads: of each worker, whose own number of threads is the default. check: whether one of them holds the
-    whole database to its checksums first. The other arguments are those of readmap.scan.
-    Raises the errors of readmap.scan, DatabaseFolderError where there is no such folder, and BackendError where the
-    cluster fails.
+    Parameters
+    ----------
+    client : distributed.Client
+        The cluster.
+    queries, matrix, match, mismatch, gap_open, gap_extend, strand, evalue, min_score, max_hits, database_letters
+        As in `readmap.scan`.
+    database : str or Path
+        A folder of `readmap index --database` that all workers see. A worker reads only its part, and keeps it for the
+        next scans.
+    parts : int, optional
+        The number of parts; default, the number of workers. The hits do not depend on it.
+    device, threads : str, int
+        Of each worker; default, the worker's own number of threads.
+    check : bool
+        Let a worker verify the checksums of the whole database first.
+
+    Returns
+    -------
+    list of ScanHits
+        For each query, the best hit first.
+
+    Raises
+    ------
+    UsageError, DataError
+        As in `readmap.scan`.
+    DatabaseFolderError
+        If the folder is missing or damaged.
+    BackendError
+        If the cluster fails.
     """
     expect_dask()
     from readmap.dask.scan_tasks import Part, check_database, scan_part
@@ -79,7 +102,7 @@ def scan(
             hit_filter,
             device,
             threads,
-            workers=[workers[number % len(workers)]],  # which has it from the last scan
+            workers=[workers[number % len(workers)]],  # it may have kept the part of the last scan
             allow_other_workers=True,
         )
         for number, part in enumerate(pairwise(cuts))
@@ -89,16 +112,16 @@ def scan(
 
 
 def _cuts(database: Database, parts: int) -> list[int]:
-    """Ranks between parts of about as many letters; no part is empty, but where the database is."""
+    """Return the ranks between parts of about equal size; no part is empty unless the database is."""
     wanted = database.letters * np.arange(1, parts) // parts
     return [*sorted({0, *np.searchsorted(database.starts, wanted).tolist()} - {len(database)}), len(database)]
 
 
-def _best(parts: Sequence[ScanHits], most: int) -> ScanHits:
-    """The best hits of a query in all parts, in their order among all."""
+def _best(parts: Sequence[ScanHits], limit: int) -> ScanHits:
+    """Return the `limit` best hits of a query in all parts, the best first."""
     names = ("subjects", "reverse", "scores", "bit_scores", "evalues")
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    order = np.lexsort((columns["reverse"], columns["subjects"], -columns["scores"].astype(np.int64)))[:most]
+    order = np.lexsort((columns["reverse"], columns["subjects"], -columns["scores"].astype(np.int64)))[:limit]
     alignments = join_alignments([part.alignments for part in parts])
     chosen = join_alignments([alignments.part(0, 0), *(alignments.part(at, at + 1) for at in order.tolist())])
     return ScanHits(parts[0].query, **{name: column[order] for name, column in columns.items()}, alignments=chosen)

@@ -1,4 +1,4 @@
-"""A search by the workers of a cluster: tasks map shards in any order, and the client joins them in the order of the reads."""
+"""A search by the workers of a cluster: tasks map shards, and the client joins them in the order of the reads."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class DistributedSearch:
     ) -> Iterator[FinishedSearch]:
         """Run the search; on exit abort the outputs that the caller has not committed.
 
-        tasks: equal shards, or None for shards of a size that suits the workers. address: of the cluster, for the report.
-        Raises the errors of open_search, and BackendError if the cluster fails.
+        tasks: equal shards, or None for shards of a size that suits the workers. address: of the cluster, for the
+        report. Raises the errors of open_search, and BackendError if the cluster fails.
         """
         config, cluster = self.job.config, Tasks(client)
         warn_index(self.path, self.index, config, monitor.say)
@@ -180,7 +180,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _located_reads(self) -> Iterator[Callable[[], SplitLanes]]:
-        """Yield a function that returns the reads located so far: all of them with a table, else more with each call."""
+        """Yield a function that returns the reads located so far: all of them with a table, else more every time."""
         table_path = self._job.config.split
         if table_path is not None:
             table = read_table(table_path)

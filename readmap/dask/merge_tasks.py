@@ -52,7 +52,7 @@ class Merged:
 
 @return_errors
 def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> Marked:
-    """Find the duplicates among the fragments of all shards, and write their marks; bounds: fragment numbers by shard."""
+    """Find the duplicates among the fragments of all shards, and write marks; bounds: fragment numbers by shard."""
     with take_turn():
         return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 

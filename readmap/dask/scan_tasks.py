@@ -1,4 +1,4 @@
-"""The tasks of a scan: each has neighbouring subjects of the database, which its worker keeps."""
+"""The tasks of a scan: each searches consecutive subjects of the database, which its worker keeps."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from readmap.reads.sequences import Sequences
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring subjects of a database by their ranks: the longest one's is 0.
+    """The subjects [first, end) of a database by rank; the longest one has rank 0.
 
-    path: of the folder, which all workers see. written: when its manifest was, by which a part is known.
+    path: of the folder, which all workers see. written: modification time of its manifest, which identifies its
+    version.
     """
 
     path: str
@@ -35,7 +36,7 @@ class Part:
 
 @return_errors
 def check_database(path: str, device: str, threads: int | None) -> None:
-    """Raise DatabaseFolderError where a database was altered."""
+    """Raise DatabaseFolderError if a database is damaged."""
     with take_turn(), (backend := worker_backend(device, threads)).thread_stream():
         Database.open(path).check(backend)
 
@@ -44,24 +45,23 @@ def check_database(path: str, device: str, threads: int | None) -> None:
 def scan_part(
     part: Part, queries: Sequences, scoring: ScanScoring, hit_filter: HitFilter, device: str, threads: int | None
 ) -> list[ScanHits]:
-    """The hits of each query among the subjects of a part; their numbers are those of the whole database."""
+    """Return the hits of each query in a part; subjects have their indices in the whole database."""
     with take_turn():
-        numbers, database, pool = _hold_part(part, device, threads)
+        numbers, database, pool = _load_part(part, device, threads)
         with worker_backend(device, threads).thread_stream():
             found = [scanned.hits for scanned in Scan(database, scoring, hit_filter, pool)(queries)]
     return [replace(hits, subjects=numbers[hits.subjects]) for hits in found]
 
 
 @functools.lru_cache(1)
-def _hold_part(part: Part, device: str, threads: int | None) -> tuple[NDArray[np.int64], Database, DevicePool]:
-    """The numbers of a part's subjects in the whole database, in their order; these subjects by themselves, and the
-    device that keeps them."""
+def _load_part(part: Part, device: str, threads: int | None) -> tuple[NDArray[np.int64], Database, DevicePool]:
+    """Return the indices of a part's subjects in the whole database, the part as a database, and its device."""
     whole = Database.open(part.path, check=False)
     first, end = part.first, part.end
     starts, lengths, order = (array[first:end] for array in (whole.starts, whole.lengths, whole.order))
-    begin, letters = int(starts[0]) if end > first else 0, int(lengths.sum())
+    start, letters = int(starts[0]) if end > first else 0, int(lengths.sum())
     numbers = np.sort(order)
-    codes = np.concatenate([whole.codes[begin : begin + letters], np.full(PADDING, PAD, np.uint8)])
+    codes = np.concatenate([whole.codes[start : start + letters], np.full(PADDING, PAD, np.uint8)])
     own = np.searchsorted(numbers, order)
-    database = Database(codes, starts - begin, np.array(lengths), own, Titles.of([]), whole.molecule, whole.source)
+    database = Database(codes, starts - start, np.array(lengths), own, Titles.of([]), whole.molecule, whole.source)
     return numbers, database, DevicePool(database, Team.of(worker_backend(device, threads)))

@@ -1,4 +1,4 @@
-"""Folders of what tasks have made: a task that runs twice changes nothing, and what it made is not made again."""
+"""Folders that tasks fill: a task that runs again finds the finished folder and returns the same result."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from readmap.formats.atomic_files import temporary_folder
 
 Made = TypeVar("Made")
 
-#: Of what a task has told, beside what it has written.
-TOLD = "told"
+#: The file of a task's result in its folder.
+RESULT = "result"
 
 
 def make_once(target: Path, make: Callable[[Path], Made]) -> Made:
-    """What `make` returns, which fills a folder that gets its name when it is whole.
+    """Let `make` fill a folder, which is renamed to `target` when it is complete, and return the result of `make`.
 
-    Where it has that name, some task has made it before: what that returned. Raises UsageError where this machine does
-    not see the job's folder.
+    If `target` exists, return the result of the task that made it. Raises UsageError if this machine does not see the
+    job's folder.
     """
-    told = target / TOLD
+    result = target / RESULT
     if not target.parent.is_dir():
-        raise UsageError(f"{os.uname().nodename} does not see {target.parent}: -o has to be where all workers see it")
-    if not told.exists():
+        raise UsageError(
+            f"{os.uname().nodename} does not see {target.parent}: all workers must see the folder of the output"
+        )
+    if not result.exists():
         with temporary_folder(target) as folder:
             made = make(folder)
-            (folder / TOLD).write_bytes(pickle.dumps(made))
+            (folder / RESULT).write_bytes(pickle.dumps(made))
             try:
                 os.rename(folder, target)
             except OSError:
-                if not told.exists():  # nor has another worker made it meanwhile
+                if not result.exists():  # and no other worker has made it meanwhile
                     raise
-    made_before: Made = pickle.loads(told.read_bytes())
+    made_before: Made = pickle.loads(result.read_bytes())
     return made_before

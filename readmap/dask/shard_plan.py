@@ -1,4 +1,4 @@
-"""Reads -> the parts of shards, each as soon as it is known where in their files it lies."""
+"""Located reads -> shards: the records of each file that belong to a shard, as soon as they have been located."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from readmap.reads.file_splitter import RECORDS_PER_MARK
 from readmap.reads.record_ranges import RecordRange
 from readmap.reads.shards import Shard, SplitLanes
 
-#: Marks of a table in a shard, where it begins at one: its begin has not to be looked for then.
-LEAST_MARKS = 16
+#: A shard starts at a mark of the split table, which needs no search, if it has at least this many marks.
+MIN_MARKS = 16
 
-#: The first shard is halved so often, the next ones less: it is mapped when little is known yet. So are the last ones,
-#: of which the whole search waits for one worker, and for its records to be copied.
-HALVED = 3
+#: The first shard is halved this often, and the next ones less often, since workers wait until it has been located. The
+#: last ones are halved too, since the search waits for the last worker and for its records to be copied.
+HALVINGS = 3
 
-#: Of each file, or None while more has to be known.
+#: The records of each file that belong to a shard, or None while more reads have to be located.
 Parts = list[RecordRange] | None
 
 
-def equal_parts(known: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
-    """Those of so many shards, once all reads are known."""
+def equal_parts(located: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
+    """Yield None until the last read has been located, then the parts of `count` equal shards."""
     while True:
-        reads = known()
+        reads = located()
         fragments, are_all = reads.fragments()
         if are_all:
             break
         yield None
     total = sum(each.file.records for each in reads.locators)
-    multiple = RECORDS_PER_MARK if total // count >= LEAST_MARKS * RECORDS_PER_MARK else 1
+    multiple = RECORDS_PER_MARK if total // count >= MIN_MARKS * RECORDS_PER_MARK else 1
     cuts = reads.cuts(0)
     for number in range(1, count + 1):
         _, bound = Shard(number, count).bounds(fragments)
@@ -37,20 +37,21 @@ def equal_parts(known: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
         cuts = following
 
 
-def sized_parts(known: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
-    """Those of shards of about so many reads, and of fewer at the begin and at the end.
+def sized_parts(located: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
+    """Yield the parts of shards of about `size` reads, smaller at the start and at the end; None if more must be
+    located.
 
-    known: tells more from call to call; the shards do not depend on how soon.
+    located: returns more reads with each call. The shards do not depend on how many it returns.
     """
-    number, begin, cuts = 0, 0, list[int]()
+    number, start, cuts = 0, 0, list[int]()
     while True:
-        reads = known()
+        reads = located()
         fragments, are_all = reads.fragments()
         whole = max(size // max(layout.files * layout.records_per_fragment for layout in reads.layouts), 1)
         cuts = cuts or [0] * len(reads.locators)
-        while step := _step(number, fragments - begin, whole, are_all):
-            number, begin = number + 1, begin + step
-            following = reads.cuts(begin, RECORDS_PER_MARK)
+        while step := _step(number, fragments - start, whole, are_all):
+            number, start = number + 1, start + step
+            following = reads.cuts(start, RECORDS_PER_MARK)
             yield reads.ranges(cuts, following)
             cuts = following
         if are_all:
@@ -61,12 +62,13 @@ def sized_parts(known: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
 
 
 def _step(number: int, left: int, whole: int, are_all: bool) -> int:
-    """Fragments of a shard; 0 where none are left, or more have to be known of them first.
+    """Return the number of fragments of a shard; 0 if none are left, or if more must be located first.
 
-    whole: those of a shard in the middle. left: known, and not taken yet.
+    number: of the shard, from 0. left: located fragments that are in no shard yet. whole: fragments of a full shard.
+    are_all: all reads have been located.
     """
-    step = max(whole >> max(HALVED - number, 0), 1)
+    step = max(whole >> max(HALVINGS - number, 0), 1)
     if left > step + step // 2:
         return step
-    least = max(whole >> HALVED, 1)
+    least = max(whole >> HALVINGS, 1)
     return 0 if not are_all else left if left <= least + least // 2 else -(-left // 2)

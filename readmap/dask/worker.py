@@ -26,8 +26,8 @@ from readmap.index.suffix_array import kernel_types
 from readmap.run.config import SearchConfig
 from readmap.version import __version__
 
-#: The Dask resource that a task takes, and the tasks of a worker at once: one maps while another one reads ahead or writes
-#: its last records. With three tasks a GPU took a quarter longer.
+#: The Dask resource that a task takes, and the tasks of a worker at once: one maps while another one reads ahead or
+#: writes its last records. With three tasks a GPU took a quarter longer.
 RESOURCE, CONCURRENT_TASKS = "readmap", 2
 
 #: Parameters of mallopt, and bytes of free memory that malloc keeps.
@@ -62,7 +62,8 @@ class TaskLimit(WorkerPlugin):
 
 
 def dask_setup(worker: Any) -> None:
-    """Let a worker of a local cluster ignore interrupts: a terminal sends them to workers too, and the search ends them.
+    """Let a worker of a local cluster ignore interrupts: a terminal sends them to workers too, and the search ends
+    them.
 
     Dask calls this when a worker starts. Its warnings about the tasks that are cancelled then are suppressed.
     """
@@ -104,7 +105,8 @@ class _LoadedIndex:
     index: DeviceIndex
 
 
-#: Context managers: the turn of a task that uses all threads and the device, and of one that waits for the device later.
+#: Context managers: the turn of a task that uses all threads and the device, and of one that waits for the device
+#: later.
 _turns = TaskTurns()
 take_turn, read_ahead = _turns.take, _turns.read_ahead
 

@@ -1,4 +1,4 @@
-"""The Python API: sequences in, arrays out, or one hit or one segment of pysam's at a time."""
+"""The Aligner: sequences in, arrays of placements or pysam's records out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pysam
 
-from readmap.backend import Array, open_backend
+from readmap.backend import Array, Backend, open_backend
 from readmap.errors import UsageError
+from readmap.formats import sam
+from readmap.formats.fasta import Contig
 from readmap.index import folder
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
@@ -28,12 +30,12 @@ from readmap.reads.parsing import Reads, Texts, read_names, reads_from_pairs, re
 from readmap.run.file_batches import file_batches
 from readmap.run.hits import Hits, Pairs
 from readmap.run.sample import estimate_sample, observe
-from readmap.run.segments import header_of, parse_records
+from readmap.version import __version__
 
 
 @dataclass(frozen=True)
 class _Searched:
-    """`count` reads or pairs that were searched, or the empty ones that stand for none, and what they show of all."""
+    """A batch of `count` searched reads or pairs, or of an empty one if count is 0, and the context to align it."""
 
     batch: Batch
     context: Context
@@ -41,12 +43,33 @@ class _Searched:
 
 
 class Aligner:
-    """An index on a device, ready to map. As a context manager it frees the device's memory in the end.
+    """An index on a device, ready to map sequences; as a context manager it frees the device's memory on exit.
 
-    Attributes:
-        scoring, pairing, reporting: how alignments score, how mates are placed and what segments report; as the options
-            of `readmap search` have them, and with its defaults.
-        backend: the device.
+    Parameters
+    ----------
+    index : Index, str or Path
+        An index, its folder, or a FASTA file. For a FASTA file the index folder next to it is opened; without one the
+        index is built in memory, and nothing is written.
+    device : str, default "auto"
+        auto, cpu, cuda or cuda:N.
+    threads : int, optional
+        CPU threads; default, the processors that this process may use.
+    scoring, pairing, reporting : Scoring, Pairing, Reporting, optional
+        Scores, how mates are placed, and which records segments report; the defaults are those of `readmap search`.
+
+    Attributes
+    ----------
+    index : DeviceIndex
+        The index on the device.
+    header : pysam.AlignmentHeader
+        The header for a file of segments.
+
+    Raises
+    ------
+    BackendError
+        If the device cannot be used.
+    IndexFolderError, DataError, OSError
+        If the index cannot be opened or built.
     """
 
     def __init__(
@@ -58,11 +81,6 @@ class Aligner:
         pairing: Pairing | None = None,
         reporting: Reporting | None = None,
     ) -> None:
-        """index: or the path of one, or of a FASTA file, whose index is the folder beside it or, where there is none,
-        built in memory; nothing is written. device: auto, cpu, cuda or cuda:N.
-
-        Raises BackendError where the device cannot be used, and what Index.open and build_index raise.
-        """
         self.backend = open_backend(device, threads)
         self.scoring = scoring or Scoring()
         self.pairing = pairing or Pairing()
@@ -72,7 +90,7 @@ class Aligner:
         self._open: Context | None = Context(held, self.backend, self.scoring, self.pairing, self.reporting)
 
     def close(self) -> None:
-        """Free the device's memory; the aligner maps no more."""
+        """Free the device's memory; a closed aligner raises UsageError if it is asked to map."""
         self._open = None
         self.backend.release_memory()
 
@@ -98,17 +116,32 @@ class Aligner:
 
     @functools.cached_property
     def header(self) -> pysam.AlignmentHeader:
-        """The header of a file of the segments."""
-        return header_of(self._host.reference.contigs)
+        """The header for a file of segments."""
+        return _header_of(self._host.reference.contigs)
 
     def map(self, sequences: Texts, qualities: Texts | None = None, *, on_device: bool = False) -> Hits:
-        """Map a DNA sequence or several, of 0 to 10,000 bases each, with their Phred+33 qualities if there are any.
+        """Map one DNA sequence or several.
 
-        With qualities they show together how often their sample differs from the reference, which MAPQ goes by.
-        on_device: leave the arrays in a GPU's memory.
+        Parameters
+        ----------
+        sequences : str, bytes or a sequence of them
+            0 to 10,000 bases each.
+        qualities : str, bytes or a sequence of them, optional
+            Phred+33 qualities. With qualities the divergence of the sample, which MAPQ depends on, is estimated from
+            all sequences together.
+        on_device : bool
+            Leave the arrays in the memory of a GPU.
 
-        Raises DataError naming the sequence, from 1, where one holds what is no nucleotide, or where its qualities are
-        missing or of another length.
+        Returns
+        -------
+        Hits
+            A row for each sequence.
+
+        Raises
+        ------
+        DataError
+            If a sequence contains a letter that is no nucleotide, or its qualities are missing or of another length;
+            the message has the number of the sequence, from 1.
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend)
         searched = self._search(reads, count, qualities is not None)
@@ -122,25 +155,53 @@ class Aligner:
         second_qualities: Texts | None = None,
         insert_size: tuple[float, ...] | None = None,
     ) -> Pairs:
-        """Map pairs, first[i] with its mate second[i], both as they were sequenced.
+        """Map pairs of mates.
 
-        insert_size: mean and standard deviation, in bases from one mate's 5' end to the other's, of mates that face
-            each other; without it, and without that of `pairing`, the pairs themselves show it, where at least ten
-            do. Otherwise mates are placed without regard to each other.
+        Parameters
+        ----------
+        first, second : sequence of str or bytes
+            first[i] and second[i] are mates, both as they were sequenced.
+        first_qualities, second_qualities : sequence of str or bytes, optional
+            Phred+33 qualities.
+        insert_size : tuple of float, optional
+            Mean and standard deviation of the distance between the 5' ends of mates that face each other, in bases. The
+            default is that of `pairing`, else an estimate from at least ten of the pairs; without one, mates are placed
+            independently.
 
-        Raises DataError as `map` does, and where a mate or the qualities of one are missing; UsageError where the
-        insert size is none.
+        Returns
+        -------
+        Pairs
+            A row for each pair.
+
+        Raises
+        ------
+        DataError
+            As in `map`, and if a mate or its qualities are missing.
+        UsageError
+            If the insert size is invalid.
         """
         searched = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
         return self._pairs(*self._primary(searched), searched.context, searched.count)
 
     def map_file(self, path: str | Path, *, batch_reads: int | None = None) -> Iterator[Hits]:
-        """Map the reads of a FASTQ or FASTA file, plain, gzip or bgzip, `-` for standard input, a batch at a time.
+        """Map the reads of a file batch by batch, as the primary records of `readmap search` do.
 
-        What is expected of the sample is what the first reads show, as in `readmap search`, whose primary records say
-        the same. batch_reads: the most reads of a batch; default, by their bytes.
+        Parameters
+        ----------
+        path : str or Path
+            FASTQ or FASTA: plain, gzip or bgzip; "-" is standard input.
+        batch_reads : int, optional
+            Limit of the reads of a batch; default, by their bytes.
 
-        Raises DataError, naming file and record, and OSError, behind the batches of all that was good.
+        Yields
+        ------
+        Hits
+            The next batch. Numbers of sequences go on from batch to batch.
+
+        Raises
+        ------
+        DataError, OSError
+            After the batches of all reads before an invalid record or an error; the message names file and record.
         """
         first = 0
         for batch, context in file_batches([str(path)], PairLayout.SINGLE, self._context, batch_reads):
@@ -156,9 +217,26 @@ class Aligner:
         insert_size: tuple[float, ...] | None = None,
         batch_reads: int | None = None,
     ) -> Iterator[Pairs]:
-        """The same of pairs in two files, or in one in which mates alternate.
+        """Map the pairs of two files, or of one file in which mates alternate, batch by batch.
 
-        insert_size: as map_pairs has it; without it the first pairs show it.
+        Parameters
+        ----------
+        first, second : str or Path
+            Files as in `map_file`; without `second`, mates alternate in `first`.
+        insert_size : tuple of float, optional
+            As in `map_pairs`; default, estimated from the first pairs.
+        batch_reads : int, optional
+            Limit of the reads of a batch; default, by their bytes.
+
+        Yields
+        ------
+        Pairs
+            The next batch.
+
+        Raises
+        ------
+        DataError, OSError
+            As in `map_file`.
         """
         paths = [str(first)] if second is None else [str(first), str(second)]
         layout, done = PairLayout.INTERLEAVED if second is None else PairLayout.TWO_FILES, 0
@@ -172,11 +250,24 @@ class Aligner:
     def segments(
         self, sequences: Texts, qualities: Texts | None = None, names: Texts | None = None
     ) -> list[pysam.AlignedSegment]:
-        """The records that `readmap search` writes of sequences, in its order: of each the primary one, mapped or not,
-        then those of its other parts and places.
+        """Return the records that `readmap search` writes for sequences.
 
-        names: each up to its first blank, without /1 and /2; without names they are *.
-        Raises DataError as `map` does, and where names are missing.
+        Parameters
+        ----------
+        sequences, qualities
+            As in `map`.
+        names : sequence of str or bytes, optional
+            Names of the sequences, of which /1, /2 and what follows a blank are dropped; default "*".
+
+        Returns
+        -------
+        list of pysam.AlignedSegment
+            For each sequence its primary record, mapped or not, then supplementary and secondary ones.
+
+        Raises
+        ------
+        DataError
+            As in `map`, and if names are missing.
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend, names)
         return self._segments(self._search(reads, count, qualities is not None))
@@ -190,9 +281,24 @@ class Aligner:
         insert_size: tuple[float, ...] | None = None,
         names: Texts | None = None,
     ) -> list[pysam.AlignedSegment]:
-        """The same of pairs, the records of a first mate before those of its second one; names: one a pair.
+        """Return the records that `readmap search` writes for pairs.
 
-        Raises DataError as `map_pairs` does, and where names are missing.
+        Parameters
+        ----------
+        first, second, first_qualities, second_qualities, insert_size
+            As in `map_pairs`.
+        names : sequence of str or bytes, optional
+            A name for each pair, as in `segments`.
+
+        Returns
+        -------
+        list of pysam.AlignedSegment
+            For each pair the records of the first mate, then those of the second.
+
+        Raises
+        ------
+        DataError, UsageError
+            As in `map_pairs`, and DataError if names are missing.
         """
         return self._segments(self._search_pairs(first, second, first_qualities, second_qualities, insert_size, names))
 
@@ -208,10 +314,12 @@ class Aligner:
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(reads, count, True, insert_size or self.pairing.insert_size)
 
-    def _search(self, reads: Reads, count: int, tell: bool, insert_size: tuple[float, ...] | None = None) -> _Searched:
-        """tell: whether the reads tell of their sample, as single ones without qualities do not."""
+    def _search(
+        self, reads: Reads, count: int, estimates: bool, insert_size: tuple[float, ...] | None = None
+    ) -> _Searched:
+        """Search reads; estimates: estimate the sample from them, which single reads without qualities do not allow."""
         batch = search_reads(reads, self._context)
-        if not tell:
+        if not estimates:
             return _Searched(batch, self._context, count)
         sample = estimate_sample([observe(batch, self._context)], insert_size)
         context = replace(self._context, sample=sample)
@@ -221,7 +329,7 @@ class Aligner:
         return self._aligned(searched.batch, searched.context)
 
     def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
-        """The alignments without secondary ones, of which hits report nothing."""
+        """Align a batch without secondary alignments, which hits do not report."""
         reporting = replace(self.reporting, max_secondary=0)
         ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
         return part, alignments
@@ -230,7 +338,7 @@ class Aligner:
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
             records = format_records(alignments, part, Style(), searched.context)
-            segments += parse_records(records.bytes, self.header, self.backend)
+            segments += _parse_records(records.bytes, self.header, self.backend)
         return segments
 
     def _hits(
@@ -243,13 +351,13 @@ class Aligner:
         named: bool = False,
         on_device: bool = False,
     ) -> Hits:
-        """The primary alignments of a batch's records."""
+        """Return the primary alignments of a batch of reads."""
         found = gather_hits(alignments, count, 0, 1, batch, self._context)
         names = read_names(batch.reads, self.backend) if named else None
         operations = alignments.extensions.operations
         if on_device:
-            return self._gathered(found.arrays(), operations, names, first)
-        return self._gathered(self._on_host(found), self.backend.to_host(operations), names, first)
+            return self._make_hits(found.arrays(), operations, names, first)
+        return self._make_hits(self._on_host(found), self.backend.to_host(operations), names, first)
 
     def _pairs(
         self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
@@ -257,21 +365,21 @@ class Aligner:
         found = [self._on_host(gather_hits(alignments, count, mate, 2, batch, context)) for mate in range(2)]
         operations = self.backend.to_host(alignments.extensions.operations)
         names = read_names(batch.reads, self.backend)[::2] if named else None
-        mates = [self._gathered(one, operations, names, first) for one in found]
+        mates = [self._make_hits(one, operations, names, first) for one in found]
         lengths = _template_lengths(mates[0], mates[1])
         return Pairs(mates[0], mates[1], found[0]["proper"] > 0, lengths, context.sample.insert_sizes)
 
     def _on_host(self, found: HitTable) -> dict[str, Array]:
         return {name: self.backend.to_host(array) for name, array in found.arrays().items()}
 
-    def _gathered(self, found: dict[str, Array], operations: Array, names: Sequence[str] | None, first: int) -> Hits:
+    def _make_hits(self, found: dict[str, Array], operations: Array, names: Sequence[str] | None, first: int) -> Hits:
         arrays = {name: array for name, array in found.items() if name != "proper"}
         contigs = self._host.reference.contigs
         return Hits(**arrays, cigar_operations=operations, names=contigs, first=first, read_names=names)
 
 
 def _opened(path: Path, device: str, threads: int | None) -> Index:
-    """The index in a folder, or beside a FASTA file; else built of that file."""
+    """Open the index of a folder, or next to a FASTA file; without one, build it from that file."""
     beside = folder.default_folder(str(path))
     for place in (path, beside):
         if folder.KIND.exists(place):
@@ -281,7 +389,18 @@ def _opened(path: Path, device: str, threads: int | None) -> Index:
 
 
 def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """From the first mate's 5' end to the second's; 0 where they are not on one contig."""
+    """Return the distances from the first mate's 5' end to the second's; 0 for mates on different contigs."""
     ends = [np.where(hits.strands < 0, hits.ref_ends, hits.ref_starts) for hits in (first, second)]
     together = (first.contigs >= 0) & (first.contigs == second.contigs)
     return np.where(together, ends[1] - ends[0], 0)
+
+
+def _header_of(contigs: Sequence[Contig]) -> pysam.AlignmentHeader:
+    """Return the header of a file with these contigs and readmap as its program."""
+    return pysam.AlignmentHeader.from_text(sam.header(contigs, __version__, "").decode())
+
+
+def _parse_records(records: Array, header: pysam.AlignmentHeader, backend: Backend) -> list[pysam.AlignedSegment]:
+    """Return the segments of SAM records, uint8 on the device."""
+    lines = backend.to_host(records).tobytes().decode("utf-8", "replace").split("\n")[:-1]
+    return [pysam.AlignedSegment.fromstring(line, header) for line in lines]

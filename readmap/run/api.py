@@ -33,8 +33,8 @@ def search(
     reads : str, Path or a sequence of them
         A file of reads, or two files of pairs: FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM.
     index : str or Path, optional
-        The index folder, or the FASTA file it was built from. The default is $READMAP_INDEX, else the only `*.readmap` of
-        the current folder.
+        The index folder, or the FASTA file it was built from. The default is $READMAP_INDEX, else the only `*.readmap`
+        of the current folder.
     output : str or Path
         The output file, whose ending names its format: .sam, .bam or .cram; .gz compresses SAM.
     monitor : Monitor, optional
@@ -44,7 +44,8 @@ def search(
     sheet, sample : str, optional
         A sample sheet of lanes, and the sample to map if the sheet lists several.
     interleaved, smart_pairing, collate : bool
-        The mates of pairs alternate in one file; they are found by their names; mates of BAM or CRAM are collected first.
+        The mates of pairs alternate in one file; they are found by their names; mates of BAM or CRAM are collected
+        first.
     split, shard : str, optional
         Table of `readmap split`, and the part of the reads to map, such as "1/8".
     check, alternates : bool, default True
@@ -72,13 +73,15 @@ def search(
     report, multiqc : str, optional
         A quality page (.html) and a folder for MultiQC, of sorted records.
     comments, barcode_name, replace_rg : bool
-        Append FASTQ comments as tags; write the eighth field of names as RX; let `read_group` replace those of BAM or CRAM.
+        Append FASTQ comments as tags; write the eighth field of names as RX; let `read_group` replace those of BAM or
+        CRAM.
     keep_tags : str, optional
         Tags of BAM or CRAM reads to keep, such as "RX,BC", or "all".
     exact, count_only : bool
         Find exact occurrences; write only how often each read occurs.
     strand, structure, max_hits, prefix_table
-        Of an exact search: both, forward or reverse; array or tree; limit of the occurrences written; use the prefix table.
+        Of an exact search: both, forward or reverse; array or tree; limit of the occurrences written; use the prefix
+        table.
     scoring : Scoring, optional
     pairing : Pairing, optional
     reporting : Reporting, optional
@@ -100,8 +103,8 @@ def search(
     Raises
     ------
     ReadmapError
-        UsageError for invalid options, DataError for invalid reads, BackendError if a device fails, IndexFolderError for an
-        index that is missing or damaged.
+        UsageError for invalid options, DataError for invalid reads, BackendError if a device fails, IndexFolderError
+        for an index that is missing or damaged.
     OSError
         If a file cannot be read or written. No output appears then.
     """

@@ -16,8 +16,8 @@ from readmap.formats.sam_header import PROGRAM
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.occurrences import Occurrences, count_occurrences, find_occurrences
-from readmap.reads.parsing import Reads
 from readmap.reads.packing import pack_patterns
+from readmap.reads.parsing import Reads
 from readmap.run.batch_processor import RunSummary
 from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.device_reads import DeviceReads

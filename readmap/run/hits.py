@@ -1,4 +1,4 @@
-"""Where sequences belong, as Python sees it: arrays with a row a sequence, tables of others, or one hit at a time."""
+"""The placements of sequences in Python: arrays with a row for each sequence, tables, or one hit at a time."""
 
 from __future__ import annotations
 
@@ -21,21 +21,32 @@ if TYPE_CHECKING:
 
 OPERATIONS = "MIDNS"
 
-#: Rows that a notebook shows.
+#: The number of rows that a notebook shows.
 SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Hit:
-    """Where one read belongs.
+    """The placement of one read.
 
-    Attributes:
-        query: number of the sequence, or of the pair, from 0.
-        contig: name of the reference sequence.
-        ref_start, ref_end: 0-based, half-open, on the contig.
-        strand: 1 forward, -1 reverse.
-        mapq: 0 to 60.
-        cigar: as in SAM; score: without bonuses for reached ends; edit_distance: as SAM's NM.
+    Attributes
+    ----------
+    query : int
+        Index of the sequence or of the pair.
+    contig : str
+        Name of the reference sequence.
+    ref_start, ref_end : int
+        Position on the contig, 0-based, half-open.
+    strand : int
+        1 forward, -1 reverse.
+    mapq : int
+        Mapping quality, 0 to 60.
+    cigar : str
+        As in SAM.
+    score : int
+        Alignment score, without bonuses for reached ends of the read.
+    edit_distance : int
+        As NM in SAM.
     """
 
     query: int
@@ -51,24 +62,37 @@ class Hit:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Hits:
-    """The places of sequences, one row each, in their order; iterating gives a Hit for each that is mapped.
+    """The placements of sequences, a row for each in their order; iterating yields a Hit for each mapped sequence.
 
-    The arrays are NumPy's or, where they were left on a GPU, CuPy's, which other libraries take by
-    `__cuda_array_interface__` and DLPack; `to_host` copies those. The object is an Arrow stream of the table that
-    `to_pandas` and `to_polars` give.
+    The arrays are NumPy's, or CuPy's if they were left on a GPU: other libraries take these by
+    `__cuda_array_interface__` and DLPack, and `to_host` copies them. The object is also an Arrow stream of the table
+    that `to_pandas` and `to_polars` return.
 
-    Attributes:
-        contigs: int32 [n], number of the contig, -1 where a sequence has no place.
-        ref_starts, ref_ends: int64 [n], 0-based, half-open, on the contig.
-        strands: int8 [n], 1 or -1.
-        mapqs: uint8 [n].
-        scores, suboptimal_scores, edit_distances: int32 [n]; suboptimal_scores: of the best other placement, 0 where
-            none was found:
-            what is 60 phred less likely is not looked for, unless Reporting.max_xa_hits is given.
-        cigar_offsets: int64 [n]; cigar_lengths: int32 [n]; cigar_operations: uint32, length << 4 | operation as in BAM.
-        names: the reference's contigs.
-        first: the number of the first sequence; of a file's later batches it goes on.
-        read_names: of the sequences, where they came from a file.
+    Attributes
+    ----------
+    contigs : int32 [n]
+        Index of the contig, -1 for a sequence without a place.
+    ref_starts, ref_ends : int64 [n]
+        Position on the contig, 0-based, half-open.
+    strands : int8 [n]
+        1 forward, -1 reverse.
+    mapqs : uint8 [n]
+        Mapping quality, 0 to 60.
+    scores, edit_distances : int32 [n]
+        As in Hit.
+    suboptimal_scores : int32 [n]
+        Score of the best other placement, 0 if none was found. Placements that are 60 phred less likely are not
+        searched for, unless Reporting.max_xa_hits is given.
+    cigar_offsets, cigar_lengths : int64 [n], int32 [n]
+        The range of each CIGAR in `cigar_operations`.
+    cigar_operations : uint32
+        length << 4 | operation, as in BAM.
+    names : sequence of Contig
+        The contigs of the reference.
+    first : int
+        Index of the first sequence, which later batches of a file continue.
+    read_names : sequence of str or None
+        Names of the sequences that came from a file.
     """
 
     contigs: Any
@@ -101,7 +125,7 @@ class Hits:
         return f"<Hits of {pluralize(len(self), 'sequence')}, {placed:,} with a place{where}>"
 
     def _repr_html_(self) -> str:
-        """A notebook's table of the first rows."""
+        """Return an HTML table of the first rows, for notebooks."""
         own = self.to_host()
         titles = ("query", "contig", "ref_start", "ref_end", "strand", "mapq", "cigar", "score", "edit_distance")
         rows = []
@@ -114,32 +138,33 @@ class Hits:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{html.escape(repr(self))}</p>"
 
     def to_host(self) -> Hits:
-        """The same in NumPy's arrays; itself where they are."""
+        """Return the hits in NumPy arrays; the object itself if its arrays are NumPy's."""
         if isinstance(self.contigs, np.ndarray):
             return self
         arrays = {name: value.get() for name, value in vars(self).items() if hasattr(value, "get")}
         return dataclasses.replace(self, **arrays)
 
     def hit(self, query: int) -> Hit | None:
-        """The place of one sequence, a row from 0; None where it has none."""
+        """Return the placement of the sequence in row `query`, or None; raise IndexError if there is no such row."""
         if not 0 <= query < len(self):
             raise IndexError(f"row {query} of {len(self)}")
         own = self.to_host()
         return own._hit(query) if own.contigs[query] >= 0 else None
 
     def cigar(self, query: int) -> str:
-        """The CIGAR of one sequence as text, `*` where it has no place."""
+        """Return the CIGAR of the sequence in row `query` as text, "*" if it has no place."""
         own = self.to_host()
         begin = int(own.cigar_offsets[query])
         operations = own.cigar_operations[begin : begin + int(own.cigar_lengths[query])]
         return "".join(f"{int(op) >> 4}{OPERATIONS[int(op) & 15]}" for op in operations) or "*"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as an Arrow stream, in a capsule."""
+        """Return the table as an Arrow stream, in a capsule."""
         return stream_capsule(self._columns())
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row a sequence: read (where it has a name), query, contig, ref_start, ref_end, strand, mapq, cigar, score,
+        """Return a table with the columns read (if named), query, contig, ref_start, ref_end, strand, mapq, cigar,
+        score,
         second, edit_distance; without a value where a sequence has no place. ImportError where pandas is not installed.
         """
         import pandas
@@ -156,7 +181,7 @@ class Hits:
         return pandas.DataFrame(columns)
 
     def to_polars(self) -> polars.DataFrame:
-        """The same for Polars; ImportError where it is not installed."""
+        """Return the table of `to_pandas` for Polars; raise ImportError if Polars is not installed."""
         import polars
 
         return polars.DataFrame(self)
@@ -191,7 +216,7 @@ class Hits:
         ]
 
     def _cigars(self) -> list[bytes | None]:
-        """Of all rows, None where one has no place; most have one operation, and few differ."""
+        """Return the CIGAR of each row, None without a place. Few CIGARs differ, so their texts are cached."""
         known: dict[bytes, bytes] = {}
         found: list[bytes | None] = []
         for begin, length in zip(self.cigar_offsets.tolist(), self.cigar_lengths.tolist(), strict=True):
@@ -218,14 +243,20 @@ class Hits:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Pairs:
-    """The places of mates, one row a pair, in their order; iterating gives two Hits, None for a mate without a place.
+    """The placements of mates, a row for each pair in their order; iterating yields two Hits, None for an unmapped
+    mate.
 
-    Attributes:
-        first, second: the places of the mates.
-        proper: bool [n], whether the two make a fragment of the library, in direction and size.
-        template_lengths: int64 [n], bases from the first mate's 5' end to the second's, negative where that is the left
-            one; 0 where one has no place or they are on two contigs. SAM's TLEN of the first mate.
-        insert_sizes: of the library, one a direction; empty where the pairs did not show any.
+    Attributes
+    ----------
+    first, second : Hits
+        The placements of the first and of the second mates.
+    proper : bool [n]
+        True if the mates form a fragment of the library, in orientation and size.
+    template_lengths : int64 [n]
+        Bases from the 5' end of the first mate to that of the second, negative if the second is left of it; 0 if one
+        mate is unmapped or they are on two contigs. It is TLEN of the first mate in SAM.
+    insert_sizes : tuple of InsertSize
+        Of the library, one for each orientation; empty if the pairs did not show any.
     """
 
     first: Hits

@@ -146,7 +146,7 @@ def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
 
 
 def _start_alignments(source: AlignmentReads, reads: OpenReads, config: SearchConfig) -> None:
-    """Start reading BAM or CRAM: choose the tags and header lines to keep, and pair mates unless the search is exact."""
+    """Start reading BAM or CRAM: choose the tags and header lines to keep, pair mates unless the search is exact."""
     has_group = config.read_group is not None
     reads.layouts = [PairLayout.SINGLE if config.exact else PairLayout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]

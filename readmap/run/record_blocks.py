@@ -61,7 +61,7 @@ class RecordBlocks:
     def _sort(
         self, records: Records, offsets: Array, together: int, backend: Backend
     ) -> tuple[SortedRecords, FragmentBatch | None]:
-        """Return the sorted records of a batch, and its fragments, on the first device; offsets: of each read's records."""
+        """Return the sorted records of a batch and its fragments, on the first device; offsets: of the records."""
         first, fragments, numbers = self._first, None, None
         if backend is not first:
             backend.synchronize()

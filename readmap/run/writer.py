@@ -1,4 +1,4 @@
-"""Blocks of records on a device -> outputs: as they lie there where an output takes that, else in the host's memory."""
+"""Blocks on a device -> outputs: as device arrays if the output takes them, else copied to host buffers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from readmap.bam.order import SortedRecords, host_keys
 from readmap.bam.sorted_output import SortedOutput
 from readmap.formats.output import ByteSink
 
-#: Blocks on devices that outputs have not done with.
+#: Limit of the blocks that outputs have not released yet.
 LENT_BLOCKS = 2
 
-#: Bytes that are written while the next ones come from the device, buffers for them, and how many of these are filled.
-OUTPUT_BYTES, OUTPUT_BUFFERS, UNDER_WAY = 64 << 20, 4, 2
+#: Size and number of the host buffers, and the number of copies from the device in flight.
+OUTPUT_BYTES, OUTPUT_BUFFERS, IN_FLIGHT = 64 << 20, 4, 2
 
 
-#: A buffer to which bytes are under way, how many, and what waits for them.
+#: A buffer that is being filled, its number of bytes, and a function that waits for them.
 _Coming = tuple[Buffer, int, Callable[[], None]]
 
 
@@ -34,9 +34,10 @@ class Block:
     """Bytes to write.
 
     Attributes:
-        bytes: uint8, on the device that the thread uses. backend: this device.
-        output: the number of that which they are for. run: on the first device, where it sorts.
-        error: of the device, which has failed before all bytes were copied; copied: how many the output has.
+        bytes: uint8, on the device `backend`, which the thread uses.
+        output: index of the output.
+        run: the sorted records if the output is sorted; then on the first device.
+        error: of the device if it failed before all bytes were copied; copied: bytes that the output has received.
     """
 
     bytes: Array
@@ -48,7 +49,7 @@ class Block:
 
 
 class _Step(NamedTuple):
-    """A block for the thread that writes; done: ends its holding; ended: once it has been copied, or never will be."""
+    """A block for the writing thread; done: releases it; ended: set when it has been copied or has failed."""
 
     block: Block
     done: Callable[[], None]
@@ -56,7 +57,7 @@ class _Step(NamedTuple):
 
 
 class Writer:
-    """A thread that hands blocks to outputs in order; an error of it is raised in the thread of the caller.
+    """A thread that writes blocks to outputs in order; its error is raised in the caller's thread.
 
     waited: seconds that callers waited for outputs.
     """
@@ -65,16 +66,18 @@ class Writer:
         self,
         outputs: Sequence[ByteSink],
         backend: Backend,
-        most: int,
+        limit: int,
         device_errors: tuple[type[Exception], ...] = (),
     ) -> None:
-        """most: bytes of a block, about. device_errors: which the block is told, instead of the caller, who can have it
-        made on another device; none of them where there is no other."""
+        """limit: approximate size of a block in bytes. device_errors: are stored in the block instead of raised, since
+        the
+        caller can make the block on another device; empty if there is no other device.
+        """
         self.waited = 0.0
         self._outputs, self._backend, self._device_errors = outputs, backend, device_errors
-        self._pool = BufferPool(backend.host_buffer, min(most, OUTPUT_BYTES), OUTPUT_BUFFERS)
+        self._pool = BufferPool(backend.host_buffer, min(limit, OUTPUT_BYTES), OUTPUT_BUFFERS)
         self._lost = list[Buffer]()
-        # Of no bytes: who hands over a block has one of them.
+        # Buffers of no bytes: each block that is being written takes one.
         self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
         self._queue: queue.Queue[_Step | None] = queue.Queue()
         self._error: BaseException | None = None
@@ -93,21 +96,23 @@ class Writer:
             raise self._error
 
     def write(self, block: Block) -> None:
-        """Have a block written, which the caller does not change any more; where another device could make it, it has
-        been copied then, or has the error of its device."""
+        """Queue a block for writing; the caller must not change it.
+
+        If another device could make the block, wait until it has been copied or has the error of its device.
+        """
         try:
             block.backend.synchronize()  # the writer's stream does not wait for this thread's
         except self._device_errors as error:
             block.error = error
             return
-        began = time.perf_counter()
+        start = time.perf_counter()
         lent = self._lent.take()
         if self._error is None:
             step = _Step(block, lent.release, threading.Event())
             self._queue.put(step)
             if self._device_errors and not self._outputs[block.output].from_device:
                 step.ended.wait()
-        self.waited += time.perf_counter() - began
+        self.waited += time.perf_counter() - start
         if self._error is not None:
             raise self._error
 
@@ -115,16 +120,16 @@ class Writer:
         while (step := self._queue.get()) is not None:
             try:
                 if self._error is None:
-                    self._hand_on(step)
+                    self._write_step(step)
             except BaseException as error:
                 self._error = error
-                # A failed output may keep what it has.
+                # A failed output may never release its buffers.
                 self._pool.close()
                 self._lent.close()
             step.ended.set()
-            del step  # the block's memory, while there is no other
+            del step  # frees the memory of the block while waiting for the next one
 
-    def _hand_on(self, step: _Step) -> None:
+    def _write_step(self, step: _Step) -> None:
         block, done, _ = step
         sink, run = self._outputs[block.output], block.run
         if sink.from_device or run is not None:
@@ -137,23 +142,25 @@ class Writer:
             return
         if run is not None:
             _sorting(sink).begin_run(host_keys(run, self._backend), self._backend.to_host(run.ends))
-        for buffer, size in self._bring(step):
+        for buffer, size in self._download(step):
             block.copied += size
             sink.write_borrowed(buffer.data[:size], buffer.release)
         done()
 
-    def _bring(self, step: _Step) -> Iterator[tuple[Buffer, int]]:
-        """The bytes of a block in buffers, each with how many it has, as far as its device brings them; the next ones
-        are under way."""
+    def _download(self, step: _Step) -> Iterator[tuple[Buffer, int]]:
+        """Yield the bytes of a block in host buffers, each with its number of bytes, while the next ones are copied.
+
+        If the device fails, store its error in the block and stop.
+        """
         array, backend, coming = step.block.bytes, step.block.backend, deque[_Coming]()
         try:
             backend.use_thread_stream()
-            for begin in range(0, len(array), OUTPUT_BYTES):
-                part = array[begin : begin + OUTPUT_BYTES]
+            for start in range(0, len(array), OUTPUT_BYTES):
+                part = array[start : start + OUTPUT_BYTES]
                 buffer, arrived = backend.download(part, self._pool)
                 coming.append((buffer, len(part), arrived))
                 self._pool.grow()
-                if len(coming) == UNDER_WAY:
+                if len(coming) == IN_FLIGHT:
                     yield _first(coming)
             while coming:
                 first = _first(coming)
@@ -161,22 +168,22 @@ class Writer:
                     step.ended.set()  # the last bytes are written while the next block is made
                 yield first
         except self._device_errors as error:
-            if _works(backend, self._device_errors):  # it is the host's memory, or another's
+            if _is_working(backend, self._device_errors):  # an error of host memory or of another device
                 raise
             step.block.error = error
         finally:
             for buffer, _, arrived in coming:
                 try:
                     arrived()
-                except self._device_errors:  # bytes may still come: another one goes round in its place
+                except self._device_errors:  # bytes may still arrive: the buffer must not be used again
                     buffer.detach()
                     self._lost.append(buffer)
                 else:
                     buffer.release()
 
 
-def _works(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool:
-    """Whether a device has not failed."""
+def _is_working(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool:
+    """Return True if a device has not failed."""
     try:
         backend.synchronize()
     except device_errors:
@@ -185,15 +192,15 @@ def _works(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool
 
 
 def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:
-    """The first one, once it has come."""
+    """Wait for the first buffer and remove it."""
     buffer, size, arrived = coming[0]
     arrived()
-    coming.popleft()  # until then the buffer stays, whatever happens
+    coming.popleft()  # not earlier: until then the caller releases the buffer after an error
     return buffer, size
 
 
 def _sorting(sink: ByteSink) -> SortedOutput:
-    """The output as what it is where runs come."""
+    """Return an output that receives sorted runs as the SortedOutput it is."""
     if not isinstance(sink, SortedOutput):
         raise TypeError(f"{sink.name} sorts nothing")
     return sink

@@ -15,7 +15,7 @@ import pytest
 from bgzf_examples import blocked
 
 from readmap.dask import shard_plan
-from readmap.dask.shard_plan import HALVED, equal_parts, sized_parts
+from readmap.dask.shard_plan import HALVINGS, equal_parts, sized_parts
 from readmap.errors import DataError
 from readmap.reads import file_splitter, parallel_gzip, record_starts
 from readmap.reads.chunks import PairLayout
@@ -112,7 +112,7 @@ def expect_all(found: list[list[RecordRange]], texts: Sequence[bytes]) -> None:
 
 def expect_sizes(reads: list[int], size: int) -> None:
     """They grow, most are of that size, and the last ones shrink."""
-    near, least = 4 * MARKED, size >> HALVED
+    near, least = 4 * MARKED, size >> HALVINGS
     assert max(reads) <= size + near
     for number, count in enumerate(reads[:-1]):
         following = sum(reads[number + 1 :])

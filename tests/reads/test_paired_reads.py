@@ -104,7 +104,7 @@ def search(
 
 
 def small_chunks(name: str, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch) -> Backend:
-    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(chunk_plan, "MIN_CHUNK_BYTES", 1)
     backend = open_backend(name)
     backend.chunk_bytes = chunk_bytes
     return backend

@@ -12,7 +12,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
 from readmap.cli.search import loading
 from readmap.run import chunk_plan, stream
-from readmap.run.chunk_plan import BESIDE_OTHERS, LEAST_CHUNK, WORKING_BYTES, ChunkPlan, plan_chunks
+from readmap.run.chunk_plan import MULTI_DEVICE_PLAN, MIN_CHUNK_BYTES, WORKING_BYTES, ChunkPlan, plan_chunks
 
 #: What one device maps.
 USUAL = ChunkPlan(2, 512 << 20)
@@ -50,14 +50,14 @@ def test_one_device() -> None:
     for free in (USUAL.working_bytes - WORKING_BYTES * 2, 100 << 20, 1 << 30):
         assert of(free) == ChunkPlan(2, free // WORKING_BYTES // 2)
         assert of(free + 5000, needed=5000) == of(free)
-    assert of(0) == of(10, needed=1 << 40) == ChunkPlan(2, LEAST_CHUNK)
+    assert of(0) == of(10, needed=1 << 40) == ChunkPlan(2, MIN_CHUNK_BYTES)
 
 
 def test_several_devices() -> None:
     """As large as the smallest memory allows, but where they would be smaller than one device's."""
-    most = BESIDE_OTHERS.working_bytes
-    assert of(most, most) == of(most + 9, most + 20, needed=9) == BESIDE_OTHERS
-    assert of(most, most - 3 * WORKING_BYTES) == BESIDE_OTHERS._replace(nbytes=BESIDE_OTHERS.nbytes - 1)
+    most = MULTI_DEVICE_PLAN.working_bytes
+    assert of(most, most) == of(most + 9, most + 20, needed=9) == MULTI_DEVICE_PLAN
+    assert of(most, most - 3 * WORKING_BYTES) == MULTI_DEVICE_PLAN._replace(nbytes=MULTI_DEVICE_PLAN.nbytes - 1)
     least = 3 * WORKING_BYTES * USUAL.nbytes
     assert of(most, least) == ChunkPlan(3, USUAL.nbytes)
     assert of(most, least - 1) == USUAL
@@ -66,11 +66,11 @@ def test_several_devices() -> None:
 
 def test_memory_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """One buffer is filled, one waits for each device, and three are mapped on each."""
-    most = BESIDE_OTHERS.working_bytes
+    most = MULTI_DEVICE_PLAN.working_bytes
     for devices in (2, 8):
-        assert BESIDE_OTHERS.buffers(devices) == 1 + 4 * devices
-        needed = 4 * (1 + 4 * devices) * BESIDE_OTHERS.nbytes
-        for available, plan in ((needed, BESIDE_OTHERS), (needed - 4, USUAL)):
+        assert MULTI_DEVICE_PLAN.buffers(devices) == 1 + 4 * devices
+        needed = 4 * (1 + 4 * devices) * MULTI_DEVICE_PLAN.nbytes
+        for available, plan in ((needed, MULTI_DEVICE_PLAN), (needed - 4, USUAL)):
             monkeypatch.setattr(chunk_plan, "available_memory", lambda available=available: available)
             assert of(*[most] * devices) == plan
 

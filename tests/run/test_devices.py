@@ -220,7 +220,7 @@ def test_larger_chunks_change_nothing(
 
     monkeypatch.setattr(stream, "read_chunks", reading)
     monkeypatch.setattr(stream, "Devices", devices_of)
-    monkeypatch.setattr(chunk_plan, "BESIDE_OTHERS", ChunkPlan(3, 7000))
+    monkeypatch.setattr(chunk_plan, "MULTI_DEVICE_PLAN", ChunkPlan(3, 7000))
     roomy = [Roomy(1 << 40), Roomy(1 << 40)]
     for backend in roomy:
         backend.chunk_bytes, backend.concurrent_chunks = 5000, 2

@@ -135,7 +135,7 @@ def test_same_bytes_from_chunks_smaller_than_a_pair(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Buffers go round while batches are held."""
-    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(chunk_plan, "MIN_CHUNK_BYTES", 1)
     learn_from(monkeypatch, SAMPLE)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 300

@@ -128,7 +128,7 @@ def test_same_bytes_for_any_layout(world: World, tmp_path: Path, attributes: dic
 def test_same_bytes_from_chunks_smaller_than_a_record(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunk_plan, "LEAST_CHUNK", 1)
+    monkeypatch.setattr(chunk_plan, "MIN_CHUNK_BYTES", 1)
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 500
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
