@@ -16,7 +16,7 @@ from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import DeviceCounters
 from readmap.mapping.parameters import UNSEARCHED
 from readmap.reads.parsing import Reads, absent_mask
-from readmap.reads.queries import Queries, pack_queries
+from readmap.reads.packing import Queries, pack_queries
 
 WINDOW = row_dtype("mapping/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
