@@ -1,4 +1,4 @@
-"""The sorted records of a shard with a sidecar of their keys, by which a task merges one range of keys of all shards."""
+"""The sorted records of a shard with a sidecar of their keys, by which tasks merge ranges of keys of all shards."""
 
 from __future__ import annotations
 

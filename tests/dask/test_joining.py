@@ -93,7 +93,7 @@ def test_a_part_that_is_too_short_is_told(
     monkeypatch.setattr(
         concat_output.os, "fstat", lambda _, known=os.fstat: _Longer(known(_)) if level is None else known(_)
     )
-    with open_output(str(tmp_path / "out")) as made, pytest.raises(EOFError, match="part: it has become shorter"):
+    with open_output(str(tmp_path / "out")) as made, pytest.raises(EOFError, match="part: it has been shortened"):
         ConcatOutput(made, level).add(tmp_path / "part")
 
 

@@ -10,8 +10,7 @@ import pytest
 from readmap.backend import open_backend
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
-from readmap.cli.search import loading
-from readmap.run import chunk_plan, stream
+from readmap.run import chunk_plan, index_loading, stream
 from readmap.run.chunk_plan import MULTI_DEVICE_PLAN, MIN_CHUNK_BYTES, WORKING_BYTES, ChunkPlan, plan_chunks
 
 #: What one device maps.
@@ -93,7 +92,7 @@ def test_what_a_search_plans(
         run(*given, plan=plan, **named)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(loading, "plan_chunks", planned)
+    monkeypatch.setattr(index_loading, "plan_chunks", planned)
     monkeypatch.setattr(stream, "run", noting)
     Path("reads.fq").write_text("@a\nACGT\n+\nIIII\n")
     assert main(["search", "reads.fq", "-x", str(demo_index), "-q", "-o", *output]) == 0
