@@ -163,9 +163,9 @@ class Hits:
         return stream_capsule(self._columns())
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a table with the columns read (if named), query, contig, ref_start, ref_end, strand, mapq, cigar,
-        score,
-        second, edit_distance; without a value where a sequence has no place. ImportError where pandas is not installed.
+        """Return a table with the columns read (if named), query, contig, ref_start, ref_end, strand, mapq, score,
+        suboptimal_score, edit_distance and cigar; unmapped sequences have missing values. Raise ImportError if pandas
+        is not installed.
         """
         import pandas
 
