@@ -20,7 +20,7 @@ from readmap.errors import UsageError
 from readmap.formats.wording import pluralize, printable
 
 EXAMPLES = """[bold]Examples[/]
-  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --learnt learnt.json --split reads.split --shard 1/2 \\
+  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --sample-model sample.json --split reads.split --shard 1/2 \\
       --sort --for-merge -o 1.bam
   $ readmap merge 1.bam 2.bam -o marked.bam --metrics marked.txt --report marked.html"""
 
