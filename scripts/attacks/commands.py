@@ -1,4 +1,4 @@
-"""Mutated inputs and options of the commands, each in a process of its own."""
+"""Run the commands with mutated inputs and options, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attacks.mutations import mutate
 from attacks.outcomes import Outcome, Verdict
 from attacks.readers import Invalid, as_written, difference
 
-#: Values that options may be given, sensible and not.
+#: Values for options, valid and invalid.
 VALUES = ("0", "1", "2", "-1", "7", "100", "1000", "100000", "2147483648", "4294967296", "9" * 30, "1e9", "nan", "inf")
 VALUES += (
     "",
@@ -71,7 +71,7 @@ VALUES += (
     "std,score",
 )
 
-#: The options of each command that take a value, and the flags.
+#: For each command, the options that take a value, and the flags.
 OPTIONS = {
     "search": (
         "-I -R -H --max-secondary -h --keep-tags --strand --format --max-hits --structure -A -B -O -E --long-gap -L -U "
@@ -93,7 +93,7 @@ OPTIONS = {
         "--optical-distance --barcode-tag --metrics --report --multiqc --sort-memory -t --device --json",
         "--remove-duplicates --duplicate-type -q",
     ),
-    "learn": (
+    "estimate": (
         "-I -A -B -O -E -L -U -T --lane --sheet --sample -x -t --device --json",
         "-p --smart-pairing -P -S -j -q",
     ),
@@ -114,14 +114,14 @@ ENDINGS = (".sam", ".sam", ".bam", ".cram", ".sam.gz", ".tsv", ".bed", ".paf", "
 
 
 class Case(NamedTuple):
-    """A command: its words, the files beside those of the base, and whether options were drawn."""
+    """A command: its words, its files in addition to the base files, and False if random options were added."""
 
     words: list[str]
     files: dict[str, bytes]
     is_plain: bool
 
 
-#: Draws the words of a command, and its files. It is given the folder of the base.
+#: Draw the words and the files of a command; the second argument is the folder of the base files.
 Maker = Callable[[Random, Path], tuple[list[str], dict[str, bytes]]]
 
 
@@ -136,11 +136,11 @@ class Commands:
         warm_up()
         write_base(self._base)
 
-    def row(self, number: int) -> str:
-        return f"commands, {KINDS[number % len(KINDS)][0]}"
+    def row(self, case_index: int) -> str:
+        return f"commands, {KINDS[case_index % len(KINDS)][0]}"
 
-    def run(self, number: int) -> Outcome:
-        case, row = self._case(number), self.row(number)
+    def run(self, case_index: int) -> Outcome:
+        case, row = self._case(case_index), self.row(case_index)
         folder = self._scratch / f"command-{os.getpid()}"
         shutil.copytree(self._base, folder)
         try:
@@ -156,16 +156,16 @@ class Commands:
             shutil.rmtree(folder)
         return Outcome(row, verdict, f"{reason} {case.words}" if verdict.is_finding else "")
 
-    def keep(self, number: int, folder: Path) -> None:
-        case = self._case(number)
+    def keep(self, case_index: int, folder: Path) -> None:
+        case = self._case(case_index)
         shutil.copytree(self._base, folder, dirs_exist_ok=True)
         for name, data in case.files.items():
             (folder / name).write_bytes(data)
         (folder / "words").write_text("\n".join(map(ascii, case.words)) + "\n")
 
-    def _case(self, number: int) -> Case:
-        draw = Random(f"{self._seed} commands {number}")
-        words, files = KINDS[number % len(KINDS)][1](draw, self._base)
+    def _case(self, case_index: int) -> Case:
+        draw = Random(f"{self._seed} commands {case_index}")
+        words, files = KINDS[case_index % len(KINDS)][1](draw, self._base)
         is_plain = words[0] == "search" and draw.random() < 0.4
         if is_plain:
             words += ["-o", "out.sam"]
@@ -179,7 +179,7 @@ class Commands:
 
 
 def _options(draw: Random, command: str) -> list[str]:
-    """A few options, with values that may suit them."""
+    """Draw a few options, with values that may fit."""
     valued, flags = (names.split() for names in OPTIONS[command])
     words = []
     for _ in range(draw.choice((0, 0, 0, 1, 1, 1, 2, 4))):
@@ -191,7 +191,7 @@ def _options(draw: Random, command: str) -> list[str]:
 
 
 def _compare_reads(case: Case, folder: Path) -> str:
-    """What tells the records of out.sam apart from the reads that went in."""
+    """Return how the records of out.sam differ from the input reads, or ""."""
     datas = [readers.inflated(data) for name, data in case.files.items() if name.startswith("in")]
     found = readers.read_sam((folder / "out.sam").read_bytes())
     try:
@@ -203,9 +203,9 @@ def _compare_reads(case: Case, folder: Path) -> str:
             return difference(*sides)
         files = [readers.read_reads(data) for data in datas]
     except Invalid as error:
-        return f"let in: {error}"
+        return f"accepted: {error}"
     if len({len(reads) for reads in files}) > 1:
-        return "let in: files of different lengths"
+        return "accepted: files of different lengths"
     mates = [as_written(read) for pair in zip(*files, strict=True) for read in pair]
     if len(files) > 1:
         mates = [read._replace(mate=i % 2 + 1) for i, read in enumerate(mates)]
@@ -213,7 +213,7 @@ def _compare_reads(case: Case, folder: Path) -> str:
 
 
 def _altered(draw: Random, data: bytes) -> bytes:
-    """Half of the files are as they were: options are altered too."""
+    """Mutate half of the files; the other cases mutate options only."""
     return data if draw.random() < 0.5 else mutate(draw, data)[0]
 
 
@@ -247,9 +247,9 @@ def _merge(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     return ["merge", "in.bam", *draw.choice(([], ["shard.bam"])), "-o", "out.bam"], files
 
 
-def _learn(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
+def _estimate(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
     words, files = _pairs(draw, base)
-    return ["learn", *words[1 : draw.choice((2, 3))], "-x", "ref.fa", "-o", "out.json"], files
+    return ["estimate", *words[1 : draw.choice((2, 3))], "-x", "ref.fa", "-o", "out.json"], files
 
 
 def _mem(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
@@ -263,7 +263,7 @@ def _cram(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
 
 
 def _one(command: str, name: str, make: Callable[[Random], bytes], *words: str) -> Maker:
-    """A command whose words name one mutated file."""
+    """Return the maker of a command that reads one mutated file."""
 
     def made(draw: Random, base: Path) -> tuple[list[str], dict[str, bytes]]:
         data = _altered(draw, make(draw))
@@ -287,7 +287,7 @@ KINDS: tuple[tuple[str, Maker], ...] = (
     ("markdup", _markdup),
     ("mem", _mem),
     ("merge", _merge),
-    ("learn", _learn),
+    ("estimate", _estimate),
     ("split", _one("split", "in.fq", inputs.fastq, "in.fq")),
     ("index", _one("index", "in.fa", inputs.reference, "in.fa")),
     ("index --database", _one("index", "in.fa", inputs.proteins, "--database", "in.fa")),
