@@ -23,7 +23,7 @@ EXAMPLES = """[bold]Examples[/]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(MarkingOptions):
+class MarkdupOptions(MarkingOptions):
     """All options of readmap markdup."""
 
     alignments: str = argument(
@@ -35,7 +35,7 @@ class Options(MarkingOptions):
 
 
 @command
-def markdup(context: typer.Context, options: Options) -> None:
+def markdup(context: typer.Context, options: MarkdupOptions) -> None:
     """Mark duplicates as Picard MarkDuplicates does, or leave them out, and sort.
 
     Where the records of a read stand together (SO:queryname or GO:query in the header, or --grouped) they are taken as
