@@ -26,7 +26,7 @@ EXAMPLES = """[bold]Examples[/]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(MarkingOptions):
+class MergeOptions(MarkingOptions):
     """All options of readmap merge."""
 
     shards: list[str] = argument(  # noqa: RUF009
@@ -36,7 +36,7 @@ class Options(MarkingOptions):
 
 
 @command
-def merge(context: typer.Context, options: Options) -> None:
+def merge(context: typer.Context, options: MergeOptions) -> None:
     """Merge sorted shards of a run, and mark the duplicates among all of them, or leave these out.
 
     The records, the metrics and the report are those of one readmap search --sort --markdup of all reads.
