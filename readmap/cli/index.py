@@ -54,7 +54,7 @@ STAGES = {"read": "reading", "sort suffixes": "sorting suffixes", "gather suffix
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class IndexOptions:
     """All options of readmap index."""
 
     fasta: str = argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")
@@ -84,7 +84,7 @@ class Options:
 
 
 @command
-def index(context: typer.Context, options: Options) -> None:
+def index(context: typer.Context, options: IndexOptions) -> None:
     """Index a reference, for readmap search, or make a database, for readmap scan.
 
     The index takes about 5 bytes a base on disk, building it 10 bytes of memory a base and half a GiB.
@@ -107,7 +107,7 @@ def index(context: typer.Context, options: Options) -> None:
         report.say(report.cost())
 
 
-def _target(options: Options) -> Path:
+def _target(options: IndexOptions) -> Path:
     """The path of the folder; raises before any work where it cannot be made."""
     fasta, home = options.fasta, database_folder if options.database else folder
     named = options.prefix if options.prefix is not None else fasta
@@ -122,7 +122,7 @@ def _target(options: Options) -> Path:
     return target
 
 
-def _make_index(options: Options, target: Path, report: Report) -> None:
+def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
     """Build an index and keep it in a folder, and report that."""
     needed = 0
 
@@ -207,7 +207,7 @@ class _Stages:
         return {stage.replace(" ", "_"): round(each, 4) for stage, each in zip(self._began, taken, strict=True)}
 
 
-def _make_database(options: Options, target: Path, report: Report) -> None:
+def _make_database(options: IndexOptions, target: Path, report: Report) -> None:
     """Build a database and keep it in a folder, and report that."""
     workers, molecule = options.resources.workers, molecule_of(options.molecule)
     with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
