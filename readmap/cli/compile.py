@@ -35,7 +35,7 @@ Job = Callable[[], Path]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CompileOptions:
     """All options of readmap compile."""
 
     into: str | None = option(
@@ -62,7 +62,7 @@ class Options:
 
 
 @command
-def compile(context: typer.Context, options: Options) -> None:
+def compile(context: typer.Context, options: CompileOptions) -> None:
     """Compile all kernels ahead, for a container image, and print the files' names.
 
     With READMAP_CACHE=DIR neither a C++ compiler nor NVRTC is needed then, and DIR may be read-only.
