@@ -40,7 +40,7 @@ LISTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class InfoOptions:
     """All options of readmap info."""
 
     named: str | None = argument(
@@ -56,7 +56,7 @@ class Options:
 
 
 @command
-def info(context: typer.Context, options: Options) -> None:
+def info(context: typer.Context, options: InfoOptions) -> None:
     """Show what an index or a database holds and, with --check, whether it is whole: exit code 1 where it is not."""
     if database := database_named(options.named):
         if options.contigs:
@@ -78,7 +78,7 @@ def info(context: typer.Context, options: Options) -> None:
         report.finish(record)
 
 
-def _report_database(path: Path, options: Options, report: Report) -> None:
+def _report_database(path: Path, options: InfoOptions, report: Report) -> None:
     """Show what a database holds and, if that is to be checked, raise DatabaseFolderError where it is not whole."""
     database = Database.open(path)
     if options.check:
