@@ -10,7 +10,7 @@ from readmap.backend.team import Team
 from readmap.cli.common.alignments import check_files, open_outputs, progress_line, write_plot
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report, Show
-from readmap.cli.compare.options import Options, refuse_conflicts
+from readmap.cli.compare.options import CompareOptions, refuse_conflicts
 from readmap.cli.compare.run import ComparisonRun
 from readmap.formats.output import ByteSink
 from readmap.formats.wording import printable
@@ -31,7 +31,7 @@ EXAMPLES = r"""[bold]Examples[/]
 
 
 @command
-def compare(context: typer.Context, options: Options) -> None:
+def compare(context: typer.Context, options: CompareOptions) -> None:
     """Align two sequences of any length by Smith-Waterman, exactly, or many short pairs (--pairs).
 
     Every sequence of QUERY is aligned with every one of TARGET.
@@ -64,7 +64,7 @@ def compare(context: typer.Context, options: Options) -> None:
             report.say(line)
 
 
-def _read(options: Options, team: Team, show: Show) -> ComparisonRun:
+def _read(options: CompareOptions, team: Team, show: Show) -> ComparisonRun:
     """The comparison, once both files are read; raises DataError where they are no pairs and should be."""
     files = []
     for path in (options.query, options.target):

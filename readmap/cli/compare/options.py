@@ -116,7 +116,7 @@ class OutputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CompareOptions:
     """All options of readmap compare."""
 
     query: str = argument("QUERY", "FASTA or FASTQ: plain, gzip or bgzip; - is standard input.")
@@ -136,7 +136,7 @@ class Options:
         return CompareSettings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
 
 
-def refuse_conflicts(context: typer.Context, options: Options) -> None:
+def refuse_conflicts(context: typer.Context, options: CompareOptions) -> None:
     """Raise UsageError where options contradict each other."""
     in_pairs, score_only, output = options.pairs.in_pairs, options.alignment.score_only, options.output
     conflicts = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.backend.team import Team
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups
-from readmap.cli.compare.options import Options
+from readmap.cli.compare.options import CompareOptions
 from readmap.formats.wording import pluralize
 from readmap.pairwise.comparison import compare_all, compare_pairs, count_cells
 from readmap.pairwise.parameters import Mode
@@ -21,7 +21,7 @@ from readmap.strand import Strand
 class ComparisonRun:
     """A comparison of the sequences of two files; `results` counts what it gives. timer: of what that takes."""
 
-    def __init__(self, options: Options, queries: Sequences, targets: Sequences, team: Team) -> None:
+    def __init__(self, options: CompareOptions, queries: Sequences, targets: Sequences, team: Team) -> None:
         self.queries, self.targets = queries, targets
         self._options, self._team = options, team
         self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
