@@ -10,7 +10,7 @@ from readmap.cli.common.alignments import check_files, open_outputs
 from readmap.cli.common.folders import molecule_of
 from readmap.cli.common.options import command
 from readmap.cli.common.report import Report
-from readmap.cli.scan.options import Options, layout_of
+from readmap.cli.scan.options import ScanOptions, layout_of
 from readmap.cli.scan.run import ScanRun
 from readmap.database.database import Database, open_database
 from readmap.database.device_pool import DevicePool
@@ -30,7 +30,7 @@ EXAMPLES = r"""[bold]Examples[/]
 
 
 @command
-def scan(context: typer.Context, options: Options) -> None:
+def scan(context: typer.Context, options: ScanOptions) -> None:
     """Align queries with every sequence of a database by Smith-Waterman, exactly, and tell the best hits.
 
     Proteins by a substitution matrix, nucleotides on both strands; E-values are BLAST's.
@@ -70,7 +70,7 @@ def scan(context: typer.Context, options: Options) -> None:
             report.say(line)
 
 
-def _limits(options: Options, database: Database) -> HitFilter:
+def _limits(options: ScanOptions, database: Database) -> HitFilter:
     """The hit_filter of the hits that are reported; raises UsageError where the database's molecule has no strands."""
     hits, strand = options.hits, HitFilter.strand_of(database.molecule, options.scores.strand)
     return HitFilter(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)

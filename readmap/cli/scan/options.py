@@ -106,7 +106,7 @@ class Resources(SharedResources):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ScanOptions:
     """All options of readmap scan."""
 
     query: str = argument("QUERY", "FASTA (of nucleotides FASTQ too): plain, gzip or bgzip; - is standard input.")
@@ -120,7 +120,7 @@ class Options:
     report: ReportOptions
 
 
-def layout_of(context: typer.Context, options: Options) -> tuple[ScanFormat, tuple[str, ...]]:
+def layout_of(context: typer.Context, options: ScanOptions) -> tuple[ScanFormat, tuple[str, ...]]:
     """The format of the output and the columns of a table; raises UsageError where options contradict each other."""
     output = options.output
     named, columns = output.format, output.columns

@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.cli.common.alignments import Timer, cells_line, file_record, gcups, progress_line, write_plot
 from readmap.cli.common.report import Show
-from readmap.cli.scan.options import Options
+from readmap.cli.scan.options import ScanOptions
 from readmap.database.formats import ScanFormat
 from readmap.database.results import QueryHits, ScanQuery
 from readmap.database.search import Scan
@@ -70,7 +70,7 @@ class ScanRun:
         cells = cells_line(self._cells, self.timer.seconds, ", ".join(self._devices))
         return f"{queries} and {pluralize(sequences, 'sequence')}, {pluralize(self._hits, 'hit')}: {cells}"
 
-    def record(self, options: Options, format: ScanFormat) -> dict[str, Any]:
+    def record(self, options: ScanOptions, format: ScanFormat) -> dict[str, Any]:
         """The summary for programs."""
         queries, database = self._queries, self._scan.database
         scoring, hit_filter = self._scan.scoring, self._scan.hit_filter
