@@ -26,18 +26,18 @@ EXAMPLES = r"""[bold]Examples[/]
 
 _LONG_READS = {"mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"}
 
-#: Of -x: the scores of a kind of reads, by the names of AppliedOptions.
+#: The values of -x: scores for a kind of reads, by the names of AppliedOptions.
 PRESETS = dict.fromkeys(("pacbio", "pbref", "ont2d"), _LONG_READS) | {
     "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"}
 }
 
-#: Accepted without a word: they change nothing of what is written.
+#: Options that are accepted without a warning: they do not change what bwa mem writes.
 SILENT = ("batch_bases", "verbosity", "one_thread")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppliedOptions:
-    """What has bwa's meaning."""
+    """The options that have the meaning of bwa mem's."""
 
     panel: ClassVar = "As in bwa mem; -A multiplies the other defaults"
 
@@ -80,7 +80,7 @@ def _number(names: str, help: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherOptions:
-    """What is accepted and has no effect; but for those of SILENT, which could have none, a line says so."""
+    """Options that are accepted and have no effect; a warning names those that are given, except the ones in SILENT."""
 
     panel: ClassVar = "Accepted, without an effect"
 
@@ -116,7 +116,7 @@ class OtherOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions:
-    """readmap's own."""
+    """The options that bwa mem does not have."""
 
     panel: ClassVar = "readmap's own"
 
@@ -213,7 +213,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
 
 
 def _percent(name: str, text: str | None) -> int | None:
-    """A share of 0 to 1."""
+    """Parse a share of 0 to 1 to percent."""
     if text is None:
         return None
     try:
@@ -226,6 +226,6 @@ def _percent(name: str, text: str | None) -> int | None:
 
 
 def _check_no_tabs(line: str | None) -> None:
-    """As bwa: a shell that has made tabs of \\t would have made others of what else the line holds."""
+    """Raise UsageError for a line with tabs, as bwa does: a shell that replaced \\t may have replaced more."""
     if line is not None and "\t" in line:
         raise UsageError(f"-R {line!r}: the line holds a tab: write it as \\t, between quotes")

@@ -81,7 +81,7 @@ def split(context: typer.Context, options: SplitOptions) -> None:
 
 
 def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[Lane]) -> None:
-    """Raise DataError where two files of a lane have not as many records."""
+    """Raise DataError if the two files of a lane have different numbers of records."""
     begin = 0
     for count in [len(lane.files) for lane in lanes] or [len(files)]:
         if count == 2:
@@ -93,7 +93,7 @@ def _check_files(options: SplitOptions, lanes: list[Lane], files: list[str]) -> 
     if not files:
         raise UsageError("no reads: name their files, or --lane, or --sheet (readmap split --help says more)")
     if "-" in files:
-        raise UsageError("a part of standard input cannot be read by itself: name files")
+        raise UsageError("standard input cannot be split: name files")
     if not lanes and len(files) > 2:
         raise UsageError(
             f"{len(files)} files of reads are given, and a lane has one, or two of pairs: --lane names each"

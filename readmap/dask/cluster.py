@@ -177,7 +177,7 @@ def _outcome(future: Any) -> Any:
         return future.result()
     except KilledWorker as error:
         return BackendError(
-            f"the task {future.key} has ended several workers, the last one {error.last_worker.address}"
+            f"the task {future.key} has killed several workers, most recently {error.last_worker.address}"
         )
     except CancelledError:
         return BackendError(f"the task {future.key} was cancelled, or the cluster has ended")

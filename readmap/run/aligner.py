@@ -233,10 +233,6 @@ class Aligner:
         Pairs
             The next batch.
 
-        Raises
-        ------
-        DataError, OSError
-            As in `map_file`.
         """
         paths = [str(first)] if second is None else [str(first), str(second)]
         layout, done = PairLayout.INTERLEAVED if second is None else PairLayout.TWO_FILES, 0
@@ -294,11 +290,6 @@ class Aligner:
         -------
         list of pysam.AlignedSegment
             For each pair the records of the first mate, then those of the second.
-
-        Raises
-        ------
-        DataError, UsageError
-            As in `map_pairs`, and DataError if names are missing.
         """
         return self._segments(self._search_pairs(first, second, first_qualities, second_qualities, insert_size, names))
 

@@ -194,7 +194,7 @@ def test_an_altered_file(capfd: pytest.CaptureFixture[str]) -> None:
     ("words", "message", "code"),
     [
         ([], "no reads: name their files", 2),
-        (["-"], "a part of standard input cannot be read by itself: name files", 2),
+        (["-"], "standard input cannot be split: name files", 2),
         (["single.fq", *LANES], "not with --lane or --sheet", 2),
         (["r2.fq", "r2.fq", "r2.fq"], "3 files of reads are given", 2),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import typer
 from readmap.cli.common.conflicts import given_options, spelling_options
 from readmap.cli.common.options import command, names_of
 from readmap.cli.common.report import Report, ReportOptions, Session, Show, is_terminal
-from readmap.cli.search.options import PairOptions, RecordOptions, SearchOptions
+from readmap.cli.search.options import ClusterOptions, PairOptions, RecordOptions, SearchOptions
 from readmap.cli.search.scoring import ScoringOptions
 from readmap.dask import LOCAL
 from readmap.errors import UsageError, option
@@ -23,7 +23,7 @@ from readmap.index import folder
 from readmap.reads.bad_records import MAX_READ_LENGTH
 from readmap.run.config import SearchConfig
 from readmap.run.conflicts import check_conflicts
-from readmap.run.search import open_search
+from readmap.run.search import FinishedSearch, open_search
 
 #: Bytes that contain a header line and the first bases of a sequence that is too long for a read.
 START_BYTES = 1 << 16
@@ -66,12 +66,7 @@ def search(context: typer.Context, options: SearchOptions) -> None:
         _check_cluster_options(given, options)
         if config.index is None and config.reads:
             _check_not_reference(config.reads)
-        if options.cluster.dask is None:
-            run(session, config, options.report)
-            return
-        from readmap.cli.search.cluster import run_on_cluster  # few searches use one
-
-        run_on_cluster(session, config, options.report, options.cluster)
+        run(session, config, options.report, cluster=options.cluster if config.is_distributed else None)
 
 
 @dataclass(frozen=True)
@@ -90,17 +85,40 @@ class ReportMonitor:
         self.progress(text, share)
 
 
-def run(session: Session, config: SearchConfig, options: ReportOptions, notes: Sequence[str] = ()) -> None:
+def run(
+    session: Session,
+    config: SearchConfig,
+    options: ReportOptions,
+    notes: Sequence[str] = (),
+    cluster: ClusterOptions | None = None,
+) -> None:
     """Run a search, write its JSON report and print its summary; notes: lines to print first."""
     with Report(session, options) as report:
         with contextlib.ExitStack() as opened:
             for line in notes:
                 report.say(line)
             monitor = ReportMonitor(report, opened.enter_context(report.progress(_shares_terminal(config))))
-            finished = opened.enter_context(open_search(config, monitor, {"json": options.json}))
+            json = {"json": options.json}
+            search = _open_on_cluster(config, monitor, json, cluster) if cluster else open_search(config, monitor, json)
+            finished = opened.enter_context(search)
             report.finish(finished.summary.as_json(), finished.outputs)
         for line in [*finished.summary.describe(), report.cost()]:
             report.say(line)
+
+
+@contextlib.contextmanager
+def _open_on_cluster(
+    config: SearchConfig, monitor: ReportMonitor, json: Mapping[str, str | None], cluster: ClusterOptions
+) -> Iterator[FinishedSearch]:
+    """Run a search by the workers of a Dask cluster, as open_search does on this machine."""
+    from readmap.dask.cluster import connected  # few searches use a cluster
+    from readmap.dask.distributed_search import DistributedSearch
+
+    address, search = cluster.dask or "", DistributedSearch.of(config, json)
+    with connected(address, config.device, config.gpus, config.worker_threads) as client:
+        monitor.say(f"the cluster's dashboard is {client.dashboard_link}")
+        with search.run(client, monitor, cluster.tasks, address) as finished:
+            yield finished
 
 
 def _shares_terminal(config: SearchConfig) -> bool:

@@ -37,7 +37,7 @@ from readmap.strand import Strand
 
 @dataclass(frozen=True, kw_only=True)
 class LaneOptions:
-    """Several lanes of one sample, mapped one behind the other to one output."""
+    """Several lanes of one sample, mapped one after the other to one output."""
 
     panel: ClassVar = "Lanes"
 
@@ -186,7 +186,7 @@ class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordOptions:
-    """The records that a read has beside its primary alignment."""
+    """The records of a read in addition to its primary alignment."""
 
     panel: ClassVar = "Records"
 

@@ -1,4 +1,4 @@
-"""The options of scores, as search and mem take them."""
+"""The options of scores, as search, mem and estimate take them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from readmap.cli.common.options import LARGEST_SCORE, number, option, score
 from readmap.errors import UsageError
 from readmap.mapping.parameters import Penalty, Scoring
 
-#: So that -A times the largest default stays within what Scoring takes.
+#: Limit of -A, so that its product with the largest default is a valid score.
 LARGEST_MATCH = 33
 
 _USUAL = Scoring()
 
 
 def _scaled(names: str, help: str, usual: Any, least: int) -> Any:
-    """A score or a penalty that grows with -A where it is not given."""
+    """Declare a score or a penalty that -A multiplies unless it is given."""
     return number(names, f"{help} (default: {usual}).", least, LARGEST_SCORE)
 
 
 def penalties(names: str, help: str, usual: Any, least: int) -> Any:
-    """A penalty, or those of two kinds, which grow with -A where they are not given."""
+    """Declare a penalty, or two penalties as N,N, that -A multiplies unless they are given."""
 
     def check(value: str | None) -> str | None:
         parse_penalties(names, value, least)
@@ -31,7 +31,7 @@ def penalties(names: str, help: str, usual: Any, least: int) -> Any:
 
 
 def parse_penalties(names: str, text: str | None, least: int) -> Penalty | None:
-    """The penalties of N or N,N; names: of the option, whose value is None where it is not given."""
+    """Parse N or N,N to a penalty or two, or return None for None; names: of the option, for messages."""
     if text is None:
         return None
     numbers = parse_numbers(names, text, least)
@@ -39,7 +39,7 @@ def parse_penalties(names: str, text: str | None, least: int) -> Penalty | None:
 
 
 def parse_numbers(names: str, text: str, least: int, most: int = LARGEST_SCORE) -> list[int]:
-    """One number or two; raises UsageError where they are none, or out of range."""
+    """Parse one number or two; raises UsageError if they are invalid or not within least and most."""
     parts = text.split(",")
     fit = len(parts) <= 2 and all(part.isdecimal() and least <= int(part) <= most for part in parts)
     if not fit:
@@ -49,7 +49,7 @@ def parse_numbers(names: str, text: str, least: int, most: int = LARGEST_SCORE) 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """The scores of alignments and of pairs, named as bwa mem's where it has them, and as the fields of Scoring."""
+    """The scores of alignments and pairs, with bwa mem's letters, and the field names of Scoring."""
 
     panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
 
@@ -73,7 +73,7 @@ class ScoringOptions:
     )
 
     def scoring(self) -> Scoring:
-        """The scores that are given; the others are the defaults times that of a match, as bwa does it."""
+        """Return the scores; those that are not given are the defaults times -A, as in bwa mem."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
             if value is None:
