@@ -57,28 +57,28 @@ HOST_DEVICE TextSpan barcode_of(TextSpan name) {
 }
 
 // Write the tag RX. Two barcodes are joined by a minus, not by a plus.
-template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 form, TextSpan barcode) {
-    put_tag_name(sink, form, 'R', 'X', 'Z');
+template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 encoding, TextSpan barcode) {
+    put_tag_name(sink, encoding, 'R', 'X', 'Z');
     for (const u8* at = barcode.start; at < barcode.end; ++at) sink.put(*at == '+' ? '-' : *at);
-    end_text_tag(sink, form);
+    end_text_tag(sink, encoding);
 }
 
 // Write the tags of a comment except those that readmap writes itself. For an Illumina comment, write the sample index as
 // BC, as samtools import -i does. The comment must have one of these two forms.
 template <class Sink>
-HOST_DEVICE void put_comment_tags(Sink& sink, i32 form, TextSpan comment, bool has_read_group, bool has_barcode) {
+HOST_DEVICE void put_comment_tags(Sink& sink, i32 encoding, TextSpan comment, bool has_read_group, bool has_barcode) {
     IlluminaComment illumina = illumina_comment(comment);
     if (illumina.is_valid) {
         if (!illumina.index.length()) return;
-        put_tag_name(sink, form, 'B', 'C', 'Z');
+        put_tag_name(sink, encoding, 'B', 'C', 'Z');
         sink.copy(illumina.index.start, illumina.index.length());
-        end_text_tag(sink, form);
+        end_text_tag(sink, encoding);
         return;
     }
     while (comment.length()) {
         TextSpan tag = comment.take_until('\t');
         if (is_own_tag(tag.start, has_read_group, has_barcode)) continue;
-        if (form == BAM_BINARY) {
+        if (encoding == BAM_BINARY) {
             put_binary_tag(sink, tag);
             continue;
         }

@@ -4,7 +4,7 @@
 #include "mapping/alignments.cuh"
 #include "common/sam_flags.cuh"
 
-enum RecordForm { SAM_TEXT, BAM_BINARY };
+enum RecordEncoding { SAM_TEXT, BAM_BINARY };
 // The fields of a record before its tags. Positions are 0-based and half-open on the contig; contig is -1 if missing.
 struct RecordFields {
     i64 read;  // read with the name, bases and qualities of the record
@@ -115,30 +115,30 @@ HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const Rec
     else sink.phreds(texts.bytes + quality + fields.first, fields.length, reversed);
 }
 
-template <class Sink> HOST_DEVICE void put_fields(Sink& sink, i32 form, const ReadTexts& texts, ContigNames names,
+template <class Sink> HOST_DEVICE void put_fields(Sink& sink, i32 encoding, const ReadTexts& texts, ContigNames names,
                                                   const RecordFields& fields, i64 size) {
-    if (form == BAM_BINARY) put_binary_fields(sink, texts, fields, size);
+    if (encoding == BAM_BINARY) put_binary_fields(sink, texts, fields, size);
     else put_text_fields(sink, texts, names, fields);
 }
 
-template <class Sink> HOST_DEVICE void put_tag_name(Sink& sink, i32 form, char a, char b, char type) {
-    if (form == SAM_TEXT) sink.put('\t');
+template <class Sink> HOST_DEVICE void put_tag_name(Sink& sink, i32 encoding, char a, char b, char type) {
+    if (encoding == SAM_TEXT) sink.put('\t');
     sink.put((u8)a);
     sink.put((u8)b);
-    if (form == SAM_TEXT) sink.put(':');
+    if (encoding == SAM_TEXT) sink.put(':');
     sink.put((u8)type);
-    if (form == SAM_TEXT) sink.put(':');
+    if (encoding == SAM_TEXT) sink.put(':');
 }
 
 // Write an integer tag; the value must not be negative.
-template <class Sink> HOST_DEVICE void put_number_tag(Sink& sink, i32 form, char a, char b, i64 value) {
-    if (form == SAM_TEXT) {
-        put_tag_name(sink, form, a, b, 'i');
+template <class Sink> HOST_DEVICE void put_number_tag(Sink& sink, i32 encoding, char a, char b, i64 value) {
+    if (encoding == SAM_TEXT) {
+        put_tag_name(sink, encoding, a, b, 'i');
         put_number(sink, value);
         return;
     }
     i32 bytes = value < 256 ? 1 : value < 65536 ? 2 : 4;
-    put_tag_name(sink, form, a, b, bytes == 1 ? 'C' : bytes == 2 ? 'S' : 'I');
+    put_tag_name(sink, encoding, a, b, bytes == 1 ? 'C' : bytes == 2 ? 'S' : 'I');
     put_integer(sink, value, bytes);
 }
 
@@ -153,10 +153,10 @@ HOST_DEVICE u32 float_of_permille(i64 permille) {
 }
 
 // Write part / whole as a float tag of three decimals.
-template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 form, char a, char b, i64 part, i64 whole) {
+template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 encoding, char a, char b, i64 part, i64 whole) {
     i64 permille = (2000 * part + whole) / (2 * maximum(whole, (i64)1));
-    put_tag_name(sink, form, a, b, 'f');
-    if (form == SAM_TEXT) {
+    put_tag_name(sink, encoding, a, b, 'f');
+    if (encoding == SAM_TEXT) {
         put_number(sink, permille / 1000);
         sink.put('.');
         for (i64 unit = 100; unit; unit /= 10) sink.put((u8)('0' + permille / unit % 10));
@@ -166,9 +166,9 @@ template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 form, char 
 }
 
 // Terminate a tag of text, and a record.
-template <class Sink> HOST_DEVICE void end_text_tag(Sink& sink, i32 form) {
-    if (form == BAM_BINARY) sink.put(0);
+template <class Sink> HOST_DEVICE void end_text_tag(Sink& sink, i32 encoding) {
+    if (encoding == BAM_BINARY) sink.put(0);
 }
-template <class Sink> HOST_DEVICE void end_record(Sink& sink, i32 form) {
-    if (form == SAM_TEXT) sink.put('\n');
+template <class Sink> HOST_DEVICE void end_record(Sink& sink, i32 encoding) {
+    if (encoding == SAM_TEXT) sink.put('\n');
 }

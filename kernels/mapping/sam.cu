@@ -58,7 +58,7 @@ struct RecordStyle {
     bool comments;        // copy the tags in the comments of reads
     bool barcodes;        // write the barcode of the read name as RX
     bool soft_clipped;    // store the whole read in supplementary records
-    i32 form;             // a RecordForm
+    i32 encoding;             // a RecordEncoding
 };
 
 // Writer of the records of a batch.
@@ -142,11 +142,11 @@ struct RecordWriter {
             bool wanted = parts ? role <= SUPPLEMENTARY_ALIGNMENT && other != entry
                                 : role == XA_HIT && plan.owners[other] == entry;
             if (!wanted) continue;
-            if (!has_hit) put_tag_name(sink, style.form, parts ? 'S' : 'X', 'A', 'Z');
+            if (!has_hit) put_tag_name(sink, style.encoding, parts ? 'S' : 'X', 'A', 'Z');
             has_hit = true;
             put_sa_or_xa_hit(sink, other);
         }
-        if (has_hit) end_text_tag(sink, style.form);
+        if (has_hit) end_text_tag(sink, style.encoding);
     }
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
@@ -158,44 +158,44 @@ struct RecordWriter {
                                alignments.reference_starts[entry],
                                extensions.cigar(entry),
                                extensions.counts[entry]};
-        put_number_tag(sink, style.form, 'N', 'M', alignments.edit_distances[entry]);
-        put_tag_name(sink, style.form, 'M', 'D', 'Z');
+        put_number_tag(sink, style.encoding, 'N', 'M', alignments.edit_distances[entry]);
+        put_tag_name(sink, style.encoding, 'M', 'D', 'Z');
         put_md(sink, aligned);
-        end_text_tag(sink, style.form);
-        put_number_tag(sink, style.form, 'A', 'S', alignments.scores[entry]);
-        put_number_tag(sink, style.form, 'X', 'S', alignments.suboptimal_scores[entry]);
+        end_text_tag(sink, style.encoding);
+        put_number_tag(sink, style.encoding, 'A', 'S', alignments.scores[entry]);
+        put_number_tag(sink, style.encoding, 'X', 'S', alignments.suboptimal_scores[entry]);
     }
     template <class Sink> HOST_DEVICE void put_mate_tags(Sink& sink, i64 record) const {
         i64 mate = mate_of(record);
         if (mapped(mate)) {
-            put_tag_name(sink, style.form, 'M', 'C', 'Z');
+            put_tag_name(sink, style.encoding, 'M', 'C', 'Z');
             put_cigar_text(sink, mate);
-            end_text_tag(sink, style.form);
-            put_number_tag(sink, style.form, 'M', 'Q', alignments.mapqs[mate]);
+            end_text_tag(sink, style.encoding);
+            put_number_tag(sink, style.encoding, 'M', 'Q', alignments.mapqs[mate]);
         }
-        put_number_tag(sink, style.form, 'm', 's', quality_sums[record ^ 1]);
+        put_number_tag(sink, style.encoding, 'm', 's', quality_sums[record ^ 1]);
     }
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 entry, i64 size) const {
         if (alignments.roles[entry] >= XA_HIT) return;
         i64 record = record_of(entry);
-        put_fields(sink, style.form, texts, names, fields(entry), size);
+        put_fields(sink, style.encoding, texts, names, fields(entry), size);
         if (mapped(entry)) put_alignment_tags(sink, entry);
         if (alignments.flags[entry] & PAIRED) put_mate_tags(sink, record);
         if (alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT) {
             put_hits(sink, entry, record, true);
             i64 better = plan.owners[entry];
             if (better != entry && mapped(entry) && alignments.roles[better] <= SUPPLEMENTARY_ALIGNMENT)
-                put_share_tag(sink, style.form, 'p', 'a', alignments.scores[entry], alignments.scores[better]);
+                put_share_tag(sink, style.encoding, 'p', 'a', alignments.scores[entry], alignments.scores[better]);
             put_hits(sink, entry, record, false);
         }
         sink.copy(style.common_tags, style.common_tags_length);
         const u8* name = texts.bytes + texts.name_starts[record];
         TextSpan barcode = {name, name};
         if (style.barcodes) barcode = barcode_of({name, name + texts.name_lengths[record]});
-        if (barcode.length()) put_barcode_tag(sink, style.form, barcode);
+        if (barcode.length()) put_barcode_tag(sink, style.encoding, barcode);
         if (style.comments)
-            put_comment_tags(sink, style.form, comment_of(name), style.has_read_group, barcode.length() > 0);
-        end_record(sink, style.form);
+            put_comment_tags(sink, style.encoding, comment_of(name), style.has_read_group, barcode.length() > 0);
+        end_record(sink, style.encoding);
     }
 };
 

@@ -30,7 +30,7 @@ def header(
     version: str,
     command_line: str,
     read_group: bytes = b"",
-    form: SamEncoding = SamEncoding.TEXT,
+    encoding: SamEncoding = SamEncoding.TEXT,
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
@@ -41,7 +41,7 @@ def header(
     given = [read_group.decode(), *lines] if read_group else lines
     all_lines = header_lines(contigs, given, version, command_line, order)
     text = "".join(f"{line}\n" for line in all_lines).encode("utf-8", "surrogateescape")
-    if form is SamEncoding.TEXT:
+    if encoding is SamEncoding.TEXT:
         return text
     return binary_header(text, [(contig.name, contig.length) for contig in contigs])
 
@@ -91,9 +91,9 @@ class ReadGroup:
 NO_READ_GROUP = ReadGroup()
 
 
-def common_tags(read_group: ReadGroup, program: str, form: SamEncoding) -> bytes:
+def common_tags(read_group: ReadGroup, program: str, encoding: SamEncoding) -> bytes:
     """Return the encoded tags of every record: RG, if there is a read group, and PG, the ID of readmap's @PG line."""
-    tag = b"\t%b:Z:%b" if form is SamEncoding.TEXT else b"%bZ%b\0"
+    tag = b"\t%b:Z:%b" if encoding is SamEncoding.TEXT else b"%bZ%b\0"
     group = tag % (b"RG", read_group.name) if read_group != NO_READ_GROUP else b""
     return group + tag % (b"PG", program.encode())
 

@@ -25,7 +25,7 @@ class Style:
     """Format and optional contents of the output.
 
     Attributes:
-        form: text or binary records.
+        encoding: text or binary records.
         read_groups: read group of each lane.
         program: ID of readmap's @PG line in the header.
         comments: append the tags in the comments of reads.
@@ -34,7 +34,7 @@ class Style:
         unmapped: write unmapped reads to a separate output too.
     """
 
-    form: SamEncoding = SamEncoding.TEXT
+    encoding: SamEncoding = SamEncoding.TEXT
     read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
     program: str = PROGRAM
     comments: bool = False
@@ -65,7 +65,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
     """Return the records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]
-    tags = np.frombuffer(common_tags(read_group, style.program, style.form), np.uint8)
+    tags = np.frombuffer(common_tags(read_group, style.program, style.encoding), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
     shared = {
@@ -82,7 +82,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
             comments=style.comments,
             barcodes=style.barcodes,
             soft_clipped=context.reporting.soft_clipped,
-            form=constant("mapping/records.cuh", style.form.value),
+            encoding=constant("mapping/records.cuh", style.encoding.value),
         ),
     }
     lengths = backend.empty(count, np.int64)

@@ -73,7 +73,7 @@ class Parameters:
     program: str = PROGRAM
 
     @property
-    def form(self) -> SamEncoding:
+    def encoding(self) -> SamEncoding:
         """The encoding of records."""
         return SamEncoding.BINARY if self.format is LineFormat.BAM else SamEncoding.TEXT
 
@@ -113,7 +113,7 @@ class _OnDevice:
     @classmethod
     def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _OnDevice:
         """Copy the tags of the parameters to a device."""
-        tags = common_tags(parameters.read_group, parameters.program, parameters.form)
+        tags = common_tags(parameters.read_group, parameters.program, parameters.encoding)
         with backend.thread_stream():
             return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
 

@@ -171,9 +171,9 @@ def run_batches(
 
 def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> Style:
     """Return how alignment records are written."""
-    form, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
+    encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
     unmapped = config.unmapped is not None
-    return Style(form, groups, program, comments, config.barcode_name, config.order, unmapped)
+    return Style(encoding, groups, program, comments, config.barcode_name, config.order, unmapped)
 
 
 def exact_parameters(config: SearchConfig, structure: IndexStructure, program: str = PROGRAM) -> Parameters:
@@ -218,8 +218,8 @@ def make_header(
         marker.begin(found, [contig.length for contig in contigs])
     if survey:
         survey.begin(found, [(contig.name, contig.length) for contig in contigs])
-    form = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT
-    return header(contigs, __version__, config.command_line, b"", form, [*groups, *lines], config.order)
+    encoding = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT
+    return header(contigs, __version__, config.command_line, b"", encoding, [*groups, *lines], config.order)
 
 
 def known_sample_model(config: SearchConfig, files: InputFiles, index: Index) -> SampleModel | None:

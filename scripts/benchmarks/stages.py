@@ -76,11 +76,11 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, bac
 
 
 def time_chunk(
-    chunk: chunks.Chunk, placed: DeviceIndex, form: SamEncoding, backend: Any
+    chunk: chunks.Chunk, placed: DeviceIndex, encoding: SamEncoding, backend: Any
 ) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
-    work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(form))
+    work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(encoding))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
     def timed_launch(kernel: Kernel, items: int, **arguments: Any) -> None:

@@ -304,7 +304,7 @@ def test_binary_records(world: World, tmp_path: Path) -> None:
     """pa is the float nearest to its three decimals."""
     (tmp_path / "r.fq").write_bytes(fastq(READS))
     path = tmp_path / "out.bam"
-    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(form=SamEncoding.BINARY))
+    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(encoding=SamEncoding.BINARY))
     data, at, shares = path.read_bytes(), 0, []
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "little") + 4

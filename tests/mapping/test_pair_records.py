@@ -59,7 +59,7 @@ def search(world: World, out: Path, style: Style | None = None, **options: objec
     summary = map_files(
         world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options
     )  # type: ignore[arg-type]
-    text = style is None or style.form is SamEncoding.TEXT
+    text = style is None or style.encoding is SamEncoding.TEXT
     return Found(out.read_text().splitlines(keepends=True) if text else [], summary)
 
 
@@ -191,9 +191,9 @@ def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, m
 
 def test_text_and_binary_are_the_same(world: World, tmp_path: Path) -> None:
     for name, reporting in OPTIONS.items():
-        for form, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
-            search(world, tmp_path / "records", Style(form, (READ_GROUP,)), reporting=reporting)
-            head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
+        for encoding, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
+            search(world, tmp_path / "records", Style(encoding, (READ_GROUP,)), reporting=reporting)
+            head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, encoding)
             write_bgzf(tmp_path / out, head + (tmp_path / "records").read_bytes())
         assert len(check_same_records(tmp_path / "text", tmp_path / "binary")) >= 2 * len(PAIRS), name
 

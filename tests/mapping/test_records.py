@@ -231,10 +231,10 @@ def test_bam_equals_sam(world: World, tmp_path: Path) -> None:
     (tmp_path / "reads.fq").write_bytes(fastq(READS))
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
-        for form, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
-            style = Style(form, (READ_GROUP,))
+        for encoding, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
+            style = Style(encoding, (READ_GROUP,))
             map_files([tmp_path / name], world.index, world.backend, tmp_path / out, style=style, batch_reads=100)
-            head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, form)
+            head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, encoding)
             write_bgzf(tmp_path / f"{out}.gz", head + (tmp_path / out).read_bytes())
         assert len(check_same_records(tmp_path / "text.gz", tmp_path / "binary.gz")) > 300
 

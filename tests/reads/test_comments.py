@@ -30,21 +30,21 @@ MODULE = """
 #include "mapping/comment_tags.cuh"
 
 KERNEL void measure(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
-                    i64* lengths OF(items), i32 form, bool has_read_group) {
+                    i64* lengths OF(items), i32 encoding, bool has_read_group) {
     FOR_EACH(read, items) {
         TextSpan comment = comment_of(bytes + name_starts[read]);
         CountingSink sink = {0};
-        put_comment_tags(sink, form, comment, has_read_group, false);
+        put_comment_tags(sink, encoding, comment, has_read_group, false);
         lengths[read] = sink.count;
     }
 }
 
 KERNEL void write(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
-                  const i64* ends OF(items), u8* out OF(any), i32 form, bool has_read_group) {
+                  const i64* ends OF(items), u8* out OF(any), i32 encoding, bool has_read_group) {
     FOR_EACH(read, items) {
         TextSpan comment = comment_of(bytes + name_starts[read]);
         ByteSink sink = {out + (read ? ends[read - 1] : 0)};
-        put_comment_tags(sink, form, comment, has_read_group, false);
+        put_comment_tags(sink, encoding, comment, has_read_group, false);
     }
 }
 """
@@ -131,13 +131,13 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(user, "folder", lambda: folder)
 
 
-def put(reads: Reads, form: SamEncoding, has_read_group: bool, backend: Backend) -> list[bytes]:
+def put(reads: Reads, encoding: SamEncoding, has_read_group: bool, backend: Backend) -> list[bytes]:
     """Return what `put_comment_tags` writes for each read."""
     measure, write = Kernel("mapping/comments_alone", "measure"), Kernel("mapping/comments_alone", "write")
     comments = {
         "bytes": reads.bytes,
         "name_starts": reads.name_starts,
-        "form": constant("mapping/records.cuh", form.value),
+        "encoding": constant("mapping/records.cuh", encoding.value),
         "has_read_group": has_read_group,
     }
     lengths: Array = backend.empty(reads.count, np.int64)

@@ -172,11 +172,11 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
 def test_bam_holds_what_sam_does(world: World, tmp_path: Path, most: int) -> None:
     """As htslib reads both, secondary records without letters included."""
     group = ReadGroup(b"@RG\tID:x", b"x")
-    for format, form in ((LineFormat.SAM, SamEncoding.TEXT), (LineFormat.BAM, SamEncoding.BINARY)):
+    for format, encoding in ((LineFormat.SAM, SamEncoding.TEXT), (LineFormat.BAM, SamEncoding.BINARY)):
         parameters = Parameters(format=format, max_hits=most, read_group=group)
         search_files([world.reads], world.index, world.backend, tmp_path / "out", parameters)
-        head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, form)
-        write_bgzf(tmp_path / form.name, head + (tmp_path / "out").read_bytes())
+        head = header(INDEX.reference.contigs, "0", "readmap search --exact", group.line, encoding)
+        write_bgzf(tmp_path / encoding.name, head + (tmp_path / "out").read_bytes())
     records = check_same_records(tmp_path / SamEncoding.TEXT.name, tmp_path / SamEncoding.BINARY.name)
     assert any(record.is_secondary for record in records)
 
