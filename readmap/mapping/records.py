@@ -43,7 +43,7 @@ class Style:
     unmapped: bool = False
 
 
-class _RecordStyle(Table, struct="mapping/sam.cu:RecordStyle"):
+class _RecordStyleTable(Table, struct="mapping/sam.cu:RecordStyle"):
     """Format and optional contents of the records."""
 
 
@@ -75,7 +75,7 @@ def format_records(alignments: Alignments, batch: Batch, style: Style, context: 
         "extensions": alignments.extensions,
         "alignments": alignments,
         "quality_sums": quality_sums,
-        "style": _RecordStyle(
+        "style": _RecordStyleTable(
             common_tags=backend.to_device(tags),
             common_tags_length=len(tags),
             has_read_group=read_group != NO_READ_GROUP,
