@@ -14,7 +14,7 @@ from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads
 from readmap.run import exact
@@ -29,7 +29,7 @@ def map_files(
     backend: Backend,
     out: Path,
     scoring: Scoring | None = None,
-    style: Style | None = None,
+    style: RecordStyle | None = None,
     pairing: Pairing | None = None,
     reporting: Reporting | None = None,
     **options: Any,

@@ -21,7 +21,7 @@ _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam
 
 
 @dataclass(frozen=True)
-class Style:
+class RecordStyle:
     """Format and optional contents of the output.
 
     Attributes:
@@ -61,7 +61,7 @@ class Records:
     ends: Array
 
 
-def format_records(alignments: Alignments, batch: Batch, style: Style, context: Context) -> Records:
+def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, context: Context) -> Records:
     """Return the records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]

@@ -24,7 +24,7 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
-from readmap.mapping.records import Style, format_records
+from readmap.mapping.records import RecordStyle, format_records
 from readmap.reads.chunks import PairLayout
 from readmap.reads.parsing import Reads, Texts, read_names, reads_from_pairs, reads_from_sequences
 from readmap.run.file_batches import file_batches
@@ -328,7 +328,7 @@ class Aligner:
     def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
-            records = format_records(alignments, part, Style(), searched.context)
+            records = format_records(alignments, part, RecordStyle(), searched.context)
             segments += _parse_records(records.bytes, self.header, self.backend)
         return segments
 

@@ -14,7 +14,7 @@ from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import CapacityEstimates, CapacityExceeded
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.mapping.windows import count_windows
 from readmap.run.batch_processor import DoesNotFit, RunSummary
 from readmap.run.chunk_turns import ChunkTurn, exclusive_turn
@@ -90,7 +90,7 @@ class ReadMapper:
     def __init__(
         self,
         contexts: Sequence[Context],
-        style: Style | None = None,
+        style: RecordStyle | None = None,
         pairs_may_come: bool = True,
         marker: DuplicateMarker | None = None,
         model: SampleModel | None = None,
@@ -108,7 +108,7 @@ class ReadMapper:
             replace(context, capacity_estimates=own) for context, own in zip(contexts, rates, strict=True)
         ]
         self._errors = tuple({error for context in contexts for error in context.backend.device_errors})
-        self._style = style or Style()
+        self._style = style or RecordStyle()
         self._blocks = RecordBlocks(contexts[0], self._style, marker)
         self._libraries = [group.field("LB") or "" for group in self._style.read_groups]  # by lane
         insert_size = contexts[0].pairing.insert_size

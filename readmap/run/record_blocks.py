@@ -13,7 +13,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.records import Records, Style, format_records
+from readmap.mapping.records import Records, RecordStyle, format_records
 from readmap.run.unmapped import format_unmapped
 from readmap.run.writer import Block
 
@@ -31,7 +31,7 @@ class RecordBatch(NamedTuple):
 class RecordBlocks:
     """Makes the blocks of batches. Records are sorted on the first device, where all sorted runs are merged."""
 
-    def __init__(self, first: Context, style: Style, marker: DuplicateMarker | None) -> None:
+    def __init__(self, first: Context, style: RecordStyle, marker: DuplicateMarker | None) -> None:
         """first: of the first device. marker: is given all fragments if duplicates are marked."""
         self._first = first.backend
         self._contigs = len(first.index.contig_names.offsets) - 1

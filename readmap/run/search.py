@@ -21,7 +21,7 @@ from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
 from readmap.mapping.context import Context
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.qc.survey import Survey
 from readmap.reads.inflaters import inflaters_for
 from readmap.reads.shards import Shard
@@ -169,11 +169,11 @@ def run_batches(
     return counts
 
 
-def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> Style:
+def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> RecordStyle:
     """Return how alignment records are written."""
     encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
     unmapped = config.unmapped is not None
-    return Style(encoding, groups, program, comments, config.barcode_name, config.order, unmapped)
+    return RecordStyle(encoding, groups, program, comments, config.barcode_name, config.order, unmapped)
 
 
 def exact_parameters(config: SearchConfig, structure: IndexStructure, program: str = PROGRAM) -> Parameters:

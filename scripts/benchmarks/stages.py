@@ -80,7 +80,7 @@ def time_chunk(
 ) -> tuple[dict[str, float], Array]:
     """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
     total, launch = dict[str, float](), backend.launch
-    work = read_mapper.ReadMapper([Context(placed, backend)], records.Style(encoding))
+    work = read_mapper.ReadMapper([Context(placed, backend)], records.RecordStyle(encoding))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
 
     def timed_launch(kernel: Kernel, items: int, **arguments: Any) -> None:

@@ -22,7 +22,7 @@ class Seeds(Table, struct="mapping/seeds.cuh:Seeds"):
     label: str = "unnamed"
 
 
-class Style(Table, struct="mapping/sam.cu:RecordStyle"):
+class RecordStyle(Table, struct="mapping/sam.cu:RecordStyle"):
     pass
 
 
@@ -57,9 +57,9 @@ def test_given_arrays_are_kept_and_decide_dimensions_and_generic_types() -> None
 
 def test_sizes_may_be_integer_members_and_numbers_of_elements() -> None:
     flags = dict.fromkeys(["has_read_group", "comments", "barcodes", "soft_clipped"], False)
-    style = Style.allocate(CPU, common_tags_length=6, encoding=1, **flags)
+    style = RecordStyle.allocate(CPU, common_tags_length=6, encoding=1, **flags)
     assert (style.common_tags.shape, style.common_tags_length) == ((6,), 6)
-    assert Style.allocate(CPU, common_tags=2, common_tags_length=6, encoding=1, **flags).common_tags.shape == (2,)
+    assert RecordStyle.allocate(CPU, common_tags=2, common_tags_length=6, encoding=1, **flags).common_tags.shape == (2,)
 
 
 def test_members_of_a_base_structure_are_the_tables_own() -> None:

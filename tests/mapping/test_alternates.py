@@ -41,7 +41,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
 from readmap.mapping.passes import Selection
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.mapping.seeds import find_seeds
 from readmap.mapping.windows import replace_windows
 from readmap.reads.chunks import PairLayout
@@ -304,7 +304,7 @@ def test_binary_records(world: World, tmp_path: Path) -> None:
     """pa is the float nearest to its three decimals."""
     (tmp_path / "r.fq").write_bytes(fastq(READS))
     path = tmp_path / "out.bam"
-    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=Style(encoding=SamEncoding.BINARY))
+    map_files([tmp_path / "r.fq"], world.index, world.backend, path, style=RecordStyle(encoding=SamEncoding.BINARY))
     data, at, shares = path.read_bytes(), 0, []
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "little") + 4

@@ -23,7 +23,7 @@ from readmap.formats.sam import ReadGroup, SamEncoding, header
 from readmap.index.device import DeviceIndex
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import NO_LIMIT, Pairing, Reporting, Scoring, search_passes
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout
 from readmap.run.read_mapper import MappingSummary
 
@@ -55,7 +55,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(backend, index_of(GENOME).to_device(backend), write_pairs(folder, PAIRS, PairLayout.TWO_FILES))
 
 
-def search(world: World, out: Path, style: Style | None = None, **options: object) -> Found:
+def search(world: World, out: Path, style: RecordStyle | None = None, **options: object) -> Found:
     summary = map_files(
         world.files, world.index, world.backend, out, style=style, layout=PairLayout.TWO_FILES, **options
     )  # type: ignore[arg-type]
@@ -110,7 +110,7 @@ NO_FRAGMENTS = {65, 129, 113, 177, 97, 145, 81, 161}
 @pytest.mark.parametrize("name", OPTIONS)
 def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> None:
     reporting = OPTIONS[name]
-    found = search(world, tmp_path / "out", Style(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting)
+    found = search(world, tmp_path / "out", RecordStyle(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting)
     flags, summary, secondary = check(found, reporting), found.summary, reporting.supplementary_as_secondary
     # Many pairs are drawn in other directions than FR.
     directions = {size.direction for size in summary.insert_sizes or ()}
@@ -192,7 +192,7 @@ def test_limits_of_xa_hits_and_secondary_records(world: World, tmp_path: Path, m
 def test_text_and_binary_are_the_same(world: World, tmp_path: Path) -> None:
     for name, reporting in OPTIONS.items():
         for encoding, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
-            search(world, tmp_path / "records", Style(encoding, (READ_GROUP,)), reporting=reporting)
+            search(world, tmp_path / "records", RecordStyle(encoding, (READ_GROUP,)), reporting=reporting)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, encoding)
             write_bgzf(tmp_path / out, head + (tmp_path / "records").read_bytes())
         assert len(check_same_records(tmp_path / "text", tmp_path / "binary")) >= 2 * len(PAIRS), name

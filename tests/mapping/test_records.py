@@ -18,7 +18,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags, header, parse_read_group
 from readmap.index.device import DeviceIndex
 from readmap.mapping.parameters import Scoring
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 
 DRAW = random.Random(81)
 GENOME = {
@@ -63,7 +63,7 @@ def world(backends: str, tmp_path_factory: pytest.TempPathFactory) -> World:
     index = index_of(GENOME).to_device(backend)
     (folder / "reads.fq").write_bytes(fastq(READS))
     (folder / "ref.fa").write_bytes(fasta(GENOME))
-    map_files([folder / "reads.fq"], index, backend, folder / "records", style=Style(read_groups=(READ_GROUP,)))
+    map_files([folder / "reads.fq"], index, backend, folder / "records", style=RecordStyle(read_groups=(READ_GROUP,)))
     records = (folder / "records").read_bytes()
     sam = write_sam(folder / "out.sam", index, records, READ_GROUP.line)
     return World(backend, index, sam, records.decode().splitlines(keepends=True))
@@ -232,7 +232,7 @@ def test_bam_equals_sam(world: World, tmp_path: Path) -> None:
     (tmp_path / "reads.fa").write_bytes(fasta_reads([read for read in READS if read.bases]))
     for name in ("reads.fq", "reads.fa"):
         for encoding, out in ((SamEncoding.TEXT, "text"), (SamEncoding.BINARY, "binary")):
-            style = Style(encoding, (READ_GROUP,))
+            style = RecordStyle(encoding, (READ_GROUP,))
             map_files([tmp_path / name], world.index, world.backend, tmp_path / out, style=style, batch_reads=100)
             head = header(world.index.host.contigs, "1.0", "readmap search", READ_GROUP.line, encoding)
             write_bgzf(tmp_path / f"{out}.gz", head + (tmp_path / out).read_bytes())

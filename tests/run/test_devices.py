@@ -23,7 +23,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Reporting
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout
 from readmap.run import chunk_plan, exact, sample, stream, writer
 from readmap.run.batch_processor import RunSummary
@@ -143,7 +143,7 @@ def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
 Make = Callable[[Index, Sequence[Backend]], Any]
 
 
-def mapping(style: Style | None = None, reporting: Reporting | None = None) -> Make:
+def mapping(style: RecordStyle | None = None, reporting: Reporting | None = None) -> Make:
     def make(index: Index, backends: Sequence[Backend]) -> ReadMapper:
         placed = zip(on_each(index, backends), backends, strict=True)
         return ReadMapper([Context(*own, reporting=reporting or Reporting()) for own in placed], style)
@@ -308,7 +308,7 @@ def test_each_output_has_what_it_lacks(
         path.write_bytes(b"".join(lines))
 
     def written(backends: list[Backend]) -> tuple[list[bytes], RunSummary]:
-        work, paths = mapping(Style(unmapped=True))(index, backends), [tmp_path / name for name in ("sam", "fq")]
+        work, paths = mapping(RecordStyle(unmapped=True))(index, backends), [tmp_path / name for name in ("sam", "fq")]
         with open_output(str(paths[0])) as records, open_output(str(paths[1])) as unmapped:
             sinks = [records, unmapped]
             stream.run([*map(str, lost)], sinks, work, backends, layout=PairLayout.TWO_FILES, batch_reads=BATCH)

@@ -19,7 +19,7 @@ from search_runs import Full
 from readmap.mapping import matches
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import Pairing, Reporting
-from readmap.mapping.records import Style
+from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout
 from readmap.run import sample
 from readmap.run.read_mapper import ReadMapper
@@ -39,12 +39,12 @@ class Search:
     learnt: int
     reporting: Reporting = field(default_factory=Reporting)
     pairing: Pairing = field(default_factory=Pairing)
-    style: Style = field(default_factory=Style)
+    style: RecordStyle = field(default_factory=RecordStyle)
 
 
 #: A batch behind what is known of the sample; two that are held until then; one that comes in parts at the end.
 SEARCHES = {
-    "reads": Search(PairLayout.SINGLE, slice(COPIES - 3, 2 * COPIES - 3), 10, 10, style=Style(unmapped=True)),
+    "reads": Search(PairLayout.SINGLE, slice(COPIES - 3, 2 * COPIES - 3), 10, 10, style=RecordStyle(unmapped=True)),
     "pairs": Search(PairLayout.TWO_FILES, slice(2 * COPIES), 2 * COPIES, 4 * COPIES),
     "secondary alignments": Search(
         *(PairLayout.TWO_FILES, slice(COPIES), 2 * COPIES, 3 * COPIES),
