@@ -48,7 +48,7 @@ class _RecordStyleTable(Table, struct="mapping/sam.cu:RecordStyle"):
 
 
 @dataclass(frozen=True)
-class Records:
+class AlignmentRecords:
     """The records of a batch in input order, on the device.
 
     Attributes:
@@ -61,7 +61,7 @@ class Records:
     ends: Array
 
 
-def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, context: Context) -> Records:
+def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, context: Context) -> AlignmentRecords:
     """Return the records of a batch."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]
@@ -91,4 +91,4 @@ def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, con
     (total,) = batch.read_back((ends, 1))
     out = backend.empty(total, np.uint8)
     batch.launch(_WRITE, count, context, record_ends=ends, out=out, **shared)
-    return Records(out, lengths, ends)
+    return AlignmentRecords(out, lengths, ends)

@@ -13,7 +13,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.records import Records, RecordStyle, format_records
+from readmap.mapping.records import AlignmentRecords, RecordStyle, format_records
 from readmap.run.unmapped import format_unmapped
 from readmap.run.writer import Block
 
@@ -59,7 +59,7 @@ class RecordBlocks:
                 self._marker.take(made.fragments, run)
 
     def _sort(
-        self, records: Records, offsets: Array, together: int, backend: Backend
+        self, records: AlignmentRecords, offsets: Array, together: int, backend: Backend
     ) -> tuple[SortedRecords, FragmentBatch | None]:
         """Return the sorted records of a batch and its fragments, on the first device; offsets: of the records."""
         first, fragments, numbers = self._first, None, None
