@@ -81,10 +81,10 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     size, has_barcodes = len(rows), len(barcodes) > 0
     fragments = _FragmentColumns(rows=rows, barcodes=barcodes, has_barcodes=has_barcodes)
     order = _order(fragments, backend)
-    begins, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
-    backend.launch(_MARK, size, fragments=fragments, order=order, begins=begins, size=size)
+    kinds, marks = backend.empty(size, np.uint8), backend.full(size, 0, np.uint8)
+    backend.launch(_MARK, size, fragments=fragments, order=order, kinds=kinds, size=size)
     counted = backend.full(counters, 0, np.uint64)
-    heads, singles = (select_flagged(begins, mark, backend) for mark in (_PAIR_SET, _READ_SET))
+    heads, singles = (select_flagged(kinds, mark, backend) for mark in (_PAIR_SET, _READ_SET))
     is_paired = backend.full(len(singles), 0, np.uint8)
     shared: dict[str, Any] = {"fragments": fragments, "order": order}
     if len(singles):
@@ -108,7 +108,7 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
         backend.to_host(counted).astype(np.int64),
         backend.to_host(sizes),
         backend.to_host(optical).astype(np.int64),
-        count_flagged(begins, _LONE_PAIR, backend),
+        count_flagged(kinds, _LONE_PAIR, backend),
     )
 
 
