@@ -36,7 +36,7 @@ MAX_CHUNK_BYTES = 256 << 20
 #: Tag with the type of a duplicate, removed from the input.
 TYPE_TAG = "DT"
 
-_BEGIN = Kernel("duplicates/fragments", "begin_fragments")
+_BEGIN = Kernel("duplicates/fragments", "mark_fragment_starts")
 
 Places = NDArray[np.int64]
 
@@ -176,6 +176,6 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
 def _firsts(data: Array, starts: Places, backend: Backend) -> Places:
     """Return the indices of the records that start a fragment."""
     count = len(starts) - 1
-    begins = backend.empty(count, np.uint8)
-    backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), begins=begins)
-    return backend.to_host(select_flagged(begins, ANY_FLAG, backend)).astype(np.int64)
+    is_start = backend.empty(count, np.uint8)
+    backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), is_start=is_start)
+    return backend.to_host(select_flagged(is_start, ANY_FLAG, backend)).astype(np.int64)
