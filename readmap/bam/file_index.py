@@ -101,11 +101,11 @@ class FileIndex:
     `measure` may be called by several threads; `accumulate` is called for all records in order.
     """
 
-    def __init__(self, lengths: Sequence[int], form: IndexFormat, header_bytes: int) -> None:
+    def __init__(self, lengths: Sequence[int], index_format: IndexFormat, header_bytes: int) -> None:
         """lengths: contig lengths. header_bytes: uncompressed size of the header."""
-        self._form = form
+        self._form = index_format
         self._lengths = lengths
-        self._levels = BAI_LEVELS if form is IndexFormat.BAI else _levels(max(lengths, default=0))
+        self._levels = BAI_LEVELS if index_format is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
         self._backend = CpuBackend(1)
         self._window_starts = np.cumsum([0, *(-(-length >> MIN_SHIFT) for length in lengths)])
@@ -262,10 +262,10 @@ class FileIndex:
         for offset, values in ((0, starts), (2, ends)):
             words[at + offset], words[at + offset + 1] = values & 0xFFFFFFFF, values >> 32
         all_bins = ((1 << 3 * (self._levels + 1)) - 1) // 7
-        form = "<II" if is_bai else "<IQI"
+        index_format = "<II" if is_bai else "<IQI"
         meta_bin = (all_bins + 1, 2) if is_bai else (all_bins + 1, 0, 2)
         parts = [struct.pack("<i", len(firsts) + 1), words.astype("<u4").tobytes()]
-        parts.append(struct.pack(form, *meta_bin) + meta.astype("<i8").tobytes())
+        parts.append(struct.pack(index_format, *meta_bin) + meta.astype("<i8").tobytes())
         if is_bai:
             parts.append(struct.pack("<i", len(windows)) + windows.astype("<i8").tobytes())
         return b"".join(parts)

@@ -92,7 +92,7 @@ class ConcatOutput:
         self._text += size
 
 
-def open_index(path: str, form: IndexFormat) -> ByteSink:
+def open_index(path: str, index_format: IndexFormat) -> ByteSink:
     """Open the index file of an output."""
-    plain = open_output(f"{path}.{form}")
-    return BgzfOutput(plain, 1) if form is IndexFormat.CSI else plain
+    plain = open_output(f"{path}.{index_format}")
+    return BgzfOutput(plain, 1) if index_format is IndexFormat.CSI else plain

@@ -125,8 +125,8 @@ class _Outputs:
             output = ConcatOutput(open_output(path, available_processors()), level)
             opened.callback(output.abort)
             self.joined[name] = output
-        if form := search.index_format:
-            self.others["index"] = opened.enter_context(open_index(config.output or "", form))
+        if index_format := search.index_format:
+            self.others["index"] = opened.enter_context(open_index(config.output or "", index_format))
         if config.metrics:
             self.others["metrics"] = opened.enter_context(open_output(config.metrics))
         paths = {"output": config.output, "unmapped": config.unmapped, "metrics": config.metrics}
@@ -271,8 +271,8 @@ class _Run:
         parts = [*ranges(borders_of([shard.samples for shard in shards]))]
         futures = [self._cluster.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
         joined = self._outputs.joined[RECORDS]
-        form = self._search.index_format or IndexFormat.CSI
-        index = FileIndex(job.contig_lengths, form, len(self._search.header))
+        index_format = self._search.index_format or IndexFormat.CSI
+        index = FileIndex(job.contig_lengths, index_format, len(self._search.header))
         for number, merged in enumerate(self._cluster.results(futures)):
             joined.add(job.range(number) / RECORDS, merged.block_sizes, merged.size)
             for entries in merged.entries:

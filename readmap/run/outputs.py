@@ -168,11 +168,11 @@ def open_records(
             output: ByteSink = open_samtools_output(path, reference.contigs, letters, threads, is_indexed)
         else:
             wanted = IndexFormat(config.index_format) if config.index_format else None
-            form = _index_form(wanted, reference.contigs) if is_indexed else None
+            index_format = _choose_index_format(wanted, reference.contigs) if is_indexed else None
             output = bam = open_bgzf(path, threads, compression or Compression())
             buffer = bam.buffer
-            if form:
-                index = BamIndex([contig.length for contig in reference.contigs], form, bam)
+            if index_format:
+                index = BamIndex([contig.length for contig in reference.contigs], index_format, bam)
         opened.enter_context(output)
         sink, memory = output, config.sort_bytes
         if memory is not None:
@@ -199,7 +199,7 @@ def _device_runs(backend: Backend, memory: int | None, contigs: int) -> DeviceRu
     return DeviceRuns(backend, contigs, memory, plan_chunks([backend]).working_bytes)
 
 
-def _index_form(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:
+def _choose_index_format(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:
     """Return `wanted`, or the format that the contigs need; raises UsageError if a contig is too long for BAI."""
     longest = max(contigs, key=lambda contig: contig.length)
     needed = format_for(longest.length)

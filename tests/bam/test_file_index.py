@@ -49,14 +49,14 @@ def draw(seed: int, count: int, lengths: list[int]) -> list[bytes]:
     return [one[4] for one in found] + [record(-1, -1, 4, [], b"none%d" % number) for number in range(count // 20)]
 
 
-def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> None:
+def write(path: Path, records: list[bytes], index_format: IndexFormat, piece: int) -> None:
     """Write a BAM file and its index, `piece` records at a time."""
     header = b"@HD\tVN:1.6\tSO:coordinate\n"
     head = b"BAM\1" + struct.pack("<i", len(header)) + header + struct.pack("<i", len(LENGTHS))
     for number, length in enumerate(LENGTHS):
         name = b"c%d\0" % number
         head += struct.pack("<i", len(name)) + name + struct.pack("<i", length)
-    index = FileIndex(LENGTHS, form, len(head))
+    index = FileIndex(LENGTHS, index_format, len(head))
     with BgzfOutput(open_output(str(path)), 2) as bam:
         bam.write(head)
         for begin in range(0, len(records), piece):
@@ -66,7 +66,7 @@ def write(path: Path, records: list[bytes], form: IndexFormat, piece: int) -> No
             bam.write_borrowed(data, lambda: None)
         bam.commit()
     data = index.write(bam.block_sizes)
-    if form is IndexFormat.BAI:
+    if index_format is IndexFormat.BAI:
         path.with_suffix(".bam.bai").write_bytes(data)
         return
     with BgzfOutput(open_output(f"{path}.csi"), 1) as out:
@@ -105,43 +105,43 @@ def parse(data: bytes) -> tuple[list[tuple[Bins, list[int] | None, dict[int, int
     return contigs, unplaced
 
 
-@pytest.mark.parametrize("form", list(IndexFormat))
+@pytest.mark.parametrize("index_format", list(IndexFormat))
 @pytest.mark.parametrize(("seed", "count", "piece"), [(1, 3000, 3000), (2, 20_000, 777), (3, 40, 1), (4, 0, 1)])
-def test_equal_to_htslib(tmp_path: Path, form: IndexFormat, seed: int, count: int, piece: int) -> None:
+def test_equal_to_htslib(tmp_path: Path, index_format: IndexFormat, seed: int, count: int, piece: int) -> None:
     records = draw(seed, count, LENGTHS)
     path = tmp_path / "out.bam"
-    write(path, records, form, piece)
-    ours = Path(f"{path}.{form}").read_bytes()
-    options = ["-c"] if form is IndexFormat.CSI else ["-b"]
+    write(path, records, index_format, piece)
+    ours = Path(f"{path}.{index_format}").read_bytes()
+    options = ["-c"] if index_format is IndexFormat.CSI else ["-b"]
     pysam.index(*options, "-o", str(tmp_path / "theirs"), str(path))
     theirs = (tmp_path / "theirs").read_bytes()
-    if form is IndexFormat.CSI:
+    if index_format is IndexFormat.CSI:
         ours, theirs = gzip.decompress(ours), gzip.decompress(theirs)
     assert parse(ours) == parse(theirs)
 
 
-@pytest.mark.parametrize("form", list(IndexFormat))
+@pytest.mark.parametrize("index_format", list(IndexFormat))
 @pytest.mark.parametrize("piece", [1, 2, 100])
-def test_windows_with_one_overlapping_record(tmp_path: Path, form: IndexFormat, piece: int) -> None:
+def test_windows_with_one_overlapping_record(tmp_path: Path, index_format: IndexFormat, piece: int) -> None:
     """Also the first record of a contig, after a longer record of another contig; and the longest of several."""
     long, longer = [(20_000, 3), (10, 0)], [(60_000, 3), (10, 0)]
     places = [(0, 10, long), (0, 390_000 - 60_000, longer), (1, 10, long), (2, 5, long), (2, 6, long), (2, 7, longer)]
     records = [record(contig, at, 0, operations, b"r") for contig, at, operations in places]
-    write(tmp_path / "out.bam", records, form, piece)
-    ours = (tmp_path / f"out.bam.{form}").read_bytes()
-    options = ["-c"] if form is IndexFormat.CSI else ["-b"]
+    write(tmp_path / "out.bam", records, index_format, piece)
+    ours = (tmp_path / f"out.bam.{index_format}").read_bytes()
+    options = ["-c"] if index_format is IndexFormat.CSI else ["-b"]
     pysam.index(*options, "-o", str(tmp_path / "theirs"), str(tmp_path / "out.bam"))
     theirs = (tmp_path / "theirs").read_bytes()
-    if form is IndexFormat.CSI:
+    if index_format is IndexFormat.CSI:
         ours, theirs = gzip.decompress(ours), gzip.decompress(theirs)
     assert parse(ours) == parse(theirs)
 
 
-@pytest.mark.parametrize("form", list(IndexFormat))
-def test_any_region_is_found(tmp_path: Path, form: IndexFormat) -> None:
+@pytest.mark.parametrize("index_format", list(IndexFormat))
+def test_any_region_is_found(tmp_path: Path, index_format: IndexFormat) -> None:
     records = draw(5, 4000, LENGTHS)
     path = tmp_path / "out.bam"
-    write(path, records, form, 500)
+    write(path, records, index_format, 500)
     rng = random.Random(6)
     with pysam.AlignmentFile(str(path)) as file:
         assert file.check_index()
