@@ -103,7 +103,7 @@ class FileIndex:
 
     def __init__(self, lengths: Sequence[int], index_format: IndexFormat, header_bytes: int) -> None:
         """lengths: contig lengths. header_bytes: uncompressed size of the header."""
-        self._form = index_format
+        self._format = index_format
         self._lengths = lengths
         self._levels = BAI_LEVELS if index_format is IndexFormat.BAI else _levels(max(lengths, default=0))
         self._end = header_bytes
@@ -175,7 +175,7 @@ class FileIndex:
         bounds = np.searchsorted(chunks.contigs, np.arange(len(self._lengths) + 1))
         for contig in range(len(self._lengths)):
             if not used[contig]:
-                parts.append(struct.pack("<i", 0) + (struct.pack("<i", 0) if self._form is IndexFormat.BAI else b""))
+                parts.append(struct.pack("<i", 0) + (struct.pack("<i", 0) if self._format is IndexFormat.BAI else b""))
                 continue
             part = slice(bounds[contig], bounds[contig + 1])
             start, end = self._window_starts[contig : contig + 2]
@@ -237,7 +237,7 @@ class FileIndex:
         return windows
 
     def _header(self, contigs: int) -> bytes:
-        if self._form is IndexFormat.BAI:
+        if self._format is IndexFormat.BAI:
             return struct.pack("<4si", b"BAI\1", contigs)
         return struct.pack("<4siiii", b"CSI\1", MIN_SHIFT, self._levels, 0, contigs)
 
@@ -247,7 +247,7 @@ class FileIndex:
         """Encode the bins and, for BAI, the windows of a contig."""
         firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         counts = np.diff(np.append(firsts, len(bins)))
-        is_bai = self._form is IndexFormat.BAI
+        is_bai = self._format is IndexFormat.BAI
         header_words = 2 if is_bai else 4
         # 32-bit words of each bin: its number, for CSI the offset of its first record, the number of chunks, and the
         # chunks.

@@ -36,11 +36,11 @@ class BamIndex:
     """The index to write together with a BAM file.
 
     Attributes:
-        lengths: contig lengths. form: BAI or CSI. bam: output of the BAM file.
+        lengths: contig lengths. format: BAI or CSI. bam: output of the BAM file.
     """
 
     lengths: list[int]
-    form: IndexFormat
+    format: IndexFormat
     bam: BlockOutput
 
 
@@ -114,9 +114,9 @@ class SortedOutput(ByteSink):
                 self._mover = ThreadPoolExecutor(1, "readmap-move")
                 resources.callback(self._mover.shutdown)
             if index is not None:
-                plain = resources.enter_context(open_output(f"{self.name}.{index.form}"))
+                plain = resources.enter_context(open_output(f"{self.name}.{index.format}"))
                 # One thread: a CSI index has less than a megabyte.
-                is_csi = index.form is IndexFormat.CSI
+                is_csi = index.format is IndexFormat.CSI
                 self._index_output = resources.enter_context(BgzfOutput(plain, 1)) if is_csi else plain
             self._resources = resources.pop_all()
 
@@ -172,7 +172,7 @@ class SortedOutput(ByteSink):
         """Write all records in order, and the index. Raises OSError that names the output or a file of records."""
         if self._is_finished:
             return
-        index = self._index and FileIndex(self._index.lengths, self._index.form, self._header_bytes)
+        index = self._index and FileIndex(self._index.lengths, self._index.format, self._header_bytes)
         observers: list[Observer] = [*([index] if index else []), *self._observers]
 
         def measure(*records: Any) -> list[Any]:
