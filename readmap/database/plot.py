@@ -87,9 +87,9 @@ class Histograms:
         else:
             self._panels = []
 
-    def draw(self, form: str) -> bytes:
+    def draw(self, file_format: str) -> bytes:
         """Return the picture as a png, svg or pdf file."""
-        return render_figure(self._figure, form)
+        return render_figure(self._figure, file_format)
 
     def _figure(self) -> Figure:
         together = _Panel(pluralize(self._queries, "query", "queries"), self._counts, self._hits, None)

@@ -42,11 +42,11 @@ METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationD
 MAX_LABEL_LENGTH = 40
 
 
-def render_figure(figure: Callable[[], Figure], form: str) -> bytes:
-    """Call `figure` with readmap's style and return the file; form: png, svg or pdf."""
+def render_figure(figure: Callable[[], Figure], file_format: str) -> bytes:
+    """Call `figure` with readmap's style and return the file; file_format: png, svg or pdf."""
     written = io.BytesIO()
     with mpl.rc_context(STYLE):
-        figure().savefig(written, format=form, metadata=METADATA.get(form), **SAVE_OPTIONS)
+        figure().savefig(written, format=file_format, metadata=METADATA.get(file_format), **SAVE_OPTIONS)
     return written.getvalue()
 
 

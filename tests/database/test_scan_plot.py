@@ -43,12 +43,12 @@ def test_no_scores(plot: ModuleType) -> None:
     assert "0 scores, 0 hits<" in picture.draw("svg").decode()
 
 
-def drawn(plot: ModuleType, queries: int, form: str = "svg") -> bytes:
+def drawn(plot: ModuleType, queries: int, file_format: str = "svg") -> bytes:
     picture = plot.Histograms("E = 10")
     for number in range(queries):
         found = scores(100 * (number + 1))
         picture.add(b"query$%d" % number, plot.count_scores(found), found[found > 60], 60.5)
-    written: bytes = picture.draw(form)
+    written: bytes = picture.draw(file_format)
     return written
 
 
@@ -79,8 +79,8 @@ def test_many_queries_share_a_panel(plot: ModuleType) -> None:
     assert not [text for text in shown if text.strip() == "E = 10" or text.startswith("query$")]
 
 
-@pytest.mark.parametrize(("form", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
-def test_forms(plot: ModuleType, form: str, start: bytes) -> None:
-    picture = drawn(plot, 2, form)
+@pytest.mark.parametrize(("file_format", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_forms(plot: ModuleType, file_format: str, start: bytes) -> None:
+    picture = drawn(plot, 2, file_format)
     assert picture.startswith(start)
-    assert picture == drawn(plot, 2, form)
+    assert picture == drawn(plot, 2, file_format)
