@@ -28,7 +28,7 @@ from readmap.bam.sorted_runs import Keys, Offsets, Piece, SortedRuns, measure_no
 from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
-from readmap.formats.samtools_output import INDEX_ENDINGS
+from readmap.formats.samtools import INDEX_ENDINGS
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from readmap.bam.file_index import FileIndex, IndexFormat
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE, BgzfOutput, compress_with_package
 from readmap.formats.file_errors import NamedFile
 from readmap.formats.output import ByteSink, Output, open_output
-from readmap.formats.samtools_output import INDEX_ENDINGS
+from readmap.formats.samtools import INDEX_ENDINGS
 
 #: Bytes that are copied at a time. They fit into a processor's cache, which halves the time of larger pieces.
 COPIED_BYTES = 256 << 10

@@ -22,7 +22,7 @@ from readmap.duplicates.metrics import LibraryMetrics
 from readmap.errors import UsageError, option
 from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.output import ByteSink, PendingOutput, open_output
-from readmap.formats.sam_header import parse_header_lines
+from readmap.formats.sam import parse_header_lines
 from readmap.formats.wording import pluralize
 from readmap.index.index import Index
 from readmap.reads.file_splitter import FileSplitter

@@ -9,7 +9,7 @@ from pathlib import Path
 from readmap.bam.codecs import COMPRESSED_ENDINGS
 from readmap.duplicates.marker import DuplicateRules
 from readmap.formats.bgzf import LEVEL
-from readmap.formats.sam_header import PROGRAM, ReadGroupInfo, program_name, read_groups
+from readmap.formats.sam import PROGRAM, ReadGroupInfo, program_name, read_groups
 from readmap.index.index import Index
 from readmap.reads.chunks import PairLayout
 from readmap.run.config import SearchConfig

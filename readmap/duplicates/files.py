@@ -22,7 +22,7 @@ from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.output import open_output
 from readmap.formats.sam import binary_header
-from readmap.formats.sam_header import read_groups, sorted_header
+from readmap.formats.sam import read_groups, sorted_header
 from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__

@@ -12,9 +12,9 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.tables import Table
 from readmap.bam.marking import MAX_FRAGMENTS
-from readmap.bam.tags import hash_text
+from readmap.formats.sam import hash_text
 from readmap.errors import UsageError
-from readmap.formats.sam_header import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads")

@@ -17,7 +17,7 @@ from readmap.duplicates.fragments import FragmentBatch, FragmentTable
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, write_metrics
 from readmap.duplicates.sets import DuplicateSets, find_duplicates
 from readmap.errors import UsageError
-from readmap.formats.sam_header import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo
 
 #: Default distance of optical duplicates in pixels, Picard's for unpatterned flow cells.
 OPTICAL_DISTANCE = 100

@@ -10,7 +10,7 @@ from enum import Enum
 
 from readmap.errors import DataError, UsageError
 from readmap.formats.fasta import CONTIG_NAME, Contig
-from readmap.formats.sam_header import header_lines
+from readmap.formats.sam import header_lines
 from readmap.formats.wording import decode_name
 
 #: Characters of a query name.

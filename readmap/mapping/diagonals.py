@@ -11,7 +11,7 @@ from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import SPLIT
-from readmap.mapping.passes import Selection
+from readmap.mapping.seeds import Selection
 from readmap.mapping.seeds import Seeds
 from readmap.reads.length_order import WORD_BASES
 

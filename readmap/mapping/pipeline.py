@@ -18,10 +18,10 @@ from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, search_passes
 from readmap.mapping.partition_seeds import resolve_reads
-from readmap.mapping.passes import select_reads
-from readmap.mapping.placement import choose_windows
+from readmap.mapping.seeds import select_reads
+from readmap.mapping.windows import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, skip_single_entries
-from readmap.mapping.rescues import count_rescued, rescue_mates
+from readmap.mapping.pairs import count_rescued, rescue_mates
 from readmap.mapping.secondaries import add_secondaries
 from readmap.mapping.seeds import find_seeds
 from readmap.mapping.windows import add_windows, replace_windows

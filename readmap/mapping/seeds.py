@@ -9,7 +9,7 @@ from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.passes import Selection
+from readmap.mapping.seeds import Selection
 
 _COUNT, _FIND = Kernel("mapping/seeds", "count_seeds"), Kernel("mapping/seeds", "find_seeds")
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from readmap.backend import Array, Backend
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
-from readmap.formats.sam_header import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo
 from readmap.qc.counts import RecordCounts
 from readmap.qc.coverage import Coverage, CoverageEvents
 from readmap.qc.tally import Depths, LaneTally, SampleTally, Tally

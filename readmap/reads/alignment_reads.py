@@ -18,7 +18,7 @@ from readmap.backend.cpu import CpuBackend
 from readmap.errors import DataError
 from readmap.formats.byte_source import ByteSource, GeneratorSource, open_file, source_of_file
 from readmap.formats.gzip_reader import GZIP_MAGIC, Inflaters, inflate, read_fully
-from readmap.formats.samtools_input import SamtoolsInput
+from readmap.formats.samtools import SamtoolsInput
 from readmap.reads.alignment_chunks import AlignmentChunk
 from readmap.reads.bam_records import (
     BamRecords,

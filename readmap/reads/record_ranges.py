@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from readmap.errors import DataError
-from readmap.formats.byte_range import ByteRange, open_range
+from readmap.formats.byte_source import ByteRange, open_range
 from readmap.formats.gzip_access_points import AccessPoint
 from readmap.formats.gzip_reader import Inflaters
 from readmap.formats.newlines import LINE_BREAKS

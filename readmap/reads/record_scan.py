@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.formats.byte_range import ByteRange
+from readmap.formats.byte_source import ByteRange
 from readmap.formats.byte_source import ByteSource, FilePosition, PlainSource
 from readmap.formats.newlines import line_ends
 

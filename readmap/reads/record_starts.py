@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.byte_range import ByteRange
+from readmap.formats.byte_source import ByteRange
 from readmap.formats.gzip_reader import MissingEofBlock
 from readmap.formats.newlines import NEWLINE, end_of_text
 from readmap.reads.record_file import read_start

@@ -23,7 +23,7 @@ from readmap.formats.bgzf import Codec
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, PendingOutput, open_output
 from readmap.formats.path_checks import STANDARD_OUTPUT
-from readmap.formats.samtools_output import Letters, open_samtools_output
+from readmap.formats.samtools import Letters, open_samtools_output
 from readmap.formats.wording import format_bytes, printable
 from readmap.index.reference import Reference
 from readmap.qc.survey import Survey

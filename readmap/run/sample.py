@@ -20,7 +20,7 @@ from readmap.mapping.context import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import InsertSize, estimate_insert_sizes, fixed_insert_size
 from readmap.mapping.pairs import measure_inserts
-from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import choose_windows
 from readmap.reads.parsing import Reads, absent_mask
 from readmap.run.sample_model import SampleModel
 

@@ -15,7 +15,7 @@ from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, PendingOutput
 from readmap.formats.sam import SamEncoding, header
-from readmap.formats.sam_header import PROGRAM, parse_header_lines, program_name, read_groups
+from readmap.formats.sam import PROGRAM, parse_header_lines, program_name, read_groups
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum

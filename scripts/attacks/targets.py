@@ -30,7 +30,7 @@ from readmap.formats.fasta import Contig
 from readmap.formats.gzip_reader import MIN_THREADS
 from readmap.formats.output import ByteSink
 from readmap.formats.sam import parse_read_group
-from readmap.formats.sam_header import header_lines, parse_header_lines
+from readmap.formats.sam import header_lines, parse_header_lines
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_file_index import record
 
 from readmap.backend import open_backend
-from readmap.bam.name_order import sort_by_name
+from readmap.bam.order import sort_by_name
 from readmap.bam.order import host_keys
 from readmap.cli import main
 

@@ -21,7 +21,7 @@ from oracles.alignment import reverse_complement
 from readmap.cli import main
 from readmap.errors import DataError
 from readmap.formats import samtools_input
-from readmap.formats.samtools_input import SamtoolsInput
+from readmap.formats.samtools import SamtoolsInput
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.run import read_mapper, sample
 

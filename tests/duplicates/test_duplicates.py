@@ -18,7 +18,7 @@ from readmap.duplicates.fragments import FragmentTable
 from readmap.duplicates.marker import DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics, SetSizes, estimated_size, write_metrics
 from readmap.duplicates.sets import find_duplicates
-from readmap.formats.sam_header import read_groups
+from readmap.formats.sam import read_groups
 
 LENGTHS = [5_000, 5_000, 300]
 HEADER = pysam.AlignmentHeader.from_dict(

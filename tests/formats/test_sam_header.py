@@ -4,7 +4,7 @@ import pytest
 
 from readmap.errors import UsageError
 from readmap.formats.fasta import Contig
-from readmap.formats.sam_header import FIRST_LINE, header_lines, parse_header_lines
+from readmap.formats.sam import FIRST_LINE, header_lines, parse_header_lines
 
 CONTIGS = [Contig("one", 70, "0" * 32), Contig("two", 5, "1" * 32)]
 OWN = [f"@SQ\tSN:one\tLN:70\tM5:{'0' * 32}", f"@SQ\tSN:two\tLN:5\tM5:{'1' * 32}"]
@@ -87,6 +87,6 @@ def test_lines_of_an_option() -> None:
 
 
 def test_an_endless_file_of_header_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("readmap.formats.sam_header.MAX_LETTERS", 1000)
+    monkeypatch.setattr("readmap.formats.sam.MAX_LETTERS", 1000)
     with pytest.raises(UsageError, match=r"-H /dev/zero: expected header lines, found more than 1,000 characters"):
         parse_header_lines("/dev/zero")

@@ -19,7 +19,7 @@ from examples import Read, draw_reads, fasta, fastq, index_of, random_bases, sma
 from readmap.cli import main
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import SamEncoding, header
-from readmap.formats.samtools_output import SamtoolsOutput, open_samtools_output
+from readmap.formats.samtools import SamtoolsOutput, open_samtools_output
 
 DRAW = random.Random(91)
 GENOME = {**small_genome(DRAW), "iupac": random_bases(DRAW, 900, "ACGT" * 9 + "NRYKM")}

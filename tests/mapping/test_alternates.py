@@ -40,7 +40,7 @@ from readmap.mapping.batch import MAX_WINDOWS, WINDOW
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
-from readmap.mapping.passes import Selection
+from readmap.mapping.seeds import Selection
 from readmap.mapping.records import RecordStyle
 from readmap.mapping.seeds import find_seeds
 from readmap.mapping.windows import replace_windows

@@ -16,7 +16,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import MAX_WINDOWS
 from readmap.mapping.context import Sample
 from readmap.mapping.parameters import DIVERGENT, DIVERGENT_DIFFERENCES, REPETITIVE, SPLIT, Scoring
-from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import choose_windows
 
 NO_QUALITY, RELIABLE = (constant("mapping/mapping_quality.cuh", name) for name in ("NO_QUALITY", "RELIABLE"))
 REPETITIVE_SHARE, NEAR = (constant("mapping/placement.cu", name) for name in ("REPETITIVE_SHARE", "NEAR"))

@@ -27,7 +27,7 @@ from readmap.mapping.matches import find_matches
 from readmap.mapping.pairs import pair_mates
 from readmap.mapping.parameters import Scoring, dense_seed_bases
 from readmap.mapping.pipeline import search_reads
-from readmap.mapping.rescues import rescue_mates
+from readmap.mapping.pairs import rescue_mates
 
 KEPT_FRAGMENTS, MAX_FRAGMENTS, END_BITS = (
     constant("mapping/fragments.cu", name) for name in ("KEPT_FRAGMENTS", "MAX_FRAGMENTS", "END_BITS")

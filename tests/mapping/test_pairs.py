@@ -23,7 +23,7 @@ from readmap.mapping.fragments import NOT_JOINED
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, insert_size_table
 from readmap.mapping.pairs import measure_inserts, pair_mates
 from readmap.mapping.parameters import Scoring, search_passes
-from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import choose_windows
 
 MAX_INSERT_SIZE, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("MAX_INSERT_SIZE", "FAR_APART"))
 MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (

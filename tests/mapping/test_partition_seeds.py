@@ -39,7 +39,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.parameters import DIVERGENT, MAX_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
 from readmap.mapping.partition_seeds import resolve_reads
-from readmap.mapping.placement import choose_windows
+from readmap.mapping.windows import choose_windows
 from readmap.reads.chunks import PairLayout
 
 FLIPPED = constant("reads/queries.cuh", "READ_FLIPPED")

@@ -13,7 +13,7 @@ from oracles import quality as oracle
 
 from readmap.backend import Backend, open_backend
 from readmap.errors import UsageError
-from readmap.formats.sam_header import ReadGroupInfo, read_groups
+from readmap.formats.sam import ReadGroupInfo, read_groups
 from readmap.qc.survey import MAX_READ_GROUPS, Survey
 from readmap.qc.tally import ADAPTER_NAMES, SampleTally, Tally
 

@@ -21,7 +21,7 @@ from readmap.cli.common.report import is_terminal
 from readmap.errors import ReadmapError, UsageError
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.path_checks import refuse_inputs, refuse_inside, refuse_same_output
-from readmap.formats.samtools_output import CRAM_ENDING
+from readmap.formats.samtools import CRAM_ENDING
 from readmap.formats.wording import format_ratio, printable
 
 #: Endings of plots.

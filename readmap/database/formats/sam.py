@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from readmap.database.database import Database
 from readmap.database.results import QueryHits, ScanHit, ScanQuery, cigar
 from readmap.formats.sam import check_contig_names, query_name
-from readmap.formats.sam_header import header_lines
+from readmap.formats.sam import header_lines
 from readmap.pairwise.formats.paf import UNKNOWN
 from readmap.pairwise.formats.sam import REVERSE, UNMAPPED
 
