@@ -1,21 +1,31 @@
-"""Run samtools commands of pysam in subprocesses, which can be killed."""
+"""Run samtools commands of pysam in subprocesses, which can be killed: to read other formats, and to write CRAM."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
 import re
+import select
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self, cast
 
-from readmap.formats.atomic_files import temporary_folder
+import numpy as np
+from numpy.typing import NDArray
 
-PROGRAM = Path(__file__).resolve().with_name("samtools_process.py")
+from readmap.errors import DataError
+from readmap.formats.atomic_files import temporary_folder
+from readmap.formats.fasta import Contig
+from readmap.formats.output import ByteSink, Output, open_output
+
+SCRIPT = Path(__file__).resolve().with_name("samtools_process.py")
 
 #: Name prefix of the folders for temporary files.
 SCRATCH = "readmap.samtools"
@@ -55,7 +65,7 @@ class Samtools:
             arguments = tuple(argument.replace("{scratch}", scratch) for argument in arguments)
             self._process = subprocess.Popen(
                 # -P: do not import from the folder of the program.
-                [sys.executable, "-P", str(PROGRAM), str(os.getpid()), command, *arguments],
+                [sys.executable, "-P", str(SCRIPT), str(os.getpid()), command, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=stdout,
                 stderr=self._messages,
@@ -113,3 +123,182 @@ class Samtools:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+#: The cache of reference sequences by MD5. Without REF_PATH, older versions of samtools also ask a server.
+REFERENCE_CACHE = os.path.expanduser("~/.cache/hts-ref/%2s/%2s/%s")
+
+#: Seconds without input, output and processor time after which a command counts as stalled.
+STALL_SECONDS = 300.0
+
+#: Seconds between two checks for a stall.
+POLL_SECONDS = 5.0
+
+
+class SamtoolsInput(io.RawIOBase):
+    """The standard output of a command that reads a file; closing it kills the command."""
+
+    def __init__(self, file: io.RawIOBase, name: str, start: bytes, command: str, *arguments: str) -> None:
+        """file: closed at the end. name: for messages. start: bytes of the file that have been read already."""
+        self._name = name
+        self._command = command
+        self._samtools = Samtools(
+            command, *arguments, environment={"REF_PATH": os.environ.get("REF_PATH") or REFERENCE_CACHE}
+        )
+        self._waits_for_file = True
+        self._last_taken = time.monotonic()
+        threading.Thread(target=self._feed, args=(file, start), name="readmap-feed", daemon=True).start()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most `size` bytes, b'' at the end. Raises DataError if the command fails or stalls."""
+        output, ready = self._samtools.output.fileno(), select.poll()
+        ready.register(output, select.POLLIN)
+        last_change, cpu_time = time.monotonic(), ""
+        while not ready.poll(1000 * POLL_SECONDS):
+            if cpu_time != (cpu_time := self._samtools.cpu_time()):
+                last_change = time.monotonic()
+            idle = time.monotonic() - max(last_change, self._last_taken)
+            if idle > STALL_SECONDS and not self._waits_for_file:
+                self.end()
+                raise DataError(f"{self._name}: samtools {self._command} was idle for {idle:.0f} seconds")
+        data = os.read(output, size if size > 0 else io.DEFAULT_BUFFER_SIZE)
+        if not data and (failure := self._samtools.failure()):
+            raise DataError(f"{self._name}: the alignments cannot be read: {failure}")
+        return data
+
+    def end(self) -> None:
+        """Kill the command; thread-safe, may be repeated. A concurrent `read` gets the end or an error."""
+        self._samtools.kill()
+
+    def close(self) -> None:
+        """Kill the command and remove its files; not while another thread reads."""
+        self._samtools.close()
+        super().close()
+
+    def _feed(self, file: io.RawIOBase, start: bytes) -> None:
+        """Write all bytes of the file to the command; `read` reports any error."""
+        samtools = self._samtools
+        with file, contextlib.suppress(OSError, ValueError):
+            part = start
+            while part:
+                self._waits_for_file = False
+                samtools.input.write(part)
+                self._last_taken = time.monotonic()
+                self._waits_for_file = True
+                part = file.read(1 << 18)
+        self._waits_for_file = False
+        with contextlib.suppress(OSError, ValueError):
+            samtools.end_input()
+
+
+CRAM_ENDING, CRAM_INDEX = ".cram", ".crai"
+
+#: samtools writes version 3.1 by default, which older programs cannot read.
+CRAM_FORMAT = "cram,version=3.0"
+
+#: Indexes of a replaced file, which are removed: programs would use them for the new file.
+INDEX_ENDINGS = (".bai", ".csi", ".crai")
+
+#: samtools finds reference sequences by MD5 in its working directory, so that the header has no path to them.
+REFERENCES = {"REF_CACHE": "%s", "REF_PATH": "%s"}
+
+#: The letters of a contig, uint8, in parts.
+Letters = Iterable[NDArray[np.uint8]]
+
+
+class SamtoolsOutput(ByteSink):
+    """Accepts uncompressed BAM and writes the output of a samtools command on it.
+
+    name: the name of the output.
+    """
+
+    def __init__(
+        self, output: Output, command: Samtools, index: tuple[Path, Output] | None, resources: contextlib.ExitStack
+    ) -> None:
+        """index: the index file that the command writes, and its output. resources: closed at the end."""
+        self.name = output.name
+        self._output = output
+        self._command = command
+        self._index = index
+        self._resources = resources
+        self._is_finished = False
+
+    def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
+        """Write to the command; `data` may be overwritten after the return. Raises OSError with its error message."""
+        try:
+            self._command.input.write(data.data if isinstance(data, np.ndarray) else data)
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def finish(self) -> None:
+        """Wait for the command. Raises OSError that names the output; the caller still has to abort it."""
+        if self._is_finished:
+            return
+        self._command.end_input()
+        if self._command.failure():
+            raise self._failed()
+        if self._index is not None:
+            made, index = self._index
+            index.write(made.read_bytes())
+            index.finish()
+        self._output.finish()
+        self._is_finished = True
+
+    def commit(self) -> None:
+        """Finish, then commit the output and its index. Raises OSError as `finish` does."""
+        self.finish()
+        outputs = [self._output]
+        if self._index is not None:
+            outputs.append(self._index[1])
+            for ending in INDEX_ENDINGS:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.name + ending)
+        for output in outputs:
+            output.commit()
+        self._resources.close()
+
+    def abort(self) -> None:
+        """Kill the command, and remove its files and an output that was not committed."""
+        self._resources.close()
+
+    def _failed(self) -> OSError:
+        # samtools view may not print the reason.
+        reason = self._command.failure() or "samtools ended early"
+        return OSError(errno.EIO, f"writing failed (full disk or quota?): {reason}", self.name)
+
+
+def open_samtools_output(
+    path: str | None, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
+) -> SamtoolsOutput:
+    """Open a CRAM file for writing; it accepts uncompressed BAM with these contigs.
+
+    path: None or - for standard output. letters: the letters of each contig. threads: for samtools. indexed: also write
+    path.crai, for sorted records. Raises OSError as `open_output` does.
+    """
+    with contextlib.ExitStack() as resources:
+        output = resources.enter_context(open_output(path))
+        target = os.path.realpath(path or "-")
+        folder = resources.enter_context(temporary_folder(target, os.environ.get("TMPDIR")))
+        _write_references(folder, contigs, letters)
+        arguments, index = ["-@", str(threads), "-O", CRAM_FORMAT, "--no-PG"], None
+        if indexed:
+            index = folder / f"index{CRAM_INDEX}", resources.enter_context(open_output(output.name + CRAM_INDEX))
+            arguments += ["--write-index", "-o", f"-##idx##{index[0].name}", "-"]
+        else:
+            arguments += ["-o", "-", "-"]
+        running = resources.enter_context(
+            Samtools("view", *arguments, stdout=output, folder=folder, environment=REFERENCES)
+        )
+        return SamtoolsOutput(output, running, index, resources.pop_all())
+
+
+def _write_references(folder: Path, contigs: Sequence[Contig], letters: Iterable[Letters]) -> None:
+    """Write the letters of each contig to a file named after their MD5. Raises OSError that names the file."""
+    for contig, pieces in zip(contigs, letters, strict=True):
+        with open_output(str(folder / contig.md5)) as output:
+            for piece in pieces:
+                output.write(piece)
+            output.commit()

@@ -11,8 +11,7 @@ from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import SPLIT
-from readmap.mapping.seeds import Selection
-from readmap.mapping.seeds import Seeds
+from readmap.mapping.seeds import Seeds, Selection
 from readmap.reads.length_order import WORD_BASES
 
 MAX_DIAGONALS = constant("mapping/diagonals.cuh", "MAX_DIAGONALS")

@@ -22,8 +22,7 @@ from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.matches import SeedMatches, find_matches, matches_per_read
-from readmap.mapping.windows import choose_windows
-from readmap.mapping.windows import add_windows
+from readmap.mapping.windows import add_windows, choose_windows
 
 _MARK, _MATES = Kernel("mapping/fragments", "mark_repeat_pairs"), Kernel("mapping/fragments", "mates_to_slots")
 _JOIN = Kernel("mapping/fragments", "join_fragments")

@@ -20,8 +20,7 @@ from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import insert_size_table
-from readmap.mapping.windows import choose_windows
-from readmap.mapping.windows import replace_windows
+from readmap.mapping.windows import choose_windows, replace_windows
 
 #: Above this number of diagonals a seed search is faster than trying all of them.
 MAX_MATE_DIAGONALS = 1024

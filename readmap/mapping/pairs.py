@@ -1,14 +1,80 @@
-"""Choose the windows of two mates together (Windows -> Placements). Records 2p and 2p + 1 are mates."""
+"""Rescue mates near their partners, and choose the windows of mates together (Windows -> Placements).
+
+Records 2p and 2p + 1 are mates.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Array, Kernel
-from readmap.mapping.batch import Batch
+from readmap.backend.compaction import ANY_FLAG, add_flagged_count
+from readmap.backend.device_counts import DeviceList
+from readmap.mapping.batch import MAX_WINDOWS, Batch
 from readmap.mapping.context import Context
+from readmap.mapping.diagonals import new_diagonals
+from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
+from readmap.mapping.windows import choose_windows
+from readmap.mapping.windows import add_windows
+
+_LIST, _RESCUE = Kernel("mapping/rescues", "list_rescues"), Kernel("mapping/rescues", "rescue_mates")
+_MARK = Kernel("mapping/rescues", "mark_rescued")
+
+
+@dataclass(frozen=True)
+class Rescues:
+    """Mates that were searched.
+
+    Attributes:
+        slots: slots of the mates.
+        window_counts: int32 [rescues], number of windows before the rescue.
+    """
+
+    slots: DeviceList
+    window_counts: Array
+
+
+def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Rescues | None:
+    """Search mates at the positions their partners predict, and choose their windows again.
+
+    Returns None if no mate needs a rescue.
+    """
+    backend, count = context.backend, batch.reads.count
+    wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
+    batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
+    slots = batch.device_counters.select_flagged("rescues", wanted, 1)
+    if not slots.count:
+        return None
+    rescues = Rescues(slots, backend.empty(len(slots.indices), np.int32))
+    diagonals = new_diagonals(len(slots.indices), backend)
+    batch.launch(
+        _RESCUE,
+        slots.count,
+        context,
+        inserts=inserts,
+        selected=slots.indices,
+        choice_deficits=deficits,
+        found=diagonals,
+        window_counts=rescues.window_counts,
+    )
+    add_windows(slots, diagonals, MAX_WINDOWS, batch, context)
+    score_windows(slots, batch, context)
+    choose_windows(slots, batch, context)
+    return rescues
+
+
+def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
+    """Count the mates that form a fragment only at a window that the rescue added."""
+    backend, slots = context.backend, rescues.slots
+    rescued = backend.full(len(slots.indices), 0, np.uint8)
+    selected = {"selected": slots.indices, "window_counts": rescues.window_counts}
+    batch.launch(_MARK, slots.count, context, **selected, rescued=rescued)
+    add_flagged_count(rescued, ANY_FLAG, batch.device_counters.total("rescued"), backend)
+
 
 _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pairs", "pair_mates")
 

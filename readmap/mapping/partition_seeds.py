@@ -17,8 +17,7 @@ from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows
 from readmap.mapping.parameters import DIVERGENT_DIFFERENCES, dense_seed_bases
-from readmap.mapping.windows import choose_windows
-from readmap.mapping.windows import replace_windows
+from readmap.mapping.windows import choose_windows, replace_windows
 
 #: More differences than any read has: only the likelihood of alternative placements decides.
 ANY_DIFFERENCES = 1 << 14

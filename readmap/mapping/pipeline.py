@@ -15,16 +15,13 @@ from readmap.mapping.fragments import join_mates
 from readmap.mapping.inserts import InsertSizeTable, insert_size_table
 from readmap.mapping.matches import SeedMatches, list_candidates, parts_with_matches
 from readmap.mapping.near_mates import can_search_near_mates, resolve_near_mates
-from readmap.mapping.pairs import pair_mates
+from readmap.mapping.pairs import count_rescued, pair_mates, rescue_mates
 from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, search_passes
 from readmap.mapping.partition_seeds import resolve_reads
-from readmap.mapping.seeds import select_reads
-from readmap.mapping.windows import choose_windows
 from readmap.mapping.record_plan import RecordPlan, plan_records, skip_single_entries
-from readmap.mapping.pairs import count_rescued, rescue_mates
 from readmap.mapping.secondaries import add_secondaries
-from readmap.mapping.seeds import find_seeds
-from readmap.mapping.windows import add_windows, replace_windows
+from readmap.mapping.seeds import find_seeds, select_reads
+from readmap.mapping.windows import add_windows, choose_windows, replace_windows
 from readmap.reads.parsing import Reads
 
 

@@ -10,8 +10,7 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
-from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags
-from readmap.formats.sam import PROGRAM
+from readmap.formats.sam import NO_READ_GROUP, PROGRAM, ReadGroup, SamEncoding, common_tags
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context

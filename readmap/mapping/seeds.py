@@ -1,6 +1,9 @@
-"""Look up seeds in the suffix array: insertion point and length of the common prefixes (Queries -> Seeds)."""
+"""Select the reads of a search pass and look up their seeds in the suffix array (SearchPass, Batch -> Selection -> Seeds)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -9,7 +12,48 @@ from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
-from readmap.mapping.seeds import Selection
+from readmap.mapping.counters import PASS_COUNTERS
+from readmap.mapping.parameters import SearchPass
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Reads that a pass searches with the same stride; none is shorter than the pass's shortest seed.
+
+    Attributes:
+        slots: slots of the reads, not empty as far as the host knows.
+        stride: bases between seed positions.
+        search_pass: the pass.
+    """
+
+    slots: DeviceList
+    stride: int
+    search_pass: SearchPass
+
+
+def select_reads(search_pass: SearchPass, batch: Batch) -> Iterator[Selection]:
+    """Yield the reads that a pass searches, grouped by stride; the slots are ordered by read length."""
+    runs = batch.queries.length_runs
+    start = runs.first_slot_of_length(search_pass.min_seed_bases)
+    while start < runs.count:
+        length = runs.length_of(start)
+        stride = search_pass.stride_of(length)
+        end = runs.first_slot_of_length(_next_length(length, stride, search_pass, runs.max_length))
+        unresolved = batch.placements.unresolved[start:end]
+        slots = batch.device_counters.select_flagged(
+            PASS_COUNTERS[search_pass.reason], unresolved, search_pass.reason, start, variant=f" every {stride}"
+        )
+        if slots.count:
+            yield Selection(slots, stride, search_pass)
+        start = end
+
+
+def _next_length(length: int, stride: int, search_pass: SearchPass, longest: int) -> int:
+    """Return the smallest length above `length` with another stride, or longest + 1."""
+    if search_pass.stride_of(longest) == stride:
+        return longest + 1
+    return next(n for n in range(length + 1, longest + 1) if search_pass.stride_of(n) != stride)
+
 
 _COUNT, _FIND = Kernel("mapping/seeds", "count_seeds"), Kernel("mapping/seeds", "find_seeds")
 

@@ -1,4 +1,4 @@
-"""Merge diagonals into windows, the candidate placements of a read, best first (Diagonals -> Windows)."""
+"""Merge diagonals into windows, the candidate placements of a read, and choose the best (Diagonals -> Windows -> Placements)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DiagonalTable
+from readmap.mapping.parameters import DIVERGENT_DIFFERENCES
 
 _COUNT = Kernel("mapping/windows", "count_windows")
 _READS_PER_BLOCK = constant("mapping/windows.cu", "READS_PER_BLOCK")
@@ -28,3 +29,12 @@ def count_windows(batch: Batch, context: Context) -> None:
     """Add the number of windows of all reads to the device counter."""
     reads, total = batch.reads.count, batch.device_counters.total("windows")
     batch.launch(_COUNT, -(-reads // _READS_PER_BLOCK), context, counts=batch.windows.counts, total=total, reads=reads)
+
+
+_CHOOSE = Kernel("mapping/placement", "choose_windows")
+
+
+def choose_windows(slots: DeviceList, batch: Batch, context: Context, differences: int = DIVERGENT_DIFFERENCES) -> None:
+    """Choose among the windows of the slots; more than `differences` mismatches make a read DIVERGENT."""
+    divergent_deficit = differences * (context.scoring.match + context.scoring.mismatch)
+    batch.launch(_CHOOSE, slots.count, context, selected=slots.indices, divergent_deficit=divergent_deficit)

@@ -11,8 +11,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
-from readmap.formats.sam import hash_text
-from readmap.formats.sam import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo, hash_text
 
 _FIND = Kernel("qc/records", "find_units")
 _COUNT = Kernel("qc/records", "count_records")

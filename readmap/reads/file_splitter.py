@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteRange
-from readmap.formats.byte_source import open_file, source_of_file
+from readmap.formats.byte_source import ByteRange, open_file, source_of_file
 from readmap.formats.gzip_access_points import AccessPoints
 from readmap.formats.gzip_reader import GZIP_MAGIC, MissingEofBlock, read_fully
 from readmap.reads.alignment_reads import START_BYTES, is_bam_or_cram

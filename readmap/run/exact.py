@@ -11,8 +11,7 @@ import numpy as np
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
-from readmap.formats.sam import NO_READ_GROUP, ReadGroup, SamEncoding, common_tags
-from readmap.formats.sam import PROGRAM
+from readmap.formats.sam import NO_READ_GROUP, PROGRAM, ReadGroup, SamEncoding, common_tags
 from readmap.formats.wording import format_ratio, pluralize
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.occurrences import Occurrences, count_occurrences, find_occurrences

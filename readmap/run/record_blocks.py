@@ -6,8 +6,7 @@ import contextlib
 from typing import NamedTuple
 
 from readmap.backend import Array, Backend
-from readmap.bam.order import sort_by_name
-from readmap.bam.order import SortedRecords, SortOrder, sort_records
+from readmap.bam.order import SortedRecords, SortOrder, sort_by_name, sort_records
 from readmap.duplicates.fragments import FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments

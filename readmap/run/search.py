@@ -14,8 +14,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, PendingOutput
-from readmap.formats.sam import SamEncoding, header
-from readmap.formats.sam import PROGRAM, parse_header_lines, program_name, read_groups
+from readmap.formats.sam import PROGRAM, SamEncoding, header, parse_header_lines, program_name, read_groups
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -169,7 +168,9 @@ def run_batches(
     return counts
 
 
-def record_style(config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False) -> RecordStyle:
+def record_style(
+    config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False
+) -> RecordStyle:
     """Return how alignment records are written."""
     encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
     unmapped = config.unmapped is not None

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from test_file_index import record
 
 from readmap.backend import open_backend
-from readmap.bam.order import sort_by_name
-from readmap.bam.order import host_keys
+from readmap.bam.order import host_keys, sort_by_name
 from readmap.cli import main
 
 FLAGS = [0, 4, 16, 0x40, 0x80, 0x41, 0x40 | 0x100, 0x40 | 0x800, 0x80 | 0x100, 0x80 | 0x900, 0x800, 0x100]

@@ -40,9 +40,8 @@ from readmap.mapping.batch import MAX_WINDOWS, WINDOW
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
-from readmap.mapping.seeds import Selection
 from readmap.mapping.records import RecordStyle
-from readmap.mapping.seeds import find_seeds
+from readmap.mapping.seeds import Selection, find_seeds
 from readmap.mapping.windows import replace_windows
 from readmap.reads.chunks import PairLayout
 

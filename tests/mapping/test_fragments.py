@@ -24,10 +24,9 @@ from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import NOT_JOINED, STRIDE, RepeatPlacements, join_mates
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, insert_size_table
 from readmap.mapping.matches import find_matches
-from readmap.mapping.pairs import pair_mates
+from readmap.mapping.pairs import pair_mates, rescue_mates
 from readmap.mapping.parameters import Scoring, dense_seed_bases
 from readmap.mapping.pipeline import search_reads
-from readmap.mapping.pairs import rescue_mates
 
 KEPT_FRAGMENTS, MAX_FRAGMENTS, END_BITS = (
     constant("mapping/fragments.cu", name) for name in ("KEPT_FRAGMENTS", "MAX_FRAGMENTS", "END_BITS")

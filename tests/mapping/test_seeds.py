@@ -13,8 +13,7 @@ from readmap.backend import open_backend
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.context import Context
 from readmap.mapping.parameters import search_passes
-from readmap.mapping.seeds import Selection
-from readmap.mapping.seeds import find_seeds
+from readmap.mapping.seeds import Selection, find_seeds
 
 MIN_LENGTH = 10  # of a read that has a seed
 RANDOM = random.Random(31)

@@ -18,8 +18,7 @@ from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, Scoring, SearchPass, search_passes
-from readmap.mapping.seeds import Selection
-from readmap.mapping.seeds import find_seeds
+from readmap.mapping.seeds import Selection, find_seeds
 from readmap.mapping.windows import add_windows, replace_windows
 
 X_DROP = constant("mapping/ungapped.cuh", "X_DROP")

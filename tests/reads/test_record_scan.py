@@ -11,8 +11,7 @@ import pytest
 from readmap.backend import Backend
 from readmap.backend.cpu import CpuBackend, host_backend
 from readmap.errors import BackendError
-from readmap.formats.byte_source import ByteRange
-from readmap.formats.byte_source import FilePosition, PlainSource
+from readmap.formats.byte_source import ByteRange, FilePosition, PlainSource
 from readmap.formats.file_errors import NamedFile
 from readmap.reads import record_scan
 from readmap.reads.record_scan import SEGMENT_BYTES, read_and_scan_records, scan_records

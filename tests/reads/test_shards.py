@@ -19,8 +19,7 @@ from chunk_examples import allocate
 from examples import random_bases
 
 from readmap.errors import DataError
-from readmap.formats.byte_source import ByteRange
-from readmap.formats.byte_source import ByteSource
+from readmap.formats.byte_source import ByteRange, ByteSource
 from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
 from readmap.reads import file_splitter, parallel_gzip, record_file, record_starts, split_table
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
