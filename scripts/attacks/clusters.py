@@ -1,4 +1,4 @@
-"""A worker of a Dask cluster killed at a random moment of a search: the output is that of one undisturbed run."""
+"""Kill a worker of a Dask cluster at a random moment of a search, and compare the output with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from attacks.jobs import write_inputs
 from attacks.outcomes import Outcome, Verdict
 from readmap.dask.cluster import LOST_WORKER
 
-#: What is written, and whether sorted with its duplicates marked.
+#: Each output, and True if it is sorted with duplicates marked.
 OUTPUTS = {"out.sam": False, "out.bam": False, "marked.bam": True}
 
 WORKERS, TASKS, MATES = 2, 40, ("r1.fq", "r2.fq")
 
 
 class Case(NamedTuple):
-    """An output, which worker is killed, and the share of an undisturbed run's time after which that is."""
+    """An output, the index of the worker to kill, and the moment as a share of an undisturbed run's time."""
 
     output: str
     victim: int
@@ -34,31 +34,31 @@ class Case(NamedTuple):
 
 
 class Clusters:
-    """The attack; see workers.Attack. One cluster is there for all cases of a process."""
+    """The attack; see workers.Attack. All cases of a process share a cluster."""
 
     batch, limit = 1 << 30, 240.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 2_000) -> None:
-        """size: of the work, as write_inputs takes it."""
+        """size: scales the input files; see write_inputs."""
         self._seed, self._base, self._seconds = seed, scratch / "base", dict[str, float]()
         write_inputs(self._base, size)
         for output, is_marked in OUTPUTS.items():
             options = ["--sort", "--markdup"] if is_marked else []
             must(["search", *MATES, "-x", "ref.fa", "-o", output, "-q", "--device", "cpu", *options], self._base)
 
-    def row(self, number: int) -> str:
-        """Which row of the table counts a case."""
-        return f"clusters, {self._case(number).output}"
+    def row(self, case_index: int) -> str:
+        """Return the table row that counts a case."""
+        return f"clusters, {self._case(case_index).output}"
 
-    def keep(self, number: int, folder: Path) -> None:
-        """Write what a case is made of into a folder."""
-        (folder / "case").write_text(f"{self._case(number)}\n")
+    def keep(self, case_index: int, folder: Path) -> None:
+        """Write a description of a case to a folder."""
+        (folder / "case").write_text(f"{self._case(case_index)}\n")
 
-    def run(self, number: int) -> Outcome:
-        """How a case ends."""
-        case, folder = self._case(number), self._base.with_name(f"clusters-{os.getpid()}")
+    def run(self, case_index: int) -> Outcome:
+        """Run a case and return its outcome."""
+        case, folder = self._case(case_index), self._base.with_name(f"clusters-{os.getpid()}")
         if case.output not in self._seconds:
-            self._search(case.output, folder)  # the workers load what they need
+            self._search(case.output, folder)  # the workers load the index and the kernels
             began = time.monotonic()
             self._search(case.output, folder)
             self._seconds[case.output] = time.monotonic() - began
@@ -67,38 +67,38 @@ class Clusters:
         killer.start()
         found, left = self._search(case.output, folder)
         killer.join()
-        while victim in self._workers():  # until the cluster knows
+        while victim in self._workers():  # until the cluster has noticed
             time.sleep(0.1)
         if left:
-            return Outcome(self.row(number), Verdict.HALF, f"it left {left} ({case})")
+            return Outcome(self.row(case_index), Verdict.HALF, f"it left {left} ({case})")
         if found != _contents(self._base / case.output):
-            return Outcome(self.row(number), Verdict.LOST, f"the records are others ({case})")
-        return Outcome(self.row(number), Verdict.ACCEPTED)
+            return Outcome(self.row(case_index), Verdict.LOST, f"the records differ ({case})")
+        return Outcome(self.row(case_index), Verdict.ACCEPTED)
 
-    def _case(self, number: int) -> Case:
-        draw = Random(f"{self._seed} clusters {number}")
-        return Case([*OUTPUTS][number % len(OUTPUTS)], draw.randrange(WORKERS), draw.random())
+    def _case(self, case_index: int) -> Case:
+        draw = Random(f"{self._seed} clusters {case_index}")
+        return Case([*OUTPUTS][case_index % len(OUTPUTS)], draw.randrange(WORKERS), draw.random())
 
     @cached_property
     def _client(self) -> Any:
-        """Of a cluster of this process, which ends with it."""
+        """The client of a cluster that lives as long as this process."""
         import dask
         from distributed import Client, LocalCluster
 
         dask.config.set({LOST_WORKER: "1 hour"})
-        # With two threads a worker ends one task while it has begun the next.
+        # With two threads a worker finishes one task while it runs the next.
         options: dict[str, Any] = {"threads_per_worker": 2, "processes": True, "dashboard_address": "127.0.0.1:0"}
         client = Client(LocalCluster(n_workers=WORKERS, **options))
         client.wait_for_workers(WORKERS, 60)
         return client
 
     def _workers(self) -> list[int]:
-        """The processes of all workers, once they are there."""
+        """Wait until all workers have started, and return their process ids."""
         self._client.wait_for_workers(WORKERS, 60)
         return [*self._client.run(os.getpid, on_error="ignore").values()]
 
     def _search(self, output: str, folder: Path) -> tuple[list[str], list[str]]:
-        """The header and the records that a search by the cluster writes, and what else it leaves."""
+        """Search on the cluster; return the header and records of the output, and the names of unexpected files."""
         import readmap.dask
         from readmap.duplicates.marker import DuplicateRules
 
@@ -114,7 +114,7 @@ class Clusters:
 
 
 def _contents(path: Path) -> list[str]:
-    """The header but for readmap's own line, and all records."""
+    """Return the header lines except @PG, and all records as text."""
     with pysam.AlignmentFile(str(path), check_sq=False) as file:
         header = [line for line in str(file.header).splitlines() if not line.startswith("@PG")]
         return [*header, *(record.to_string() for record in file)]

@@ -1,4 +1,4 @@
-"""Runs of readmap's commands in children of this process, which has imported it already, and how a run has ended."""
+"""Run readmap's commands in children of this process, which has already imported readmap, and judge how they end."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pathlib import Path
 
 from attacks import inputs
 from attacks.outcomes import Verdict
-from attacks.workers import TELLING, Ended, describe_end, forked
+from attacks.workers import ERROR_LINES, Ended, describe_end, forked
 from readmap.cli.common.guard import OUT_OF_MEMORY
 
-#: What no run may say.
+#: Messages that no run may print.
 FORBIDDEN = re.compile(r"Traceback \(most recent|bug of readmap|Fatal Python error|AddressSanitizer|runtime error:")
-#: A place in the package, as tracebacks name it.
+#: A line of a traceback that refers to the package.
 PLACE = re.compile(r'File "[^"]*readmap/([^"]+)", line (\d+),? in (\w+)')
 ERROR = re.compile(r"readmap: error: .+")
 
-#: Of a file or folder that is to be gone at the end.
+#: Names of files and folders that must have been removed at the end.
 TEMPORARY = re.compile(r"\..*|.*\.(?:tmp|part)")
 
 
 def readmap(words: Sequence[str], patch: Callable[[], None] | None = None) -> int:
-    """Run `readmap WORDS` as a process of its own does; patch: called before. To be called in a child."""
+    """Run `readmap WORDS` in this process, a child, as the command would; call `patch` before. Return the exit code."""
     from readmap.__main__ import run
 
     if patch:
@@ -37,12 +37,12 @@ def readmap(words: Sequence[str], patch: Callable[[], None] | None = None) -> in
 
 
 def run(words: Sequence[str], folder: Path, limit: float = 60.0, patch: Callable[[], None] | None = None) -> Ended:
-    """The end of a run in a folder."""
+    """Run `readmap WORDS` in a child process in `folder`, and return how it ended."""
     return forked(partial(readmap, words, patch), folder, limit)
 
 
 def warm_up() -> None:
-    """Import and load here what children need, so that they find it; no thread is left behind."""
+    """Import and load the modules and kernels that children use; leave no thread running."""
     import readmap as package
     from readmap.backend import open_backend
     from readmap.backend.compilation.sources import modules
@@ -67,18 +67,21 @@ def warm_up() -> None:
 
 
 def names_in(folder: Path) -> set[str]:
-    """The names of all files and folders within a folder, by their paths from there."""
+    """Return the paths, relative to `folder`, of all files and folders in it."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
 def judge(ended: Ended, folder: Path, before: Collection[str], limit: float = 60.0) -> tuple[Verdict, str]:
-    """How a run ended: before: what was in the folder, as names_in gives it. A good end leaves nothing but outputs."""
+    """Return the verdict on a run, and a reason. A good run leaves no files except its outputs.
+
+    before: the paths in `folder` before the run, from names_in.
+    """
     last = ended.errors.strip().split("\n")[-1]
     if ended.code is None:
         return Verdict.HUNG, f"no end after {limit:g} s; {last}"
     if place := PLACE.search(ended.errors.rpartition("Current thread")[2]):
-        told = "".join(f": {line}" for line in TELLING.findall(ended.errors)[:1])
-        return Verdict.CRASHED, f"{describe_end(ended.code)} at {place[1]}:{place[2]} in {place[3]}{told}"
+        details = "".join(f": {line}" for line in ERROR_LINES.findall(ended.errors)[:1])
+        return Verdict.CRASHED, f"{describe_end(ended.code)} at {place[1]}:{place[2]} in {place[3]}{details}"
     if found := FORBIDDEN.search(ended.errors):
         line = next(line for line in ended.errors.splitlines() if found[0] in line) if ":" in found[0] else last
         return Verdict.CRASHED, f"{describe_end(ended.code)}: {line or last}"
@@ -95,7 +98,7 @@ def judge(ended: Ended, folder: Path, before: Collection[str], limit: float = 60
 
 
 def must(words: Sequence[str], folder: Path, patch: Callable[[], None] | None = None, code: int = 0) -> Ended:
-    """The end of a run that has to succeed, since cases are made of what it writes; else the script ends."""
+    """Run a command that prepares cases and must end with exit code `code`; exit if it does not."""
     ended = run(words, folder, 600.0, patch)
     if ended.code != code:
         sys.exit(f"attack: readmap {' '.join(words)}: exit code {ended.code}: {ended.errors}")
@@ -103,13 +106,13 @@ def must(words: Sequence[str], folder: Path, patch: Callable[[], None] | None = 
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """The bytes of a file, or of all files of a folder; of none where it is not there."""
+    """Return the bytes of a file, or of each file of a folder by its path; an empty dict if the path is missing."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
 def write_base(folder: Path) -> None:
-    """The small genome with its index, reads, proteins with their database, and two sequences to compare."""
+    """Write a small genome with its index, reads, proteins with their database, and two sequences to compare."""
     from random import Random
 
     import pysam

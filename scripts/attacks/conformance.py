@@ -1,4 +1,4 @@
-"""Every file of reads under a folder is mapped: all of its reads have to come out, and nothing of an invalid one."""
+"""Map every file of reads in a folder: all reads of a valid file must be written, and an invalid file refused."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class Conformance:
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.files = sorted(path for path in folder.rglob("*") if path.is_file() and _ending(path) in ENDINGS)
         self._scratch = scratch
-        os.environ["REF_PATH"] = "/nonexistent"  # htslib asks the network for a reference that is missing
+        os.environ["REF_PATH"] = "/nonexistent"  # htslib would request missing references from a server
         warm_up()
         (scratch / "ref.fa").write_bytes(b"".join(b">%b\n%b\n" % item for item in _named_genome()))
         must(["index", "ref.fa", "-q"], scratch)
 
-    def row(self, number: int) -> str:
-        return f"conformance, {_ending(self.files[number])[1:]}"
+    def row(self, case_index: int) -> str:
+        return f"conformance, {_ending(self.files[case_index])[1:]}"
 
-    def run(self, number: int) -> Outcome:
-        path, folder = self.files[number], self._scratch / f"file-{os.getpid()}"
+    def run(self, case_index: int) -> Outcome:
+        path, folder = self.files[case_index], self._scratch / f"file-{os.getpid()}"
         folder.mkdir()
         try:
             verdict, reason = self._map(path, folder)
         finally:
             shutil.rmtree(folder)
-        return Outcome(self.row(number), verdict, f"{path}: {reason}")
+        return Outcome(self.row(case_index), verdict, f"{path}: {reason}")
 
-    def keep(self, number: int, folder: Path) -> None:
-        (folder / "file").write_text(f"{self.files[number]}\n")
+    def keep(self, case_index: int, folder: Path) -> None:
+        (folder / "file").write_text(f"{self.files[case_index]}\n")
 
     def _map(self, path: Path, folder: Path) -> tuple[Verdict, str]:
         words = ["search", str(path.absolute()), "-x", str(self._scratch / "ref.fa"), "-o", "out.sam", "-q"]
@@ -57,7 +57,7 @@ class Conformance:
         except Invalid as error:
             if verdict is Verdict.REFUSED:
                 return verdict, f"invalid, and refused: {reason}"
-            return Verdict.LOST, f"let in, and invalid: {error}"
+            return Verdict.LOST, f"invalid, and accepted: {error}"
         if verdict is Verdict.REFUSED:
             return Verdict.LOST, f"valid, and refused: {reason}"
         found = readers.read_sam((folder / "out.sam").read_bytes())
@@ -68,7 +68,7 @@ class Conformance:
 
 
 def _ending(path: Path) -> str:
-    """The ending of a name in small letters, without that of gzip."""
+    """Return a name's extension in lower case, ignoring .gz and .bgz."""
     name = path.name.lower().removesuffix(".gz").removesuffix(".bgz")
     return os.path.splitext(name)[1]
 
@@ -78,19 +78,19 @@ def _named_genome() -> list[tuple[bytes, bytes]]:
 
 
 def _comparable(reads: list[Read]) -> list[Read]:
-    """Without None, which nothing is less than."""
+    """Replace missing qualities by b"", so that reads can be sorted."""
     return [read._replace(quality=read.quality or b"") for read in reads]
 
 
 def _read(path: Path) -> tuple[list[Read], bool]:
-    """The reads as an independent reader has them, and whether they have to come out in that order."""
+    """Return the reads by an independent reader, and True if their order must be preserved."""
     if _ending(path) in (".bam", ".cram"):
         return _read_alignments(path), False
     return readers.read_reads(readers.inflated(path.read_bytes())), True
 
 
 def _read_alignments(path: Path) -> list[Read]:
-    """The primary records as htslib has them; Invalid where it, or a rule that README tells, refuses one."""
+    """Return the primary records by htslib; raise Invalid if htslib or a documented rule refuses a record."""
     try:
         pysam.quickcheck("-u", str(path))
         reads = []

@@ -1,4 +1,4 @@
-"""Folders whose arrays hold anything that the checks on opening let through: kernels have to stay inside them."""
+"""Fill folders with random contents that pass the checks on opening: kernels must stay within their arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Draw = np.random.Generator
 
 
 def alter(draw: Draw, folder: Path) -> None:
-    """Write other contents to an index, a database or a checkpoint, with checksums that are right."""
+    """Replace the contents of an index, a database or a checkpoint, with correct checksums."""
     if folder.suffix == ".readmap":
         _alter_index(draw, folder)
     elif folder.suffix == ".readmapdb":
@@ -28,7 +28,7 @@ def alter(draw: Draw, folder: Path) -> None:
 
 
 def _some(draw: Draw, count: int) -> Array:
-    """Which of so many elements are altered: all, or a share of them."""
+    """Return a mask of the elements to alter: all, or a random share of `count` elements."""
     return draw.random(count) < draw.choice((1.0, 1.0, 0.5, 0.1, 0.01))
 
 
@@ -55,7 +55,7 @@ def _alter_index(draw: Draw, folder: Path) -> None:
 
 
 def _table(draw: Draw, table: Array, count: int) -> Array:
-    """Ends that rise from none of `count` suffixes to all."""
+    """Return nondecreasing range ends from 0 to `count`."""
     if draw.random() < 0.2:
         ends = np.full(len(table), draw.choice((0, count)))
     elif draw.random() < 0.5:
@@ -68,7 +68,7 @@ def _table(draw: Draw, table: Array, count: int) -> Array:
 
 
 def _edges(draw: Draw, rows: int, nodes: int, length: int, count: int) -> Array:
-    """Labels within the reference, and nodes and ranks that there are; an edge without a label leads nowhere."""
+    """Return edges with labels within the reference, existing nodes and ranks; an empty label has no target."""
     starts = draw.integers(0, length, rows)
     lengths = np.minimum(draw.integers(0, draw.choice((2, 10, 1000)), rows), length - starts)
     targets = np.where((lengths == 0) | (draw.random(rows) < 0.3), 0, draw.integers(0, nodes, rows))
@@ -82,7 +82,7 @@ def _alter_database(draw: Draw, folder: Path) -> None:
     where = np.flatnonzero(_some(draw, letters))
     codes[where] = draw.integers(0, len(LETTERS), len(where))
     lengths = np.array(database.lengths)
-    if draw.random() < 0.5:  # other sequences of the same letters
+    if draw.random() < 0.5:  # divide the letters into other sequences
         cuts = np.sort(draw.integers(0, letters + 1, count - 1))
         lengths = np.sort(np.diff(cuts, prepend=0, append=letters))[::-1].copy()
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
@@ -91,7 +91,7 @@ def _alter_database(draw: Draw, folder: Path) -> None:
 
 
 def _alter_checkpoint(draw: Draw, folder: Path) -> None:
-    """Scores of any size in the rows and columns that are kept; the sizes and the name stay."""
+    """Write random scores into the stored rows and columns; sizes and the name stay unchanged."""
     for file in sorted(folder.rglob("*.npz")):
         with np.load(file) as kept:
             arrays = {name: kept[name] for name in kept.files}

@@ -1,9 +1,9 @@
-"""Commands on small inputs that launch every kernel of a device, and how a process of its own runs one of them.
+"""Commands on small inputs that launch every kernel of a device; as a program, run one of them.
 
     python -m attacks.device_runs RECORD DEVICE SETTING WORD...
 
-CuPy's memory pool is off, since an overrun within one of its blocks is none to a sanitizer. What kernels the device has
-launched is written to RECORD, a line each, as it is launched.
+CuPy's memory pool is disabled, since a sanitizer does not detect an overrun within a block of the pool. The names of
+the kernels are appended to RECORD as they are launched.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attacks import inputs
 
 
 class Run(NamedTuple):
-    """A command. words: without its device. setting: of SETTINGS. folder: what is to hold random contents, if any."""
+    """A command without its device option, a key of SETTINGS, and the folder to fill with random contents, if any."""
 
     words: list[str]
     setting: str = "usual"
@@ -29,7 +29,7 @@ class Run(NamedTuple):
 
 INDEX, WIDE, DATABASE, BEGUN = "ref.readmap", "wide.readmap", "proteins.readmapdb", "begun"
 
-#: 32-bit scores, so that a strip has few enough rows for a small comparison to have several.
+#: 32-bit scores make strips of few rows, so that a small comparison has several strips.
 COMPARE = ["compare", "one.fa", "other.fa", "-o", "out.tsv", "--match", "200", "--no-pruning", "--checkpoint", BEGUN]
 
 
@@ -41,7 +41,7 @@ def _plain(words: str, setting: str = "usual") -> Run:
     return Run(words.split(), setting)
 
 
-#: What makes the folders and the checkpoint that the others read; the last one ends early.
+#: The runs that write the folders and the checkpoint of the other runs; the comparison is interrupted.
 MAKING = (
     _plain(f"index ref.fa --structure both -o {INDEX}"),
     _plain(f"index ref.fa --structure both -o {WIDE} --64-bit"),
@@ -89,7 +89,7 @@ VALID = (
     _plain(f"locate {INDEX} exact.fa"),
 )
 
-#: Of an index that holds anything.
+#: Searches in an index with random contents.
 SEARCHES = (
     "reads.fq",
     "r1.fq r2.fq -a",
@@ -106,7 +106,7 @@ DAMAGED = (
 
 
 def write_inputs(folder: Path) -> None:
-    """A genome with repeats, reads of it with differences of every size, sequences to compare, and proteins."""
+    """Write a genome with repeats, reads with differences of all sizes, sequences to compare, and proteins."""
     import pysam
 
     draw = Random("device")
@@ -118,12 +118,12 @@ def write_inputs(folder: Path) -> None:
     pairs = [_pair(draw, contigs["one" if i % 2 else "two"], i) for i in range(80)]
     contigs["families"], straddling = _families(draw)
     pairs += straddling
-    reads, pairs = reads + reads[:20], pairs + pairs[:20]  # duplicates, some of them beside the others
+    reads, pairs = reads + reads[:20], pairs + pairs[:20]  # duplicates, some of them adjacent
     exact = [bases[:60].replace(b"N", b"A") for bases in reads] + [one[i : i + 30] for i in range(0, 900, 30)]
     several = {f"s{i}": inputs.letters(draw, 40 + 5 * i) for i in range(24)}
     mutated = {f"m{name}": inputs.letters(draw, 9) + _mutated(draw, text, 10) for name, text in several.items()}
     proteins = {f"p{i}": inputs.letters(draw, draw.randrange(1, 200), inputs.PROTEIN) for i in range(40)}
-    # Lengths for which a GPU's threads hold different numbers of rows.
+    # Lengths for which a GPU's threads process different numbers of rows.
     queries = {f"q{i}": inputs.letters(draw, i, inputs.PROTEIN) for i in (5, 32, 48, 128, 160, 192, 224, 256)}
     long = inputs.letters(draw, 1300)
     other = long[:400] + inputs.letters(draw, 30) + _mutated(draw, long[450:], 20)
@@ -144,7 +144,7 @@ def write_inputs(folder: Path) -> None:
 
 
 def _mutated(draw: Random, text: bytes, spacing: int) -> bytes:
-    """With a difference in so many letters."""
+    """Replace a letter in every `spacing` letters."""
     letters = bytearray(text)
     for place in range(draw.randrange(spacing), len(letters), spacing):
         letters[place] = draw.choice(b"ACGT")
@@ -152,7 +152,7 @@ def _mutated(draw: Random, text: bytes, spacing: int) -> bytes:
 
 
 def _read(draw: Random, contig: bytes, number: int) -> bytes:
-    """A read with a gap of some size, a part of another place, errors, or none of the genome; a few are long."""
+    """Return a read with a gap, a part of another position, errors, or random bases; a few reads are long."""
     length = 900 if number % 20 == 0 else draw.randrange(20, 220)
     start = draw.randrange(len(contig) - length - 50)
     bases, middle = contig[start : start + length], length // 2
@@ -168,7 +168,7 @@ def _read(draw: Random, contig: bytes, number: int) -> bytes:
 
 
 def _pair(draw: Random, contig: bytes, number: int) -> tuple[bytes, bytes]:
-    """Mates about 300 bases apart, of which some cannot be found but beside the other one."""
+    """Return mates about 300 bases apart, some of them found only near their mate."""
     start, length = draw.randrange(len(contig) - 400), draw.randrange(60, 120)
     size = 280 + draw.randrange(40)
     first = contig[start : start + length]
@@ -181,18 +181,18 @@ def _pair(draw: Random, contig: bytes, number: int) -> tuple[bytes, bytes]:
 
 
 def _families(draw: Random) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """A contig of two repeats in turn, and pairs with a mate in each: they have more places than windows."""
+    """Return a contig of two alternating repeats, and pairs with a mate in each, which exceed the window limit."""
     first, second = (inputs.letters(draw, 90) for _ in range(2))
     contig = b"".join(first + inputs.letters(draw, 110) + second + inputs.letters(draw, 20) for _ in range(40))
     return contig, [(first[i : i + 60], second[i + 20 : i + 80].translate(inputs.COMPLEMENT)[::-1]) for i in range(10)]
 
 
 def _usual() -> None:
-    """As users have it."""
+    """Keep the default settings."""
 
 
 def _small() -> None:
-    """Little memory, so that batches, suffixes, pairs and borders come in parts, and large pairs are aligned alone."""
+    """Limit memory, so that batches, suffixes, pairs and borders are split, and large pairs are aligned separately."""
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
     from readmap.database import hit_alignment
@@ -204,7 +204,7 @@ def _small() -> None:
 
 
 def _fine() -> None:
-    """Slabs and tiles of a few rows, and one group of threads, so that small sequences have several of them."""
+    """Use slabs and tiles of a few rows, and one group of threads, so that small sequences have several of them."""
     from attacks.folders import few_rows
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
@@ -215,7 +215,7 @@ def _fine() -> None:
 
 
 def _interrupted() -> None:
-    """The same, and a checkpoint is left when it has two slabs."""
+    """Apply the setting "fine", and end the process when the checkpoint has two slabs."""
     from readmap.pairwise.checkpoint import Checkpoint
 
     _fine()
@@ -223,7 +223,7 @@ def _interrupted() -> None:
 
 
 def _heights() -> None:
-    """Lanes of the sweeps have as many rows as any kernel has, in turns."""
+    """Alternate between all row counts per lane that the sweep kernels support."""
     from readmap.pairwise.matrix import DPMatrix
 
     turns = itertools.count()
@@ -246,7 +246,7 @@ SETTINGS: dict[str, Callable[[], None]] = {
 
 
 def _after(owner: type, name: str, more: Callable[[Any], Any]) -> None:
-    """Let a method do more in the end, which is given the object."""
+    """Wrap a method so that it calls `more` with the object afterwards."""
     method = getattr(owner, name)
 
     def both(self: Any, *given: Any, **named: Any) -> None:
@@ -271,7 +271,7 @@ def _record_launches(backend: type, record: Path) -> None:
 
 
 def _locate(device: str, index: str, sequences: str) -> int:
-    """Where sequences occur, of which no command asks this way."""
+    """Locate sequences by the library function, with arguments that no command uses."""
     from readmap import Index
 
     wanted = [line for line in Path(sequences).read_text().splitlines() if not line.startswith(">")]
@@ -280,12 +280,12 @@ def _locate(device: str, index: str, sequences: str) -> int:
     return 0
 
 
-#: What only the library does, by the first word.
+#: Functions of the library that no command calls, by the first word.
 LIBRARY: dict[str, Callable[..., int]] = {"locate": _locate}
 
 
 def main(record: str, device: str, setting: str, *words: str) -> int:
-    """Run a command of readmap, or a function of the library, on a device in a setting."""
+    """Run a command of readmap, or a function of the library, on a device with a setting."""
     from attacks.command_runs import readmap
     from readmap.backend.cpu import CpuBackend
     from readmap.backend.cuda import CudaBackend
@@ -305,4 +305,4 @@ def main(record: str, device: str, setting: str, *words: str) -> int:
 if __name__ == "__main__":
     from readmap.cli.common.guard import leave
 
-    leave(main(*sys.argv[1:]))  # as the command itself ends
+    leave(main(*sys.argv[1:]))  # as the command exits

@@ -1,4 +1,4 @@
-"""Disks that fill up, fail, or do less than was asked: no half of an output, and an error that names what failed."""
+"""Fill up or fail the disk, or shorten calls: no partial output may remain, and the error names the failing file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = 4096
 
 
 class Case(NamedTuple):
-    """A job, what is done to it in words, the shim's settings, and the room on a small disk where there is one."""
+    """A job, the kind of fault, the settings of faults.c, and the free bytes of a small disk, if one is mounted."""
 
     job: Job
     fault: str
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def must_succeed(self) -> bool:
-        """Whether the fault is none: less than was asked, or an interruption."""
+        """True for short and interrupted calls, which are not errors."""
         return self.fault in ("short", "interrupted")
 
 
@@ -42,7 +42,7 @@ class Disks:
     batch, limit = 10, 120.0
 
     def __init__(self, seed: int, scratch: Path, size: int = 60) -> None:
-        """size: of the work, as JobFolders takes it."""
+        """size: scales the input files; see JobFolders."""
         self._seed, self._scratch, self._shim = seed, scratch, scratch / "faults.so"
         compiler = ["gcc", "-O1", "-shared", "-fPIC", "-o", str(self._shim), str(SHIM), "-ldl"]
         subprocess.run(compiler, check=True)
@@ -50,20 +50,20 @@ class Disks:
         self._place = JobFolders(scratch / "base", size)
         self._can_mount = os.geteuid() == 0 and _can_mount(scratch / "mounted")
 
-    def row(self, number: int) -> str:
-        return f"disks, {self._case(number).fault}"
+    def row(self, case_index: int) -> str:
+        return f"disks, {self._case(case_index).fault}"
 
-    def run(self, number: int) -> Outcome:
-        case, folder = self._case(number), self._scratch / f"disk-{os.getpid()}"
+    def run(self, case_index: int) -> Outcome:
+        case, folder = self._case(case_index), self._scratch / f"disk-{os.getpid()}"
         with self._disk(case, folder):
             verdict, reason = self._run(case, folder)
-        return Outcome(self.row(number), verdict, f"{reason} ({case})" if verdict.is_finding else "")
+        return Outcome(self.row(case_index), verdict, f"{reason} ({case})" if verdict.is_finding else "")
 
-    def keep(self, number: int, folder: Path) -> None:
-        (folder / "case").write_text(f"{self._case(number)}\n")
+    def keep(self, case_index: int, folder: Path) -> None:
+        (folder / "case").write_text(f"{self._case(case_index)}\n")
 
-    def _case(self, number: int) -> Case:
-        job, draw = JOBS[number % len(JOBS)], Random(f"{self._seed} disks {number}")
+    def _case(self, case_index: int) -> Case:
+        job, draw = JOBS[case_index % len(JOBS)], Random(f"{self._seed} disks {case_index}")
         written = sum(len(data) for output in self._place.expected[job.name].values() for data in output.values())
         kind = draw.choice(("full", "full", "room", "fails", "fails", "short", "interrupted"))
         if kind == "room" and self._can_mount:
@@ -99,20 +99,20 @@ class Disks:
         if code == 0:
             return (Verdict.ACCEPTED, "") if state == "new" else (Verdict.LOST, f"exit code 0, the output is {state}")
         if case.must_succeed:
-            return Verdict.LOST, f"a call that is {case.fault} is no fault, and the end is {last}"
+            return Verdict.LOST, f"a call that is {case.fault} is no error, but the run ended with {last}"
         if state not in ("absent", "old") or (job.old and state != "old"):
             return Verdict.LOST, f"exit code 1, and the output is {state}"
         if not ERROR.fullmatch(last) or not any(name in last for name in self._names(folder, job)):
-            return Verdict.CRASHED, f"the message names nothing: {last}"
+            return Verdict.CRASHED, f"the message names no file: {last}"
         return Verdict.REFUSED, ""
 
     def _names(self, folder: Path, job: Job) -> list[str]:
-        """What a message may name."""
+        """Return the names; a message must contain at least one."""
         return [str(folder), *job.outputs, *job.keeps, *names_in(self._place.base), "standard"]
 
     @contextlib.contextmanager
     def _disk(self, case: Case, folder: Path) -> Iterator[None]:
-        """The folder with its inputs, on a disk with so much room left where that is wanted."""
+        """Create the folder with its inputs, on a tmpfs with case.room free bytes if set; remove it afterwards."""
         folder.mkdir()
         if case.room is not None:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "attack", str(folder)], check=True)
@@ -130,7 +130,7 @@ class Disks:
 
 
 def _can_mount(folder: Path) -> bool:
-    """Whether small disks can be made, as root can."""
+    """Return True if this process may mount a tmpfs."""
     folder.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "attack", str(folder)], capture_output=True).returncode == 0
     if mounted:

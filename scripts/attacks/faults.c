@@ -1,9 +1,9 @@
-/* Lets calls fail that touch files of one folder. Preloaded; set by the environment:
+/* A preloaded library that fails calls on files of one folder. Environment variables:
 
-     ATTACK_FOLDER  whose files are meant, by their paths
+     ATTACK_FOLDER  the prefix of the paths of the files
      ATTACK_CALL    read, write or fsync; ATTACK_FAULT: the number of an error, or short
-     ATTACK_AT      the first call that fails, from 0; ATTACK_TIMES: how many do, 0 for all from there on
-     ATTACK_BYTES   instead: how many bytes can be written before the disk is full
+     ATTACK_AT      index of the first call that fails; ATTACK_TIMES: the number of failing calls, 0 for all
+     ATTACK_BYTES   instead: bytes that can be written before the disk is full
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static const char* setting(const char* name) {
     return value ? value : "";
 }
 
-static int is_meant(int descriptor) {
+static int is_in_folder(int descriptor) {
     const char* folder = setting("ATTACK_FOLDER");
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
@@ -32,12 +32,12 @@ static int is_meant(int descriptor) {
     return length > 0 && !strncmp(path, folder, strlen(folder));
 }
 
-/* What a call is to do with `size` bytes: so many of them; -1: to fail, with errno set. */
+/* Return the number of bytes that a call on `size` bytes may process, or -1 to fail with errno set. */
 static ssize_t allowed(const char* call, int descriptor, size_t size) {
     int saved = errno;
-    int meant = is_meant(descriptor);
+    int in_folder = is_in_folder(descriptor);
     errno = saved;
-    if (!meant) return (ssize_t)size;
+    if (!in_folder) return (ssize_t)size;
     const char* bytes = setting("ATTACK_BYTES");
     if (*bytes) {
         if (strcmp(call, "write")) return (ssize_t)size;
@@ -58,27 +58,27 @@ static ssize_t allowed(const char* call, int descriptor, size_t size) {
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define GUARD(call, count)                                  \
-    ssize_t most = allowed(call, descriptor, count);        \
-    if (most < 0) return -1;
+    ssize_t max_size = allowed(call, descriptor, count);        \
+    if (max_size < 0) return -1;
 
 ssize_t read(int descriptor, void* target, size_t count) {
     GUARD("read", count)
-    return REAL(read)(descriptor, target, (size_t)most);
+    return REAL(read)(descriptor, target, (size_t)max_size);
 }
 
 ssize_t pread(int descriptor, void* target, size_t count, off_t offset) {
     GUARD("read", count)
-    return REAL(pread)(descriptor, target, (size_t)most, offset);
+    return REAL(pread)(descriptor, target, (size_t)max_size, offset);
 }
 
 ssize_t pread64(int descriptor, void* target, size_t count, off64_t offset) {
     GUARD("read", count)
-    return REAL(pread64)(descriptor, target, (size_t)most, offset);
+    return REAL(pread64)(descriptor, target, (size_t)max_size, offset);
 }
 
 ssize_t preadv(int descriptor, const struct iovec* parts, int count, off_t offset) {
     GUARD("read", parts[0].iov_len)
-    return count == 1 ? REAL(pread)(descriptor, parts[0].iov_base, (size_t)most, offset)
+    return count == 1 ? REAL(pread)(descriptor, parts[0].iov_base, (size_t)max_size, offset)
                       : REAL(preadv)(descriptor, parts, count, offset);
 }
 
@@ -88,36 +88,36 @@ ssize_t preadv64(int descriptor, const struct iovec* parts, int count, off64_t o
 
 ssize_t write(int descriptor, const void* data, size_t count) {
     GUARD("write", count)
-    return REAL(write)(descriptor, data, (size_t)most);
+    return REAL(write)(descriptor, data, (size_t)max_size);
 }
 
 ssize_t pwrite(int descriptor, const void* data, size_t count, off_t offset) {
     GUARD("write", count)
-    return REAL(pwrite)(descriptor, data, (size_t)most, offset);
+    return REAL(pwrite)(descriptor, data, (size_t)max_size, offset);
 }
 
 ssize_t pwrite64(int descriptor, const void* data, size_t count, off64_t offset) {
     GUARD("write", count)
-    return REAL(pwrite64)(descriptor, data, (size_t)most, offset);
+    return REAL(pwrite64)(descriptor, data, (size_t)max_size, offset);
 }
 
 ssize_t writev(int descriptor, const struct iovec* parts, int count) {
     size_t size = 0;
     for (int i = 0; i < count; ++i) size += parts[i].iov_len;
     GUARD("write", size)
-    return (size_t)most == size ? REAL(writev)(descriptor, parts, count)
+    return (size_t)max_size == size ? REAL(writev)(descriptor, parts, count)
                                 : REAL(write)(descriptor, parts[0].iov_base,
-                                              (size_t)most < parts[0].iov_len ? (size_t)most : parts[0].iov_len);
+                                              (size_t)max_size < parts[0].iov_len ? (size_t)max_size : parts[0].iov_len);
 }
 
-/* NumPy writes arrays by it, and the C library's own writes behind it are not seen here. */
+/* NumPy writes arrays with fwrite; the C library's own calls of write are not intercepted. */
 size_t fwrite(const void* data, size_t size, size_t count, FILE* stream) {
     size_t total = size * count;
     const char* fault = setting("ATTACK_FAULT");
-    if (!strcmp(fault, "short") || atoi(fault) == EINTR) return REAL(fwrite)(data, size, count, stream); /* it goes on */
-    ssize_t most = allowed("write", fileno(stream), total);
-    if (most < 0) return 0;
-    size_t done = REAL(fwrite)(data, 1, (size_t)most, stream);
+    if (!strcmp(fault, "short") || atoi(fault) == EINTR) return REAL(fwrite)(data, size, count, stream); /* fwrite retries */
+    ssize_t max_size = allowed("write", fileno(stream), total);
+    if (max_size < 0) return 0;
+    size_t done = REAL(fwrite)(data, 1, (size_t)max_size, stream);
     if (done < total) errno = ENOSPC;
     return size ? done / size : 0;
 }

@@ -1,4 +1,4 @@
-"""Indexes, databases and checkpoints that were damaged: bytes on the disk, or so that every checksum is right again."""
+"""Damage indexes, databases and checkpoints: bytes on the disk, or contents with correct checksums."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEARCH = ["search", "reads.fq", "-x", "ref.fa", "-t", "1", "-o", "out.sam"]
 EXACT = [*SEARCH[:-1], "out.tsv", "--exact"]
 COMPARE = ["compare", "one.fa", "other.fa", "-t", "1", "-o", "out.tsv", "--no-pruning", "--checkpoint"]
 
-#: What reads the folders of each name.
+#: Commands that read each folder.
 COMMANDS: dict[str, Sequence[Sequence[str]]] = {
     INDEX: (
         SEARCH,
@@ -51,7 +51,7 @@ NAMES = (INDEX, INDEX, INDEX, DATABASE, DATABASE, BEGUN, DONE)
 
 
 class Case(NamedTuple):
-    """A folder by its name, whether its checksums are made right, and a command that reads it."""
+    """A folder's name, True if its checksums are made correct, and a command that reads it."""
 
     name: str
     is_right: bool
@@ -64,7 +64,7 @@ class Folders:
     batch, limit = 50, 90.0
 
     def __init__(self, seed: int, scratch: Path, kinds: Sequence[str] = ("raw", "right")) -> None:
-        """kinds: of damage: of bytes on the disk alone, with checksums that are right, or either."""
+        """kinds: kinds of damage to draw from: "raw" (bytes on the disk), "right" (correct checksums)."""
         self._seed, self._scratch, self._kinds = seed, scratch, kinds
         self._base = scratch / "base"
         warm_up()
@@ -81,16 +81,16 @@ class Folders:
                 self._expected[name, tuple(words)] = _results(words, folder, ended.output)
                 shutil.rmtree(folder)
 
-    def row(self, number: int) -> str:
-        case, _ = self._case(number)
+    def row(self, case_index: int) -> str:
+        case, _ = self._case(case_index)
         kind = {INDEX: "index", DATABASE: "database"}.get(case.name, "checkpoint")
         return f"folders, {kind}, {'checksums right' if case.is_right else 'damaged'}"
 
-    def run(self, number: int) -> Outcome:
-        case, row = self._case(number)[0], self.row(number)
+    def run(self, case_index: int) -> Outcome:
+        case, row = self._case(case_index)[0], self.row(case_index)
         folder = self._scratch / f"folder-{os.getpid()}"
         try:
-            self._make(number, folder)
+            self._make(case_index, folder)
             ended = run(case.command, folder, patch=few_rows)
             before = {*self._before, *names_in(folder / case.name), case.name}
             verdict, reason = judge(ended, folder, {*before, *(f"{case.name}/{name}" for name in before)})
@@ -100,27 +100,27 @@ class Folders:
                 and not case.is_right
                 and found != self._expected[case.name, tuple(case.command)]
             ):
-                verdict, reason = Verdict.LOST, "accepted, and the output is another"
+                verdict, reason = Verdict.LOST, "accepted, and the output differs"
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return Outcome(row, verdict, f"{reason} ({' '.join(case.command)})" if verdict.is_finding else "")
 
-    def keep(self, number: int, folder: Path) -> None:
-        self._make(number, folder)
-        (folder / "words").write_text("\n".join(self._case(number)[0].command) + "\n")
+    def keep(self, case_index: int, folder: Path) -> None:
+        self._make(case_index, folder)
+        (folder / "words").write_text("\n".join(self._case(case_index)[0].command) + "\n")
 
     def _interrupt(self, name: str, patch: Callable[[], None]) -> None:
-        """A checkpoint as a run leaves it that ends early."""
+        """Write a checkpoint as an interrupted run leaves it."""
         must([*COMPARE, name], self._base, patch, code=99)
 
-    def _case(self, number: int) -> tuple[Case, Random]:
-        draw = Random(f"{self._seed} folders {number}")
+    def _case(self, case_index: int) -> tuple[Case, Random]:
+        draw = Random(f"{self._seed} folders {case_index}")
         name = draw.choice(NAMES)
         return Case(name, draw.choice(self._kinds) == "right", draw.choice(COMMANDS[name])), draw
 
-    def _make(self, number: int, folder: Path) -> None:
-        """The base with the folder damaged."""
-        case, draw = self._case(number)
+    def _make(self, case_index: int, folder: Path) -> None:
+        """Copy the base files and damage the folder of the case."""
+        case, draw = self._case(case_index)
         shutil.copytree(self._base, folder, dirs_exist_ok=True)
         if not case.is_right:
             for _ in range(draw.choice((1, 1, 1, 2))):
@@ -134,12 +134,12 @@ class Folders:
 
 
 def _results(words: Sequence[str], folder: Path, output: bytes) -> dict[str, bytes]:
-    """What a run has given: its output file, else its standard output."""
+    """Return the contents of a run's output file, or else its standard output."""
     return contents(folder / words[words.index("-o") + 1]) if "-o" in words else {"": output}
 
 
 def few_rows() -> None:
-    """Slabs and tiles of a few rows, so that small sequences have several of them."""
+    """Use slabs and tiles of a few rows, so that small sequences have several of them."""
     from readmap.pairwise import grid, long_pairs
 
     grid.TRACED_TILE, long_pairs.GROUP_CELLS, long_pairs.MIN_GROUP_STRIPS = 150, 1, 1
@@ -150,9 +150,9 @@ def _leave_at_second_slab() -> None:
 
     save = Checkpoint.save
 
-    def save_and_leave(self: Checkpoint, number: int, *rest: Any) -> None:
-        save(self, number, *rest)
-        if number == 1:
+    def save_and_leave(self: Checkpoint, slab_index: int, *rest: Any) -> None:
+        save(self, slab_index, *rest)
+        if slab_index == 1:
             os._exit(99)
 
     few_rows()
@@ -173,12 +173,12 @@ def _leave_at_end() -> None:
 
 
 def _damage(draw: Random, folder: Path) -> None:
-    """Alter the bytes of a file of a folder, exchange it with another one, or replace it."""
+    """Mutate a file of a folder, swap it with another file, delete it, or alter its array."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     if not files:
         return
     file = draw.choice(files)
-    with contextlib.suppress(Exception):  # what has been damaged before need be no array
+    with contextlib.suppress(Exception):  # a damaged file may not be an array
         array = np.load(file) if file.suffix == ".npy" and draw.random() < 0.1 else None
         if array is not None:
             np.save(file, altered(draw, array))
@@ -198,7 +198,7 @@ def _damage(draw: Random, folder: Path) -> None:
 
 
 def altered(draw: Random, array: Array) -> Array:
-    """An array of another dtype, shape or content."""
+    """Return the array with another dtype, shape or content."""
     array = np.array(array)
     kind = draw.randrange(12)
     flat = array.reshape(-1)
@@ -232,7 +232,7 @@ def altered(draw: Random, array: Array) -> Array:
 
 
 def _alter_index(draw: Random, folder: Path) -> None:
-    """An index with altered arrays or facts, written as readmap writes one."""
+    """Write an index with altered arrays or facts and correct checksums."""
     index = Index.open(folder)
     fields = ["words", "barrier_blocks", "barrier_starts", "barrier_ends", "barrier_letters", "contig_starts"]
     arrays = {name: np.array(getattr(index.reference, name)) for name in fields}
@@ -259,7 +259,7 @@ def _alter_index(draw: Random, folder: Path) -> None:
 
 
 def _alter_database(draw: Random, folder: Path) -> None:
-    """The same of a database."""
+    """Write a database with altered arrays and correct checksums."""
     database = Database.open(folder)
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         name = draw.choice(("codes", "starts", "lengths", "order", "text", "offsets"))
@@ -272,7 +272,7 @@ def _alter_database(draw: Random, folder: Path) -> None:
 
 
 def _alter_checkpoint(draw: Random, folder: Path) -> None:
-    """A file of a checkpoint with altered arrays, but for the name of the comparison."""
+    """Alter arrays of a file of a checkpoint, except the name of the comparison."""
     file = draw.choice(sorted(folder.rglob("*.npz")))
     with np.load(file) as kept:
         arrays = {name: kept[name] for name in kept.files}

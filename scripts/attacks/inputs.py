@@ -1,4 +1,4 @@
-"""Small valid inputs of every format, drawn at random: what mutations begin with."""
+"""Draw small valid inputs of every format, the starting points of mutations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTIGS = ("one", "two", "HLA-A*01:01")
 
 @cache
 def genome() -> dict[str, bytes]:
-    """Contigs with a repeat, a run of N and a short one."""
+    """Return contigs with a repeat, a run of N, and a short contig."""
     draw = Random("genome")
     repeat = letters(draw, 150)
     one = letters(draw, 900) + repeat + b"N" * 40 + letters(draw, 700)
@@ -27,12 +27,12 @@ def genome() -> dict[str, bytes]:
 
 
 def letters(draw: Random, length: int, alphabet: str = "ACGT") -> bytes:
-    """So many of an alphabet."""
+    """Return `length` random letters of an alphabet."""
     return "".join(draw.choices(alphabet, k=length)).encode()
 
 
 def bases_of_read(draw: Random) -> bytes:
-    """A read of some length, mostly from the genome, on either strand, sometimes with an error."""
+    """Return a read, usually from the genome, of either strand, sometimes with an error."""
     contig = genome()[draw.choice(CONTIGS)]
     length = min(draw.choice((0, 1, 5, 30, 60, 100, 100, 150)), len(contig))
     start = draw.randrange(len(contig) - length + 1)
@@ -43,19 +43,19 @@ def bases_of_read(draw: Random) -> bytes:
 
 
 def quality_of(draw: Random, length: int) -> bytes:
-    """So many qualities, any of those that there are."""
+    """Return `length` random quality characters."""
     return letters(draw, length, "".join(map(chr, range(33, 127))) if draw.random() < 0.3 else "#,:AFI@+>")
 
 
 def fastq(draw: Random, reads: int | None = None, mate: str = "", suffixes: bool = True) -> bytes:
-    """Records, sometimes in several lines each, with blank lines between them, or with CR."""
+    """Return records, sometimes in several lines each, with blank lines between them, or with CR."""
     several, blank, end = draw.random() < 0.3, draw.random() < 0.2, draw.choice((b"\n", b"\n", b"\n", b"\r\n"))
     records = []
     for number in range(draw.randrange(8) if reads is None else reads):
         bases = bases_of_read(draw)
         quality = quality_of(draw, len(bases))
-        behind = mate or (draw.choice(("", "/1", " a comment", "\tRX:Z:ACGT")) if suffixes else "")
-        name = f"read{number}{behind}".encode()
+        suffix = mate or (draw.choice(("", "/1", " a comment", "\tRX:Z:ACGT")) if suffixes else "")
+        name = f"read{number}{suffix}".encode()
         lines = [b"@" + name, *_folded(draw, bases, several), b"+" + draw.choice((b"", b"", name))]
         lines += _folded(draw, quality, several)
         records.append(end.join(lines) + end + (end if blank and draw.random() < 0.3 else b""))
@@ -71,13 +71,13 @@ def _folded(draw: Random, text: bytes, several: bool) -> list[bytes]:
 
 
 def pairs(draw: Random) -> tuple[bytes, bytes]:
-    """Two files of mates."""
+    """Return two files of mates."""
     count = draw.randrange(1, 6)
     return fastq(draw, count, "/1"), fastq(draw, count, "/2")
 
 
 def interleaved(draw: Random) -> bytes:
-    """Mates in turns."""
+    """Return alternating mates."""
     records = []
     for number in range(draw.randrange(1, 4)):
         for mate in (1, 2):
@@ -87,24 +87,24 @@ def interleaved(draw: Random) -> bytes:
 
 
 def fasta_reads(draw: Random) -> bytes:
-    """Reads without qualities, in one or several lines each."""
+    """Return reads without qualities, in one or several lines each."""
     names = [f"read{number}" for number in range(draw.randrange(1, 8))]
     return fasta(draw, {name: bases_of_read(draw) for name in names})
 
 
 def reference(draw: Random) -> bytes:
-    """Contigs as a FASTA file has them."""
+    """Return contigs of a FASTA file."""
     return fasta(draw, {name: letters(draw, draw.choice((1, 20, 70, 300)), "ACGTacgtN") for name in CONTIGS})
 
 
 def proteins(draw: Random, count: int | None = None) -> bytes:
-    """Sequences of amino acids."""
+    """Return sequences of amino acids."""
     sizes = [draw.choice((0, 1, 10, 60, 200)) for _ in range(count or draw.randrange(1, 7))]
     return fasta(draw, {f"sp|P{number}|X": letters(draw, size, PROTEIN + "XUO*b") for number, size in enumerate(sizes)})
 
 
 def fasta(draw: Random, records: dict[str, bytes]) -> bytes:
-    """Records in lines of one width, some with a title."""
+    """Return records with lines of one width, some with a title."""
     width, end = draw.choice((7, 60, 10_000)), draw.choice((b"\n", b"\n", b"\r\n"))
     parts = []
     for name, text in records.items():
@@ -114,21 +114,21 @@ def fasta(draw: Random, records: dict[str, bytes]) -> bytes:
 
 
 def matrix(draw: Random) -> bytes:
-    """Scores in NCBI's format."""
+    """Return scores in NCBI's format."""
     names = draw.sample(PROTEIN + "BZX*", draw.randrange(1, 25))
     rows = [f"{name} " + " ".join(str(draw.randrange(-9, 12)) for _ in names) for name in names]
     return "\n".join(["# made up", "   " + "  ".join(names), *rows, ""]).encode()
 
 
 def read_group(draw: Random) -> bytes:
-    """A value of -R, or of -H."""
+    """Return a value of -R or -H."""
     return draw.choice(
         (rb"@RG\tID:run1\tSM:sample\tPL:ILLUMINA", b"@RG\tID:a b\tCN:x", rb"@CO\tmade", rb"@PG\tID:x\tPP:y")
     )
 
 
 def compressed(draw: Random, data: bytes) -> bytes:
-    """gzip in one or several members, or blocked gzip."""
+    """Compress with gzip in one or several members, or with blocked gzip."""
     cut = draw.randrange(len(data) + 1)
     kind, level = draw.randrange(3), draw.choice((1, 8))
     if kind == 0:
@@ -139,13 +139,13 @@ def compressed(draw: Random, data: bytes) -> bytes:
 
 
 def _gzip(data: bytes, memory_level: int) -> bytes:
-    """A member; with the least memory, 1, it has a block every hundred letters."""
+    """Return one member; memory level 1 starts a block every hundred letters."""
     made = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS | 16, memory_level)
     return made.compress(data) + made.flush()
 
 
 def bgzf(data: bytes, cuts: Sequence[int] = (), end: bool = True) -> bytes:
-    """Blocked gzip; cuts: where blocks end beside every 60,000 bytes."""
+    """Return blocked gzip. A block ends at each of `cuts` and after every 60,000 bytes."""
     places = sorted({0, len(data), *range(0, len(data), 60_000), *(cut for cut in cuts if cut <= len(data))})
     blocks = []
     for begin, stop in itertools.pairwise(places):
@@ -157,7 +157,7 @@ def bgzf(data: bytes, cuts: Sequence[int] = (), end: bool = True) -> bytes:
 
 
 def bam(draw: Random) -> tuple[bytes, list[int]]:
-    """BAM without compression, and the places of the integers in it: single reads, pairs, parts of reads, any order."""
+    """Return uncompressed BAM (single reads, pairs, split reads, any order), and the offsets of its integers."""
     text = b"@HD\tVN:1.6%b\n@RG\tID:g1\n@RG\tID:g2\n" % draw.choice((b"", b"", b"\tSO:coordinate"))
     header = b"BAM\1" + struct.pack("<i", len(text)) + text + struct.pack("<i", len(CONTIGS))
     fields = [4, 8 + len(text)]

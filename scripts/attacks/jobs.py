@@ -1,4 +1,4 @@
-"""Every command as a process of its own with what it reads and writes: what is killed, and what disks fail under."""
+"""Commands run as separate processes with their inputs and outputs, for attacks that kill them or fail their disks."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CHECKPOINT, OLD = "kept", b"old"
 
 @dataclass(frozen=True)
 class Job:
-    """A command and its outputs, by their names in its folder.
+    """A command and the names of its outputs in its folder.
 
-    old: whether other outputs have these names already. keeps: what the command may leave when it fails.
+    old: other outputs have these names before. keeps: files that the command may leave if it fails.
     """
 
     name: str
@@ -105,7 +105,7 @@ Contents = dict[str, dict[str, bytes]]
 
 
 def known(path: Path) -> dict[str, bytes]:
-    """The contents of an output; of CRAM its records, which htslib does not always pack into the same bytes."""
+    """Return the contents of an output; for CRAM its records, since htslib may compress them to different bytes."""
     if path.suffix not in (".cram", ".crai") or not path.exists() or path.read_bytes() == OLD:
         return contents(path)
     if path.suffix == ".crai":
@@ -118,15 +118,15 @@ def known(path: Path) -> dict[str, bytes]:
 
 
 class JobFolders:
-    """Inputs on the disk, and what undisturbed runs make of them.
+    """The input files, and the outputs of undisturbed runs.
 
     Attributes:
-        base: the folder of the inputs. expected: the contents of each job's outputs, by its name. before: of outputs
-            that are to be replaced. seconds: of a run in a process of its own.
+        base: the folder of the inputs. expected: the contents of each job's outputs, by the job's name. before: the old
+            outputs, if the job replaces them. seconds: the duration of each job in a process of its own.
     """
 
     def __init__(self, base: Path, size: int) -> None:
-        """size: a measure of the work, about in milliseconds."""
+        """size: scales the inputs; a job takes about `size` milliseconds."""
         self.base, self.expected, self.seconds = base, dict[str, Contents](), dict[str, float]()
         self.before: dict[str, Contents] = {}
         write_inputs(base, size)
@@ -144,7 +144,7 @@ class JobFolders:
             shutil.rmtree(folder)
 
     def fill(self, folder: Path, job: Job) -> None:
-        """A folder with the inputs, and with old outputs where the job replaces such."""
+        """Copy the inputs to `folder`, and old outputs if the job replaces them."""
         shutil.copytree(self.base, folder, dirs_exist_ok=True)
         (folder / "tmp").mkdir()
         for name in job.outputs if job.old else ():
@@ -155,7 +155,7 @@ class JobFolders:
                 (folder / name).write_bytes(OLD)
 
     def state(self, folder: Path, job: Job) -> str:
-        """Of the outputs: "absent", "old" or "new"; else what is wrong with them, in words."""
+        """Return "absent", "old" or "new" if all outputs are in that state, else a description of the fault."""
         states = {}
         for name in job.outputs:
             found = known(folder / name)
@@ -166,7 +166,7 @@ class JobFolders:
         return next(iter(states.values()))
 
     def again(self, folder: Path, job: Job) -> str:
-        """What is wrong once the job has run again, undisturbed, in words; "" where all is as it should be."""
+        """Run the job again, undisturbed; return a description of what is wrong afterwards, or ""."""
         words = [*job.words, "--force"] if job.words[0] == "index" and not job.old else job.words
         ended = run(words, folder, patch=partial(settle_in, folder))
         state = self.state(folder, job)
@@ -176,7 +176,7 @@ class JobFolders:
         return f"the next run left {left}" if left else ""
 
     def left(self, folder: Path, job: Job) -> list[str]:
-        """What is in a folder beside inputs, outputs and what the job may leave."""
+        """Return the names in a folder that are neither inputs, outputs, nor files that the job may leave."""
         known = [*names_in(self.base), "tmp"]
         roots = (*job.outputs, *job.keeps)
         found = [name for name in sorted(names_in(folder)) if name not in known]
@@ -184,57 +184,57 @@ class JobFolders:
 
 
 class JobAttack(abc.ABC):
-    """An attack on jobs: a case is one of them and what is done to it; see workers.Attack. name: of its folders."""
+    """An attack on jobs; see workers.Attack. A case has a job and what happens to it. name: prefix of its folders."""
 
     name: str
 
     def __init__(self, seed: int, scratch: Path, size: int) -> None:
-        """size: of the work, as JobFolders takes it."""
+        """size: scales the input files; see JobFolders."""
         self._seed, self._scratch = seed, scratch
         warm_up()
         self._place = JobFolders(scratch / "base", size)
 
     @abc.abstractmethod
-    def row(self, number: int) -> str:
-        """Which row of the table counts a case."""
+    def row(self, case_index: int) -> str:
+        """Return the table row that counts a case."""
 
     @abc.abstractmethod
-    def _case(self, number: int) -> Any:
-        """A case, which has a `job`."""
+    def _case(self, case_index: int) -> Any:
+        """Return a case, which has the attribute `job`."""
 
     @abc.abstractmethod
     def _run(self, case: Any, folder: Path) -> tuple[Verdict, str]:
-        """How a case ends in a folder with its inputs, and in words why."""
+        """Run a case in a folder with its inputs; return the verdict and a reason."""
 
-    def run(self, number: int) -> Outcome:
-        """How a case ends."""
-        case, folder = self._case(number), self._scratch / f"{self.name}-{os.getpid()}"
+    def run(self, case_index: int) -> Outcome:
+        """Run a case and return its outcome."""
+        case, folder = self._case(case_index), self._scratch / f"{self.name}-{os.getpid()}"
         try:
             self._place.fill(folder, case.job)
             verdict, reason = self._run(case, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        return Outcome(self.row(number), verdict, f"{reason} ({case})" if verdict.is_finding else "")
+        return Outcome(self.row(case_index), verdict, f"{reason} ({case})" if verdict.is_finding else "")
 
-    def keep(self, number: int, folder: Path) -> None:
-        """Write what a case is made of into a folder."""
-        (folder / "case").write_text(f"{self._case(number)}\n")
+    def keep(self, case_index: int, folder: Path) -> None:
+        """Write a description of a case to a folder."""
+        (folder / "case").write_text(f"{self._case(case_index)}\n")
 
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a command whose temporary files go into tmp/ of its folder."""
+    """Return the environment of a command whose temporary files go to tmp/ in its folder."""
     own = {"PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "TMPDIR": str(folder / "tmp"), "COLUMNS": "200"}
     return os.environ | own | dict(more or {})
 
 
 def settle_in(folder: Path) -> None:
-    """Let this process, a child, have that environment."""
+    """Set that environment in this process, a child."""
     os.environ |= environment(folder)
     tempfile.tempdir = None
 
 
 def started(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """The job, running in a session of its own. Its messages go to a file beside the folder."""
+    """Start the job in a session of its own; its messages go to the file `folder`.errors."""
     with open(f"{folder}.errors", "wb") as errors:
         return subprocess.Popen(
             [*READMAP, *job.words],
@@ -249,7 +249,7 @@ def started(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> su
 
 
 def survivors(session: int, seconds: float = 2.0) -> list[int]:
-    """The processes of a session that are still there after so many seconds."""
+    """Wait up to `seconds` for the processes of a session to end; kill and return the process ids that remain."""
     ends = time.monotonic() + seconds
     while (found := _members(session)) and time.monotonic() < ends:
         time.sleep(0.02)
@@ -270,17 +270,17 @@ def _members(session: int) -> list[int]:
 
 
 def write_inputs(base: Path, size: int) -> None:
-    """Inputs of a size, indexes of them, and others that are to be replaced."""
+    """Write the inputs, indexes of them, and old indexes that jobs replace."""
     base.mkdir(parents=True)
     draw = Random("jobs")
     contig = inputs.letters(draw, 2_000 + 30 * size)
     reads: dict[str, list[bytes]] = {"r1.fq": [], "r2.fq": []}
-    for number in range(20 + 2 * size):
+    for index in range(20 + 2 * size):
         start = draw.randrange(len(contig) - 400)
         ends = contig[start : start + 100], contig[start + 200 : start + 300].translate(inputs.COMPLEMENT)[::-1]
-        ends = ends if number % 50 else (inputs.letters(draw, 100), inputs.letters(draw, 100))
+        ends = ends if index % 50 else (inputs.letters(draw, 100), inputs.letters(draw, 100))
         for records, bases in zip(reads.values(), ends, strict=True):
-            records.append(b"@r%d\n%b\n+\n%b\n" % (number, bases, b"I" * 100))
+            records.append(b"@r%d\n%b\n+\n%b\n" % (index, bases, b"I" * 100))
     proteins = {f"p{i}": inputs.letters(draw, 300, inputs.PROTEIN) for i in range(10 + size)}
     other = contig[:300] + inputs.letters(draw, 30) + contig[320:]
     made = {name: b"".join(records) for name, records in reads.items()}

@@ -1,4 +1,4 @@
-"""Signals at random moments of every command: afterwards an output is absent, the old one or the new one, and whole."""
+"""Send signals at random moments of every command: afterwards an output is absent, or the complete old or new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attacks.workers import describe_end
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP)
 
-#: Of a command that a signal ended, and that had done its work.
+#: Exit codes of a command that a signal ended, and of a command that had finished before.
 CODES = {
     signal.SIGKILL: (-signal.SIGKILL, 0),
     signal.SIGTERM: (-signal.SIGTERM, 0),
@@ -25,12 +25,12 @@ CODES = {
 }
 
 
-#: Of a command that ended in order, and not in its imports.
+#: The message of a command that was interrupted after its imports, and cleaned up.
 INTERRUPTED = "readmap: interrupted"
 
 
 class Case(NamedTuple):
-    """A job, a signal, and the share of an undisturbed run's time after which it comes."""
+    """A job, a signal, and its moment as a share of an undisturbed run's time."""
 
     job: Job
     signal: signal.Signals
@@ -45,13 +45,13 @@ class Kills(JobAttack):
     def __init__(self, seed: int, scratch: Path, size: int = 1_000) -> None:
         super().__init__(seed, scratch, size)
 
-    def row(self, number: int) -> str:
-        case = self._case(number)
+    def row(self, case_index: int) -> str:
+        case = self._case(case_index)
         return f"kills, {case.signal.name}{', old output' if case.job.old else ''}"
 
-    def _case(self, number: int) -> Case:
-        draw = Random(f"{self._seed} kills {number}")
-        return Case(JOBS[number % len(JOBS)], draw.choice(SIGNALS), draw.random() * 1.15)
+    def _case(self, case_index: int) -> Case:
+        draw = Random(f"{self._seed} kills {case_index}")
+        return Case(JOBS[case_index % len(JOBS)], draw.choice(SIGNALS), draw.random() * 1.15)
 
     def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
         job = case.job
@@ -73,13 +73,13 @@ class Kills(JobAttack):
         if state.startswith("half"):
             return Verdict.HALF, state
         if job.old and state == "absent":
-            return Verdict.LOST, "neither the old output nor the new one is there"
+            return Verdict.LOST, "both the old output and the new output are missing"
         if code == 0 and state != "new":
             return Verdict.LOST, f"exit code 0, and the output is {state}"
         if alive:
             return Verdict.CRASHED, f"{len(alive)} processes survive"
         if case.signal is signal.SIGINT and code in (1, -signal.SIGINT) and not PLACE.search(errors):
-            code, errors = -signal.SIGINT, ""  # Python's own end, before it has come to readmap
+            code, errors = -signal.SIGINT, ""  # interrupted before readmap was imported
         if code not in CODES[case.signal] or FORBIDDEN.search(errors) or ERROR.search(errors):
             return Verdict.CRASHED, f"{describe_end(code)}: {errors[-500:]!r}"
         if (code == 0 or INTERRUPTED in errors) and (left := self._place.left(folder, job)):

@@ -1,4 +1,4 @@
-"""Every command with little memory: it ends in one line that says so, and leaves nothing, or it does its work."""
+"""Run every command with limited memory: it succeeds, or it exits with a message of one line and leaves no files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from attacks.outcomes import Verdict
 
 LIMITS = {"address space": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA}
 
-#: Which lines of /proc/self/status say how much a process has of each.
+#: The line of /proc/self/status with the current size of each.
 TAKEN = {"address space": "VmSize:", "data": "VmData:"}
 
 
 class Case(NamedTuple):
-    """A job, what is limited, and how many bytes of it there are beside those that are taken already."""
+    """A job, the limited resource, and the bytes available in addition to the current size."""
 
     job: Job
     limited: str
@@ -34,8 +34,8 @@ class Memory(JobAttack):
     def __init__(self, seed: int, scratch: Path, size: int = 60) -> None:
         super().__init__(seed, scratch, size)
 
-    def row(self, number: int) -> str:
-        return f"memory, {self._case(number).limited}"
+    def row(self, case_index: int) -> str:
+        return f"memory, {self._case(case_index).limited}"
 
     def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
         known = {name for name in names_in(folder) if name.split("/")[0] not in case.job.outputs}
@@ -46,12 +46,12 @@ class Memory(JobAttack):
         if not verdict.is_finding and state not in (("new",) if ended.code == 0 else ("absent", "old")):
             return Verdict.HALF, f"exit code {ended.code}, and the output is {state}"
         if not verdict.is_finding and case.job.old and state == "absent":
-            return Verdict.LOST, "neither the old output nor the new one is there"
+            return Verdict.LOST, "both the old output and the new output are missing"
         return verdict, reason
 
-    def _case(self, number: int) -> Case:
-        draw = Random(f"{self._seed} memory {number}")
-        return Case(JOBS[number % len(JOBS)], draw.choice(list(LIMITS)), int(2 ** (22 + 7 * draw.random())))
+    def _case(self, case_index: int) -> Case:
+        draw = Random(f"{self._seed} memory {case_index}")
+        return Case(JOBS[case_index % len(JOBS)], draw.choice(list(LIMITS)), int(2 ** (22 + 7 * draw.random())))
 
 
 def _limit(case: Case, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bytes that have been altered at random: flipped, cut, doubled, moved, replaced by what formats are sensitive to."""
+"""Alter bytes at random: flip, cut, double, move, or insert tokens that are special to formats."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable, Sequence
 from random import Random
 
-#: How many alterations a case has; those without any have to be accepted.
+#: Numbers of alterations to draw from; a case without alterations must be accepted.
 TIMES = (0, *(1,) * 20, *(2,) * 10, *(3,) * 8, 5, 5, 5, 8, 8, 13, 40)
 
-#: In any text.
+#: Tokens that are special to some text format.
 TOKENS = (
     b"\n",
     b"\r\n",
@@ -30,7 +30,7 @@ TOKENS = (
 )
 TOKENS += (b"/1", b"/2", b"\xef\xbb\xbf", b"0", b"-1", b"4294967296", b"9223372036854775808", b"1e308", b"nan", b"%s")
 
-#: Integers at which something may overflow, in the sizes of binary formats.
+#: Integers that may overflow, in the sizes of binary formats.
 INTEGERS = [
     struct.pack(form, value)
     for form, bits in (("<B", 8), ("<H", 16), ("<I", 32), ("<Q", 64))
@@ -47,9 +47,9 @@ def mutate(
     fields: Sequence[int] = (),
     times: int | None = None,
 ) -> tuple[bytes, bool]:
-    """The data altered some times, and whether they were at all.
+    """Alter the data `times` times; return them, and True if they differ from the original.
 
-    tokens: what is put into them. fields: places at which integers stand, which are altered more often than others.
+    tokens: byte strings to insert. fields: offsets of integers, which are altered more often than other bytes.
     """
     times = draw.choice(TIMES) if times is None else times
     changed = bytearray(data)
@@ -68,7 +68,7 @@ def _place(draw: Random, data: bytearray) -> int:
 
 
 def _span(draw: Random, data: bytearray) -> slice:
-    """Some bytes, mostly few."""
+    """Return a random slice, usually of few bytes."""
     begin = _place(draw, data)
     return slice(begin, begin + draw.choice((1, 1, 2, 3, 8, 30, 200)))
 
@@ -128,7 +128,7 @@ def _append(draw: Random, data: bytearray, tokens: Sequence[bytes]) -> bytearray
 
 
 def _lines(draw: Random, data: bytearray, tokens: Sequence[bytes]) -> bytearray:
-    """A line removed, doubled, emptied, broken in two, or put elsewhere."""
+    """Remove, double, empty, split or move a line."""
     lines = data.split(b"\n")
     number = draw.randrange(len(lines))
     line = lines.pop(number)

@@ -1,4 +1,4 @@
-"""How a case ended, the counts of all cases, and the file in which those of several runs add up."""
+"""Verdicts of cases, their counts, and the file in which the counts of several runs are added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import asked, git_commit, machine
+from benchmarks.common import git_commit, machine, search_output
 from rich.console import Console
 from rich.table import Table
 
@@ -25,24 +25,24 @@ Row = dict[str, Any]
 
 
 class Verdict(StrEnum):
-    """How a case ended; the first two are good ends."""
+    """How a case ended; REFUSED and ACCEPTED are good ends."""
 
-    REFUSED = "refused"  # in one line, as bad input or a failing machine is
-    ACCEPTED = "accepted"  # with all that was in it
-    LOST = "lost"  # accepted, with other contents than it has; or valid, and refused
-    HALF = "half-written"  # an output that is neither absent nor whole, or a file that should be gone
-    CRASHED = "crashed"  # a signal, a traceback, or any other end that is not promised
+    REFUSED = "refused"  # with a message of one line
+    ACCEPTED = "accepted"  # with all its contents
+    LOST = "lost"  # accepted with other contents; or valid and refused
+    HALF = "half-written"  # an output is neither absent nor complete, or temporary files remain
+    CRASHED = "crashed"  # a signal, a traceback, or any other undocumented exit
     HUNG = "hung"
 
     @property
     def is_finding(self) -> bool:
-        """Whether it is to be told, and kept."""
+        """True if the case is reported and stored."""
         return self not in (Verdict.REFUSED, Verdict.ACCEPTED)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a case; attack: the row of the table that counts it. reason: of a finding, in a line."""
+    """The verdict on a case. attack: the table row that counts it. reason: one line, for findings."""
 
     attack: str
     verdict: Verdict
@@ -50,7 +50,7 @@ class Outcome:
 
 
 class Tally:
-    """Cases by attack and verdict."""
+    """Counts of cases by attack and verdict."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._counts: dict[str, Counter[Verdict]] = {}
@@ -62,12 +62,12 @@ class Tally:
         self._of(outcome.attack)[outcome.verdict] += 1
 
     def add_row(self, row: Row) -> None:
-        """Add the counts of a row, as `rows` gives it."""
+        """Add the counts of a row, as returned by `rows`."""
         for verdict in Verdict:
             self._of(row["attack"])[verdict] += row[verdict]
 
     def rows(self) -> list[Row]:
-        """A row an attack."""
+        """Return a row for each attack."""
         return [
             {"attack": attack, "cases": counts.total()} | {verdict: counts[verdict] for verdict in Verdict}
             for attack, counts in self._counts.items()
@@ -75,7 +75,7 @@ class Tally:
 
     @property
     def findings(self) -> int:
-        """Cases that did not end well."""
+        """The number of cases with a bad verdict."""
         return sum(counts[verdict] for counts in self._counts.values() for verdict in Verdict if verdict.is_finding)
 
     def _of(self, attack: str) -> Counter[Verdict]:
@@ -83,7 +83,7 @@ class Tally:
 
 
 def show(title: str, rows: list[Row]) -> None:
-    """Print a table; the findings of a row are in red."""
+    """Print a table, with findings in red."""
     table = Table("attack", *("cases", *Verdict), title=title)
     for row in rows:
         numbers = [f"{row['cases']:,}"]
@@ -92,19 +92,19 @@ def show(title: str, rows: list[Row]) -> None:
     (Console() if sys.stdout.isatty() else Console(width=150)).print(table)
 
 
-def record_of(options: Options, tally: Tally, began: datetime, findings: list[str]) -> Row:
-    """What is kept of a run that ends now."""
+def record_of(options: Options, tally: Tally, started: datetime, findings: list[str]) -> Row:
+    """Return the report of a run that ends now."""
     run = {"command": shlex.join(["scripts/attack", *options.words]), "seed": options.seed, "first": options.first}
-    run |= {"commit": git_commit(), "versions": versions(), "compiler": asked("^(.+)", "${CXX:-g++} --version")}
-    run |= {"machine": machine(), "began": began.isoformat(timespec="microseconds")}
-    run |= {"seconds": round((datetime.now(UTC) - began).total_seconds(), 1)}
+    run |= {"commit": git_commit(), "versions": versions(), "compiler": search_output("^(.+)", "${CXX:-g++} --version")}
+    run |= {"machine": machine(), "began": started.isoformat(timespec="microseconds")}
+    run |= {"seconds": round((datetime.now(UTC) - started).total_seconds(), 1)}
     return run | {"counts": tally.rows(), "findings": findings}
 
 
 def add_to(file: Path, runs: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """Add runs to those that a file holds, but for what it holds already; the rows of all, by kind and by attack.
+    """Add runs to a file, except runs that it already contains; return the rows of all runs by kind and by attack.
 
-    A kind is what the names of its attacks begin with; its row has the seeds and the commits, too.
+    A kind is the first word of the names of its attacks; its row also has the seeds and commits.
     """
     held = runs_in(file) if file.exists() else []
     for run in runs:
@@ -116,7 +116,7 @@ def add_to(file: Path, runs: Iterable[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def runs_in(file: Path) -> list[Row]:
-    """The runs that a file holds."""
+    """Return the runs that a file contains."""
     runs: list[Row] = json.loads(file.read_text())["runs"]
     return runs
 

@@ -1,4 +1,4 @@
-"""Small slow readers of what readmap reads, by the formats' rules alone: what it accepts is held against them."""
+"""Small slow readers that implement the rules of the formats, to check what readmap accepts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Invalid(Exception):
 
 
 class Read(NamedTuple):
-    """A read as it was sequenced. mate: 0 of single ones, else 1 or 2. quality: None where there is none."""
+    """A read as sequenced. mate: 0 for a single read, else 1 or 2. quality: None if missing."""
 
     name: bytes
     bases: bytes
@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 def inflated(data: bytes) -> bytes:
-    """What gzip data hold, or other data as they are."""
+    """Decompress gzip data; return other data unchanged."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
@@ -42,7 +42,7 @@ def inflated(data: bytes) -> bytes:
 
 
 def read_reads(data: bytes) -> list[Read]:
-    """The records of FASTQ or FASTA."""
+    """Return the records of FASTQ or FASTA."""
     data = data.lstrip(b"\r\n")
     if not data:
         return []
@@ -51,7 +51,7 @@ def read_reads(data: bytes) -> list[Read]:
 
 
 def _fastq(lines: Iterator[bytes]) -> Iterator[Read]:
-    """As kseq reads it: qualities go on until they are as many as the bases."""
+    """Yield records by kseq's rule: quality lines continue until their length reaches that of the bases."""
     for header in lines:
         if not header:
             continue
@@ -65,7 +65,7 @@ def _fastq(lines: Iterator[bytes]) -> Iterator[Read]:
         else:
             raise Invalid("a record ends before its '+'")
         if re.split(rb"[ \t]", line[1:])[0] not in (b"", re.split(rb"[ \t]", header[1:])[0]):
-            raise Invalid(f"{header!r} is {line!r} behind its bases")
+            raise Invalid(f"{header!r} is {line!r} after its bases")
         for line in lines:
             quality += line
             if len(quality) >= len(bases):
@@ -82,7 +82,7 @@ def _fasta(lines: Sequence[bytes]) -> Iterator[Read]:
 
 
 def checked(read: Read) -> Read:
-    """The read with its name up to the first blank and without /1 and /2."""
+    """Return the read with its name cut at the first blank and without /1 and /2; raise Invalid if it is invalid."""
     name = re.split(rb"[ \t]", read.name)[0]
     name = name[:-2] if len(name) > 2 and name.endswith((b"/1", b"/2")) else name
     if not READ_NAME.fullmatch(name):
@@ -95,7 +95,7 @@ def checked(read: Read) -> Read:
 
 
 def read_fasta(data: bytes, letters: str, empty: bool) -> list[tuple[bytes, bytes]]:
-    """Names and upper-case letters of the records of FASTA; letters: a set of them. empty: whether some may be."""
+    """Return names and upper-case letters of FASTA records. letters: allowed letters. empty: allow empty records."""
     records = []
     lines = data.split(b"\n")
     while lines and not lines[0].strip(b"\r"):
@@ -112,8 +112,8 @@ def read_fasta(data: bytes, letters: str, empty: bool) -> list[tuple[bytes, byte
 
 
 def read_bam(data: bytes) -> list[Read]:
-    """The primary records of BAM, not compressed, in the file's order."""
-    at = _behind_header(data)
+    """Return the primary records of uncompressed BAM, in the file's order."""
+    at = _skip_header(data)
     reads = []
     while at < len(data):
         if at + 4 > len(data) or at + 4 + (size := struct.unpack_from("<i", data, at)[0]) > len(data) or size < 33:
@@ -138,7 +138,7 @@ def read_bam(data: bytes) -> list[Read]:
     return reads
 
 
-def _behind_header(data: bytes) -> int:
+def _skip_header(data: bytes) -> int:
     try:
         at = 8 + struct.unpack_from("<i", data, 4)[0]
         (contigs,) = struct.unpack_from("<i", data, at)
@@ -153,7 +153,7 @@ def _behind_header(data: bytes) -> int:
 
 
 def read_sam(text: bytes) -> list[Read]:
-    """The primary records of SAM, as they were sequenced."""
+    """Return the primary records of SAM, as sequenced."""
     reads = []
     for line in text.splitlines():
         if line.startswith(b"@"):
@@ -170,13 +170,13 @@ def read_sam(text: bytes) -> list[Read]:
 
 
 def as_written(read: Read) -> Read:
-    """A read as records have it: upper-case, T for U, N for other letters; no qualities where they would be '*'."""
+    """Return a read as in SAM: upper case, T for U, N for other letters; quality None if empty or "*"."""
     bases = re.sub(rb"[^ACGT]", b"N", read.bases.upper().replace(b"U", b"T"))
     return read._replace(bases=bases, quality=None if read.quality in (b"", b"*") else read.quality)
 
 
 def difference(expected: Iterable[Read], found: Iterable[Read]) -> str:
-    """What tells two lists of reads apart, in words; "" where nothing does."""
+    """Describe the first difference between two lists of reads, or return ""."""
     expected, found = list(expected), list(found)
     if len(expected) != len(found):
         return f"expected {len(expected)} reads, found {len(found)}"

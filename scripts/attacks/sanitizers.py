@@ -1,6 +1,6 @@
-"""All kernels compiled with AddressSanitizer and UndefinedBehaviorSanitizer, under valid runs and under other attacks.
+"""Compile all kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and run valid commands and other attacks.
 
-The package is as it is: $CXX names a wrapper that adds the flags, and the compiled code has a cache of its own.
+The package is unchanged: $CXX names a wrapper that adds the flags, and the compiled code has a cache of its own.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 from benchmarks.common import ROOT
 
 from attacks.outcomes import Outcome, Tally, Verdict
-from attacks.workers import TELLING, describe_end
+from attacks.workers import ERROR_LINES, describe_end
 
 FLAGS = "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined"
 
-#: Leaks are Python's own; a request for too much memory is refused as without sanitizers.
+#: Leaks are Python's; an allocation that is too large returns NULL, as without sanitizers.
 OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:allocator_may_return_null=1"}
 OPTIONS |= {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1", "PYTHONMALLOC": "malloc"}
 
-#: The attacks that are run, and the share of the cases that each has.
+#: The attacks to run, and the share of the cases of each.
 ATTACKS = {"parsers": 0.95, "folders": 0.05}
 
 
 def environment(work: Path) -> dict[str, str]:
-    """In which kernels are compiled with sanitizers; work: keeps what is compiled."""
+    """Return the environment in which kernels are compiled with sanitizers. work: the folder of the compiled code."""
     cache, wrapper = work / "sanitized", work / "sanitizing-c++"
     cache.mkdir(parents=True, exist_ok=True, mode=0o700)
     wrapper.write_text(f'#!/bin/sh\nexec env -u LD_PRELOAD g++ "$@" {FLAGS}\n')
@@ -41,12 +41,12 @@ def environment(work: Path) -> dict[str, str]:
 
 
 def run(seed: int, first: int, cases: int, workers: int, work: Path) -> tuple[Tally, list[str]]:
-    """The counts of valid runs and of the attacks, and a line for each finding."""
+    """Run valid commands and attacks; return their counts and a line for each finding."""
     variables, tally, findings = environment(work), Tally(), []
     print("compiling all kernels with sanitizers, some minutes the first time", file=sys.stderr)
     done = subprocess.run([sys.executable, "-m", "attacks.sanitizers"], env=variables, capture_output=True, text=True)
     print(done.stdout.strip(), file=sys.stderr)
-    reason = "" if done.returncode == 0 else f"{describe_end(done.returncode)}: {_told(done.stderr)}"
+    reason = "" if done.returncode == 0 else f"{describe_end(done.returncode)}: {_first_error(done.stderr)}"
     tally.add(Outcome("sanitizers, valid runs", Verdict.CRASHED if reason else Verdict.ACCEPTED, reason))
     findings += [f"sanitizers, valid runs: {reason}"] if reason else []
     for name, share in ATTACKS.items():
@@ -65,17 +65,17 @@ def run(seed: int, first: int, cases: int, workers: int, work: Path) -> tuple[Ta
     return tally, findings
 
 
-def _told(errors: str) -> str:
-    found = TELLING.findall(errors)
+def _first_error(errors: str) -> str:
+    found = ERROR_LINES.findall(errors)
     return found[0] if found else errors[-500:]
 
 
-#: Of searches that launch what the usual ones do not.
+#: Searches that launch further kernels.
 SEARCHES = (["r1.fq", "r2.fq", "-a", "--unmapped", "no.fq"], ["r1.fq", "--exact"], ["reads.bam"])
 
 
 def valid_runs() -> None:
-    """Every command on valid inputs, and all searches in this process; prints the modules of kernels launched here."""
+    """Run every command on valid inputs; print which modules of kernels were loaded in this process."""
     from attacks.command_runs import warm_up, write_base
     from attacks.jobs import JobFolders
     from readmap import scan
@@ -94,7 +94,7 @@ def valid_runs() -> None:
         for words in (sorts, *searches):
             if main(words):
                 sys.exit(f"attack: readmap {' '.join(words)} fails under sanitizers")
-        scan("W" * 6000, ["W" * 6000], device="cpu", threads=1)  # beyond 16 bits
+        scan("W" * 6000, ["W" * 6000], device="cpu", threads=1)  # scores beyond 16 bits
         os.chdir("/")
     loaded = Path("/proc/self/maps").read_text()
     launched = [name for name in modules(for_gpu=False) if f"/{name.replace('/', '-')}-" in loaded]

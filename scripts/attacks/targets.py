@@ -1,4 +1,4 @@
-"""The formats that are parsed: how a case of each is drawn, and what tells what came out from what is in it."""
+"""The formats that are parsed: how to draw a case of each, and how to compare its contents with what readmap read."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from readmap.formats.byte_source import ByteSource, open_bytes
 from readmap.formats.fasta import Contig
 from readmap.formats.gzip_reader import MIN_THREADS
 from readmap.formats.output import ByteSink
-from readmap.formats.sam import parse_read_group
-from readmap.formats.sam import header_lines, parse_header_lines
+from readmap.formats.sam import header_lines, parse_header_lines, parse_read_group
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
@@ -46,16 +45,16 @@ from readmap.reads.sequences import read_sequences, read_sequences_guessing_alph
 from readmap.run import stream
 from readmap.run.read_mapper import ReadMapper
 
-#: What nothing says is wrong, and what a mapping writes, take longer: one case of so many does it.
+#: One case in this many runs the slower checks, such as mapping the reads.
 SELDOM = 16
-#: And one of so many files of reads is inflated by several threads.
+#: One file in this many is decompressed by several threads.
 THREADED = 8
 
 IUPAC, PROTEINS = "ACGTUNRYKMSWBDHV", "ABCDEFGHIJKLMNOPQRSTUVWXYZ*"
 
 
 class Case(NamedTuple):
-    """An input: files by their names, and whether anything in them was altered."""
+    """An input: files by name, and True if anything in them was altered."""
 
     files: dict[str, bytes]
     altered: bool
@@ -63,7 +62,7 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """A format: how a case of it is made, and what comes of it: "" where all of it came out, else what differs."""
+    """A format. make: draw a case. judge: return "" if everything was read, else the difference."""
 
     name: str
     make: Callable[[Random], Case]
@@ -71,7 +70,7 @@ class Target:
 
 
 class Library:
-    """What reads are parsed and mapped with."""
+    """The backend and the index with which reads are parsed and mapped."""
 
     def __init__(self) -> None:
         self.backend = open_backend("cpu", 1)
@@ -85,7 +84,7 @@ class Library:
             return build_index(file.name, device="cpu", threads=1).to_device(self.backend)
 
     def mapped(self, source: Any, layout: PairLayout) -> list[Read]:
-        """The primary records of a mapping."""
+        """Map the reads of a source and return the primary records."""
         sink, work = _Memory(), ReadMapper([Context(self.index, self.backend)])
         try:
             stream.run(source, [sink], work, [self.backend], layout=layout)
@@ -108,13 +107,13 @@ class _Memory(ByteSink):
         self.data += bytes(data)
 
     def finish(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""
 
     def commit(self) -> None:
-        """It has no name."""
+        """Do nothing; the output has no name."""
 
     def abort(self) -> None:
-        """Nobody else sees it."""
+        """Do nothing; the output is not visible to others."""
 
 
 def _allocate(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -122,7 +121,7 @@ def _allocate(size: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _reads(found: Reads) -> Iterator[Read]:
-    """The reads of a batch; mate: of pairs which of the two it is."""
+    """Yield the reads of a batch; mate: 1 or 2 for pairs, else 0."""
     data = found.bytes
     for i in range(found.count):
         if found.marks[i] & READ_ABSENT:
@@ -135,7 +134,7 @@ def _reads(found: Reads) -> Iterator[Read]:
 
 
 def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
-    """Files of reads; seldom they are inflated by several threads, one member of gzip in parts of few bytes."""
+    """Return the files; for a few cases as sources that several threads decompress in parts of few bytes."""
     if draw.randrange(THREADED):
         return paths
     parallel_gzip.PART_BYTES = draw.choice((100, 1000))
@@ -143,7 +142,7 @@ def _opened(paths: list[str], draw: Random) -> Sequence[str | ByteSource]:
 
 
 def _judge_reads(layout: PairLayout) -> Callable[[Library, Case, list[str], Random], str]:
-    """FASTQ and FASTA in chunks of many sizes, parsed; sometimes mapped too."""
+    """Return a function that parses FASTQ or FASTA in chunks of random sizes, and sometimes maps the reads."""
 
     def judge(library: Library, case: Case, paths: list[str], draw: Random) -> str:
         sizes = {
@@ -173,12 +172,12 @@ def _judge_reads(layout: PairLayout) -> Callable[[Library, Case, list[str], Rand
 
 
 def _judge_bam(library: Library, case: Case, paths: list[str], draw: Random) -> str:
-    """The reads of BAM in any order, as they stand in the file or beside their mates."""
+    """Compare the reads of BAM in any order, paired or in the order of the file."""
     paired, maps = draw.random() < 0.7, not draw.randrange(SELDOM)
     tags = draw.choice(((), ("RG",), ("RX", "XX"), ("*",)))
     found: list[Read] = []
     source = open_reads(paths[0])
-    if not isinstance(source, AlignmentReads):  # it does not look like BAM any more
+    if not isinstance(source, AlignmentReads):  # no longer recognized as BAM
         source.close()
         return _judge_reads(PairLayout.SINGLE)(library, case, paths, draw)
     with source:
@@ -195,7 +194,7 @@ def _judge_bam(library: Library, case: Case, paths: list[str], draw: Random) -> 
     expected = readers.read_bam(readers.inflated(case.files["reads"]))
     if maps:
         expected = [as_written(read) for read in expected]
-    # A mate that stands alone is single, and is known by no number then.
+    # A mate without its partner is read as a single read, with mate 0.
     return difference(*(sorted((read._replace(mate=0) for read in reads), key=_key) for reads in (expected, found)))
 
 
@@ -209,7 +208,7 @@ def _judge_reference(library: Library, case: Case, paths: list[str], draw: Rando
     expected = readers.read_fasta(readers.inflated(case.files["reference"]), IUPAC, empty=False)
     expected = [(name, letters.replace(b"U", b"T")) for name, letters in expected]
     if any(not readers.CONTIG_NAME.fullmatch(name) for name, _ in expected) or len(dict(expected)) < len(expected):
-        return f"let in: contigs named {[name for name, _ in expected]}"
+        return f"accepted: contigs named {[name for name, _ in expected]}"
     names = [contig.name.encode("utf-8", "surrogateescape") for contig in found.contigs]
     places = zip(found.contig_starts[:-1].tolist(), found.contigs, strict=True)
     letters = [found.letters(start, start + contig.length) for start, contig in places]
@@ -235,11 +234,11 @@ def _differ(expected: Sequence[tuple[bytes, bytes]], names: Iterable[bytes], let
 
 
 def _judge_sequences(library: Library, case: Case, paths: list[str], draw: Random) -> str:
-    """Sequences to compare: FASTA or FASTQ of nucleotides."""
+    """Read sequences to compare: FASTA or FASTQ of nucleotides."""
     found = read_sequences(paths[0])
     data = readers.inflated(case.files["sequences"])
     if data.lstrip(b"\r\n").startswith(b"@"):
-        with contextlib.suppress(Invalid):  # of FASTQ, sequences to compare keep no qualities, and any name
+        with contextlib.suppress(Invalid):  # FASTQ sequences to compare have no qualities and may have any name
             lengths = [len(read.bases) for read in readers.read_reads(data)]
             return "" if lengths == found.lengths.tolist() else f"expected lengths {lengths}, found {found.lengths}"
         return ""
@@ -248,7 +247,7 @@ def _judge_sequences(library: Library, case: Case, paths: list[str], draw: Rando
 
 
 def _judge_proteins(library: Library, case: Case, paths: list[str], draw: Random) -> str:
-    """A database, whose codes are read back."""
+    """Build a database and read its codes back."""
     sequences, molecule = read_sequences_guessing_alphabet(paths[0])
     database = Database.of(sequences, molecule)
     data = readers.inflated(case.files["proteins"])
@@ -265,17 +264,17 @@ def _judge_proteins(library: Library, case: Case, paths: list[str], draw: Random
 
 def _judge_matrix(library: Library, case: Case, paths: list[str], draw: Random) -> str:
     scores = read_matrix(paths[0]).scores
-    return "" if np.abs(scores).max() <= 1000 else f"let in: scores up to {np.abs(scores).max()}"
+    return "" if np.abs(scores).max() <= 1000 else f"accepted: scores up to {np.abs(scores).max()}"
 
 
 def _judge_header(library: Library, case: Case, paths: list[str], draw: Random) -> str:
-    """Values of -R and -H; htslib has to read the header that is made of them."""
+    """Parse values of -R and -H; htslib must be able to read the resulting header."""
     value = os.fsdecode(case.files["line"])
     lines = []
     try:
         lines = [parse_read_group(value).line.decode()]
     except UsageError:
-        if not value.startswith("@"):  # else it is the name of a file
+        if not value.startswith("@"):  # otherwise the name of a file
             raise
         lines = parse_header_lines(value)
     made = header_lines([Contig("one", 9, "0" * 32)], lines, "1", value)
@@ -283,11 +282,11 @@ def _judge_header(library: Library, case: Case, paths: list[str], draw: Random) 
     if text.count("\n") != len(made):
         return f"a line has a line break: {text!r}"
     found = pysam.AlignmentHeader.from_text(text)
-    return "" if str(found).count("\n") == len(made) else f"htslib has {str(found)!r} of {text!r}"
+    return "" if str(found).count("\n") == len(made) else f"htslib reads {str(found)!r} from {text!r}"
 
 
 def _of(name: str, make: Callable[[Random], bytes]) -> Callable[[Random], Case]:
-    """Cases of one file: altered text, sometimes compressed."""
+    """Return a maker of cases of one mutated file, sometimes compressed."""
 
     def made(draw: Random) -> Case:
         data, altered = mutate(draw, make(draw))
@@ -317,7 +316,7 @@ def _compressed(draw: Random) -> Case:
 
 
 def _bam_records(draw: Random) -> Case:
-    """Altered where it is not compressed."""
+    """Mutate BAM before its compression."""
     data, fields = inputs.bam(draw)
     times = draw.choice((0, 1, 1, 1, 1, 2, 2, 3, 5))
     data, altered = mutate(draw, data, TOKENS, fields, times)

@@ -1,10 +1,10 @@
-"""Cases run by processes of their own: one that crashes or hangs is counted, and another goes on behind it.
+"""Run cases in worker processes: if a case crashes or hangs its worker, it is counted, and a new worker continues.
 
     this process     a worker: cases 0 to 999          another: 1,000 to 1,999
     counts      <-   0 ok, 1 ok, 2 refused, ...   <-   1,000 ok, ...
                      (killed by a signal: case 3 crashed; a new worker begins with case 4)
 
-What a worker has told of last says which case it is at, so nothing else is shared.
+The last outcome that a worker has sent determines the case it is running, so no other state is shared.
 """
 
 from __future__ import annotations
@@ -31,33 +31,36 @@ from attacks.outcomes import Outcome, Verdict
 
 PR_SET_PDEATHSIG = 1
 
-#: Of what sanitizers and Python's own handler say, the lines that tell what happened.
-TELLING = re.compile(r"^.*(?:ERROR: AddressSanitizer|runtime error|Fatal Python error).*$", re.MULTILINE)
+#: Lines of the messages of sanitizers and of faulthandler that name the error.
+ERROR_LINES = re.compile(r"^.*(?:ERROR: AddressSanitizer|runtime error|Fatal Python error).*$", re.MULTILINE)
 
 
 class Attack(Protocol):
-    """Cases by their numbers; the same number is the same case.
+    """An attack, whose cases are determined by their index.
 
-    batch: cases that a worker runs. limit: seconds that a case may take.
+    batch: cases per worker. limit: seconds per case.
     """
 
     batch: int
     limit: float
 
-    def row(self, number: int) -> str:
-        """Which row of the table counts a case, known without running it."""
+    def row(self, case_index: int) -> str:
+        """Return the table row that counts a case, without running the case."""
 
-    def run(self, number: int) -> Outcome:
-        """How a case ends, in this process or in a child of it."""
+    def run(self, case_index: int) -> Outcome:
+        """Run a case in this process or a child of it, and return its outcome."""
 
-    def keep(self, number: int, folder: Path) -> None:
-        """Write what a case is made of into a folder."""
+    def keep(self, case_index: int, folder: Path) -> None:
+        """Write the input of a case to a folder."""
 
 
 def run_cases(
     attack: Attack, first: int, cases: int | None, seconds: float | None, workers: int, logs: Path
 ) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of cases from `first` on, in any order: so many of them, or as many as begin in so many seconds."""
+    """Yield the indices and outcomes of cases from `first` on, in any order.
+
+    cases: the number of cases, or None for all cases that start within `seconds`.
+    """
     ends = None if seconds is None else time.monotonic() + seconds
     stop = None if cases is None else first + cases
     batches = iter(range(first, stop, attack.batch) if stop is not None else itertools.count(first, attack.batch))
@@ -65,17 +68,17 @@ def run_cases(
     try:
         while True:
             while len(running) < workers and (ends is None or time.monotonic() < ends):
-                begin = next(batches, None)
-                if begin is None:
+                start = next(batches, None)
+                if start is None:
                     break
-                end = begin + attack.batch if stop is None else min(begin + attack.batch, stop)
-                _begin(running, attack, begin, end, logs)
+                end = start + attack.batch if stop is None else min(start + attack.batch, stop)
+                _start_worker(running, attack, start, end, logs)
             if not running:
                 return
-            told, _, _ = select.select(list(running), [], [], 0.2)
+            readable, _, _ = select.select(list(running), [], [], 0.2)
             for reader in list(running):
                 worker = running[reader]
-                if reader in told:
+                if reader in readable:
                     yield from worker.outcomes()
                 if worker.is_over or (ends is not None and time.monotonic() > ends + attack.limit):
                     del running[reader]
@@ -83,36 +86,36 @@ def run_cases(
                     del running[reader]
                     yield worker.next, worker.broken()
                     if worker.next + 1 < worker.end and (ends is None or time.monotonic() < ends):
-                        _begin(running, attack, worker.next + 1, worker.end, logs)
+                        _start_worker(running, attack, worker.next + 1, worker.end, logs)
     finally:
         for worker in running.values():
             worker.kill()
 
 
-def _begin(running: dict[int, _Worker], attack: Attack, begin: int, end: int, logs: Path) -> None:
-    worker = _Worker(attack, begin, end, logs)
+def _start_worker(running: dict[int, _Worker], attack: Attack, start: int, end: int, logs: Path) -> None:
+    worker = _Worker(attack, start, end, logs)
     running[worker.reader] = worker
 
 
 class _Worker:
-    """A process that runs the cases from `next` to `end`, and tells of each as it ends."""
+    """A process that runs the cases from `next` to `end`, and sends each outcome."""
 
-    def __init__(self, attack: Attack, begin: int, end: int, logs: Path) -> None:
-        self.next, self.end = begin, end
-        self._attack, self._log = attack, logs / f"worker-{begin}.log"
+    def __init__(self, attack: Attack, start: int, end: int, logs: Path) -> None:
+        self.next, self.end = start, end
+        self._attack, self._log = attack, logs / f"worker-{start}.log"
         self._rest, self.has_ended = b"", False
-        self._told = time.monotonic()
+        self._last_outcome = time.monotonic()
         sys.stdout.flush()
         self.reader, writer = os.pipe()
         self._process = os.fork()
         if not self._process:
             os.close(self.reader)
-            _work(attack, range(begin, end), writer, self._log)
+            _work(attack, range(start, end), writer, self._log)
         os.close(writer)
 
     @property
     def is_over(self) -> bool:
-        """Whether all of its cases have ended."""
+        """True if all of its cases have ended."""
         if self.next < self.end:
             return False
         self.kill()
@@ -121,34 +124,34 @@ class _Worker:
 
     @property
     def seconds(self) -> float:
-        """Since it told of a case."""
-        return time.monotonic() - self._told
+        """Seconds since the last outcome."""
+        return time.monotonic() - self._last_outcome
 
     def outcomes(self) -> Iterator[tuple[int, Outcome]]:
-        """Of the cases that it has told of."""
+        """Yield the outcomes that have arrived."""
         data = os.read(self.reader, 1 << 16)
         self.has_ended = not data
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             attack, verdict, reason = json.loads(line)
-            self._told = time.monotonic()
+            self._last_outcome = time.monotonic()
             self.next += 1
             yield self.next - 1, Outcome(attack, Verdict(verdict), reason)
 
     def broken(self) -> Outcome:
-        """The outcome of the case that it died of, or that it hangs in."""
+        """Return the outcome of the case in which the worker crashed or hangs."""
         row = self._attack.row(self.next)
         if not self.has_ended:
             self.kill()
             return Outcome(row, Verdict.HUNG, f"no end after {self._attack.limit:g} s")
         code = self.kill()
         log = self._log.read_text(errors="replace") if self._log.exists() else ""
-        told = TELLING.findall(log)
-        return Outcome(row, Verdict.CRASHED, f"{describe_end(code)}{f': {told[0]}' if told else ''}")
+        errors = ERROR_LINES.findall(log)
+        return Outcome(row, Verdict.CRASHED, f"{describe_end(code)}{f': {errors[0]}' if errors else ''}")
 
     def kill(self) -> int:
-        """End it and all that it started; its exit code, or the negative number of the signal that ended it."""
-        for end in (os.killpg, os.kill):  # it may not lead a group yet
+        """Kill the worker and its children; return its exit code, or the negative number of the signal."""
+        for end in (os.killpg, os.kill):  # it may not lead a process group yet
             with contextlib.suppress(ProcessLookupError):
                 if not self.has_ended:
                     end(self._process, signal.SIGKILL)
@@ -157,25 +160,25 @@ class _Worker:
         return os.waitstatus_to_exitcode(status)
 
 
-def _work(attack: Attack, numbers: range, writer: int, log: Path) -> None:
-    """Run cases in this process, which does not return."""
+def _work(attack: Attack, case_indices: range, writer: int, log: Path) -> None:
+    """Run cases in this process; never return."""
     os.setsid()
     _die_with_parent()
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(descriptor, 2)
     faulthandler.enable(descriptor)
-    for number in numbers:
+    for case_index in case_indices:
         try:
-            outcome = attack.run(number)
-        except BaseException as error:  # whatever comes out of a case is how it ended
-            outcome = Outcome(attack.row(number), Verdict.CRASHED, _in_a_line(error))
-        told = [outcome.attack, outcome.verdict, outcome.reason]
-        os.write(writer, json.dumps(told).encode() + b"\n")
+            outcome = attack.run(case_index)
+        except BaseException as error:  # any exception is the end of the case
+            outcome = Outcome(attack.row(case_index), Verdict.CRASHED, _in_a_line(error))
+        fields = [outcome.attack, outcome.verdict, outcome.reason]
+        os.write(writer, json.dumps(fields).encode() + b"\n")
     os._exit(0)
 
 
 def _die_with_parent() -> None:
-    """Have this process killed when the one that forked it ends."""
+    """Have the kernel kill this process when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
@@ -186,13 +189,13 @@ def _in_a_line(error: BaseException) -> str:
 
 
 def describe_end(code: int) -> str:
-    """The end of a process in words."""
+    """Describe the end of a process."""
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a child. code: its exit code, the negative number of a signal, or None where it hung."""
+    """The end of a child. code: its exit code, the negative number of a signal, or None if it hung."""
 
     code: int | None
     output: bytes
@@ -200,9 +203,9 @@ class Ended:
 
 
 def forked(function: Callable[[], int], folder: Path, limit: float) -> Ended:
-    """The end of a function in a child of its own: in `folder`, without standard input, with its output kept.
+    """Run a function in a child process in `folder`, without standard input; return how it ended and its output.
 
-    The function's value is the exit code. The child has a session of its own, which is killed where it hangs.
+    The function's value is the exit code. The child has a session of its own, which is killed if the child hangs.
     """
     out, err = (os.memfd_create(name) for name in ("output", "errors"))
     _let_threads_end()
@@ -223,7 +226,7 @@ def forked(function: Callable[[], int], folder: Path, limit: float) -> Ended:
 
 
 def _let_threads_end() -> None:
-    """Give joined threads a moment: one that ends may hold the lock of the allocator, and a child would for ever."""
+    """Wait for joined threads: a thread that is ending may hold the allocator's lock, which a child would inherit."""
     for _ in range(100):
         if len(os.listdir("/proc/self/task")) <= threading.active_count():
             return

@@ -1,1 +1,1 @@
-"""What scripts/benchmark measures, a file a benchmark; common.py has what they share."""
+"""The benchmarks of scripts/benchmark, one module or folder each; common.py has shared functions."""

@@ -1,4 +1,4 @@
-"""scripts/benchmark bam: two lanes of pairs, gzip, to BAM and CRAM as a sequencing centre wants them."""
+"""scripts/benchmark bam: map two lanes of gzip-compressed pairs to BAM and CRAM, as a sequencing centre does."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchmarks.peers import Peer, index_of, peer_of
 from benchmarks.reads import search
 
 LANES = 2
-PAIRS = {"cpu": 200_000, "cuda": 30_000_000}  # of all lanes
+PAIRS = {"cpu": 200_000, "cuda": 30_000_000}  # pairs of all lanes
 SPILLED = "5G"
 
 MARKED, REPORTED = "sorted, duplicates marked", "sorted, marked and reported"
 
-#: What is written: the output, and the options; names of files are those of the work folder.
+#: Output file and options of each run; files are in the work folder.
 OUTPUTS = {
     "sorted": ("out.bam", "--sort"),
     MARKED: ("out.bam", "--sort", "--markdup", "--metrics", "metrics.txt"),
@@ -35,22 +35,22 @@ OUTPUTS = {
 }
 ONE_MEMBER = "sorted, of one member"
 
-#: M reads/s of the whole command on a GPU.
+#: Target M reads/s of the whole command on a GPU.
 BARS = {"sorted": 4.0, MARKED: 3.6, REPORTED: 3.6, "unsorted": 5.0, ONE_MEMBER: 3.0}
 REPORTED_SHARE = 0.9  # of the rate of sorting alone
 
-#: What sorts a peer's SAM, and marks duplicates too; {threads} and {target} stand for these.
+#: Commands that sort a peer's SAM, and mark duplicates.
 SORTERS = {
     "sorted": "samtools sort --write-index -@ {threads} -o {target}##idx##{target}.bai -",
     MARKED: "samtools fixmate -u -m -@ {threads} - - | samtools sort -u -@ {threads} - | "
     "samtools markdup --write-index -@ {threads} - {target}##idx##{target}.bai",
 }
-#: Times the rate of bwa-mem2 and samtools on 16 threads, at 100 Mbp.
+#: Target ratio to the rate of bwa-mem2 and samtools on 16 threads, at 100 Mbp.
 TIMES_THE_PEER = {"sorted": 2.0, MARKED: 3.0}
 
 
 def benchmark_bam(options: Options) -> tuple[Row, Row]:
-    """Each output of the blocked files, and sorted BAM of those in one member; BAM and CRAM are whole."""
+    """Time each output from the blocked files, and sorted BAM from files of one member; check all outputs."""
     reference, work = genome(options), options.work
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
     pairs = options.pairs or PAIRS[options.device]
@@ -61,10 +61,10 @@ def benchmark_bam(options: Options) -> tuple[Row, Row]:
     touch(options, reference)
     rows = []
     for name, (output, *more) in OUTPUTS.items():
-        row, told = row_of(options, [lane.blocked for lane in lanes], output, *more)
+        row, report = row_of(options, [lane.blocked for lane in lanes], output, *more)
         rows.append({"output": name} | row)
         if row["reads"] != 2 * sum(lane.pairs for lane in lanes):
-            sys.exit(f"benchmark: {row['reads']:,} reads came of {2 * sum(lane.pairs for lane in lanes):,}")
+            sys.exit(f"benchmark: {row['reads']:,} of {2 * sum(lane.pairs for lane in lanes):,} reads were mapped")
         if peer and index and name in SORTERS:
             rows.append(peer_row(options, peer, index, [lane.blocked for lane in lanes], name, row["reads"]))
     row, _ = row_of(options, [lane.one_member for lane in lanes], "out.bam", "--sort")
@@ -79,18 +79,18 @@ def benchmark_bam(options: Options) -> tuple[Row, Row]:
         for name, bar in TIMES_THE_PEER.items():
             ratio = rates[name] / rates[named(peer, name)]
             bars.append(figure(f"readmap / {named(peer, name)}", ratio, "times", ">=", bar if usual else None))
-    return checked | {"commands": rows, "bars": bars}, told
+    return checked | {"commands": rows, "bars": bars}, report
 
 
 def named(peer: Peer, name: str) -> str:
-    """What a peer's row is called that is beside one of readmap's."""
+    """Return the name of a peer's row that is compared with readmap's row `name`."""
     return f"{peer.name} | samtools, {name}"
 
 
 def peer_row(
     options: Options, peer: Peer, index: Path, lanes: Sequence[tuple[Path, Path]], name: str, count: int
 ) -> Row:
-    """Medians of a mapper whose output samtools sorts, as many threads each, all lanes as one pair of files."""
+    """Return medians of a mapper piped into samtools, with all lanes joined to one pair of files."""
     joined = [options.work / f"lanes.{mate}.fq.gz" for mate in (1, 2)]
     for file, parts in zip(joined, zip(*lanes, strict=True), strict=True):
         run(["cat", *parts], options.work, file)
@@ -105,18 +105,18 @@ def peer_row(
 
 
 def row_of(options: Options, lanes: Sequence[tuple[Path, Path]], output: str, *more: str) -> tuple[Row, Row]:
-    """Medians of searches that are warm, after one that is not counted and whose output is checked."""
+    """Return medians of warm searches, after an uncounted search whose output is checked, and the last report."""
     target, taken = options.work / output, []
     words = [str(options.work / word) if word.endswith((".txt", ".html")) else word for word in more]
     for number, files in enumerate(lanes, 1):
         words += ["--lane", ",".join([*map(str, files), rf"@RG\tID:L{number}\tSM:s\tLB:l"])]
     for counted in range(options.runs + 1):
-        one, told = search(options, (), target, *words)
+        one, report = search(options, (), target, *words)
         size = target.stat().st_size
         if not counted and shutil.which("samtools"):
             run(["samtools", "quickcheck", target], options.work)
         taken.append(one)
-        for file in options.work.glob(f"{output}*"):  # with its index
+        for file in options.work.glob(f"{output}*"):  # also its index
             file.unlink()
     medians = {key: median(row[key] for row in taken[1:] or taken) for key in taken[0]}
-    return {"codec": told.get("codec"), "reads": told["counts"]["reads"], "output_bytes": size} | medians, told
+    return {"codec": report.get("codec"), "reads": report["counts"]["reads"], "output_bytes": size} | medians, report

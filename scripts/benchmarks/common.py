@@ -1,4 +1,4 @@
-"""What the benchmarks share: commands that are run and measured, times, tables, and what tells two runs apart."""
+"""Shared by the benchmarks: run and measure commands, time stages, print tables, and describe a run."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from readmap.cli.common.report import versions
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()
 Options = argparse.Namespace
-Row = dict[str, Any]  # a line of a table, an object in the JSON
+Row = dict[str, Any]  # a row of a table, an object in the JSON
 
 
 def run(command: Sequence[str | Path], work: Path, target: str | Path = os.devnull, **environment: str) -> Row:
-    """What a command took, with the processes that it waited for; what it says of itself is in the file `log`."""
+    """Run a command and return its time and memory, including its children's; its messages go to the file `log`."""
     words = [str(word) for word in command]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", **environment}
     print(shlex.join(words), file=sys.stderr)
     with open(work / "log", "wb") as errors, open(target, "wb") as out:
-        began = time.perf_counter()
+        started = time.perf_counter()
         process = subprocess.Popen(words, stdout=out, stderr=errors, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - began
+        wall = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"benchmark: exit code {process.returncode}: {(work / 'log').read_text(errors='replace').strip()}")
@@ -45,7 +45,10 @@ def run(command: Sequence[str | Path], work: Path, target: str | Path = os.devnu
 
 
 def readmap(options: Options, *words: str | Path, **environment: str) -> tuple[Row, Row]:
-    """What a command of readmap took, and what its own report tells. Of an option given twice the last one holds."""
+    """Run a command of readmap; return its time and memory, and its own report (--json).
+
+    If an option is given twice, the last value is used.
+    """
     report, common = options.work / "report.json", ("-t", str(options.threads))
     command = [sys.executable, "-m", "readmap", words[0], *common, *words[1:], "--json", report]
     return run(command, options.work, **environment), json.loads(report.read_text())
@@ -53,23 +56,23 @@ def readmap(options: Options, *words: str | Path, **environment: str) -> tuple[R
 
 @contextmanager
 def timed(seconds: dict[str, float], stage: str, backend: Backend) -> Iterator[None]:
-    """Adds to a stage's seconds, from the end of all launches before to the end of its own."""
+    """Add the duration of the body, including its kernels, to seconds[stage]."""
     backend.synchronize()
-    began = time.perf_counter()
+    started = time.perf_counter()
     yield
     backend.synchronize()
-    seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - began
+    seconds[stage] = seconds.get(stage, 0.0) + time.perf_counter() - started
 
 
 def backends_to_check(options: Options, backend: Backend) -> dict[str, Backend]:
-    """The backend that is timed, and the CPU with one thread and with several."""
+    """Return the backend that is timed, and the CPU with one thread and with several."""
     several = max(options.threads, 2)
     cpus = {"1 thread": open_backend("cpu", 1), f"{several} threads": open_backend("cpu", several)}
     return cpus if backend.name == "cpu" else {backend.name: backend, **cpus}
 
 
 def figure(name: str, value: float, unit: str, wanted: str = "", bar: float | None = None) -> Row:
-    """A row that tells whether a bar is reached, where there is one; wanted: >= or <=."""
+    """Return a row of a figure and its target. wanted: ">=" or "<="; bar: the target, or None."""
     verdict = None
     if bar is not None:
         verdict = "PASS" if (value <= bar if wanted == "<=" else value >= bar) else "MISS"
@@ -95,12 +98,12 @@ def show(title: str, rows: Sequence[Row]) -> None:
     (Console() if sys.stdout.isatty() else Console(width=150)).print(table)
 
 
-def asked(pattern: str, command: str) -> str | None:
-    """What of a command's output matches; nothing does where it is not installed."""
+def search_output(pattern: str, command: str) -> str | None:
+    """Return the first match of a pattern in a command's output, or None, also if it is not installed."""
     return next(iter(re.findall(pattern, subprocess.getoutput(command))), None)
 
 
-# How to ask for a peer's version; mummer does not tell its own.
+# Pattern and command of each peer's version; mummer does not print its version.
 VERSIONS = {
     "bwa": (r"Version: (\S+)", "bwa"),
     "bwa-mem2": (r"^(\d\S+)$", "bwa-mem2 version"),
@@ -112,27 +115,31 @@ VERSIONS = {
 }
 
 
-def told_of(backend: Backend) -> Row:
-    """What a report of readmap's would tell, of calls that write none."""
+def report_of_backend(backend: Backend) -> Row:
+    """Return the keys of readmap's report that describe a run, for calls that write no report."""
     return {"versions": versions(), "device": backend.name, "threads": backend.threads}
 
 
 def git_commit() -> str | None:
-    """The checkout's, with -dirty behind it where files have changed since."""
+    """Return the checkout's commit, with -dirty if files have changed since."""
     git = f"git -C {shlex.quote(str(ROOT))} describe --always --dirty --exclude='*'"
-    return asked("^([0-9a-f]+(?:-dirty)?)$", git)
+    return search_output("^([0-9a-f]+(?:-dirty)?)$", git)
 
 
 def machine() -> Row:
     gpu = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
-    found = {"cpu": asked(r"model name\s*: (.*)", "cat /proc/cpuinfo"), "cores": len(os.sched_getaffinity(0))}
+    found = {"cpu": search_output(r"model name\s*: (.*)", "cat /proc/cpuinfo"), "cores": len(os.sched_getaffinity(0))}
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return found | {"memory_bytes": memory, "gpu": asked(r"(.+), [\d.]+", gpu), "driver": asked(r", ([\d.]+)", gpu)}
+    return found | {
+        "memory_bytes": memory,
+        "gpu": search_output(r"(.+), [\d.]+", gpu),
+        "driver": search_output(r", ([\d.]+)", gpu),
+    }
 
 
-def circumstances(options: Options, told: Row) -> Row:
-    """What tells the figures of two runs apart; `told` is a report of readmap's, or told_of."""
-    peers = {name: asked(*VERSIONS[name]) for name in options.peers}
+def describe_run(options: Options, report: Row) -> Row:
+    """Return what distinguishes two runs: command, commit, versions, machine. report: readmap's report."""
+    peers = {name: search_output(*VERSIONS[name]) for name in options.peers}
     called = {"schema": 1, "label": options.label, "command": shlex.join(sys.argv), "commit": git_commit()}
-    called |= {"versions": told["versions"] | peers, "machine": machine()}
-    return called | {key: told[key] for key in ("device", "threads", "reference", "counts") if key in told}
+    called |= {"versions": report["versions"] | peers, "machine": machine()}
+    return called | {key: report[key] for key in ("device", "threads", "reference", "counts") if key in report}

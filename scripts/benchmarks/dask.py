@@ -1,4 +1,4 @@
-"""scripts/benchmark dask: searches on a cluster of one worker, beside the same searches without one."""
+"""scripts/benchmark dask: time searches on a Dask cluster of one worker, and the same searches without a cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.gpus import records_of
 from benchmarks.reads import inputs
 from benchmarks.scale import first
 
-#: Outputs, and what is asked for of each; duplicates are marked in what is sorted.
+#: Output file and options of each search.
 OUTPUTS = {
     "BAM": ("out.bam",),
     "SAM": ("out.sam",),
@@ -25,8 +25,8 @@ class Case(NamedTuple):
     """A search on a cluster.
 
     Attributes:
-        shown: what it is. bar: how much longer than without a cluster it may take.
-        reads: of a task; None for what the device is given. by_table: whether it is known where reads begin.
+        shown: its name in tables. bar: maximum ratio of its time to the time without a cluster.
+        reads: reads per task; None for the device's default. by_table: use a table of the starts of reads.
     """
 
     shown: str
@@ -48,12 +48,12 @@ CASES = {
 
 TABLE = "reads.split"
 
-#: Tasks of a few reads, which are to have the records of one search.
+#: Numbers of tasks of the checked searches, whose records must equal those of one search.
 CHECKED = 2, 20
 
 
 def benchmark_dask(options: Options) -> tuple[Row, Row]:
-    """Whole commands, output by output."""
+    """Time whole commands for each output."""
     reference, reads = inputs(options)
     readmap(options, "index", reference, "-o", options.work / "index.readmap", "--force", "--device", options.device)
     cases, split = CASES[options.device], Row()
@@ -69,7 +69,7 @@ def benchmark_dask(options: Options) -> tuple[Row, Row]:
 
 
 class _Searches:
-    """Those to one output: without a cluster, while no worker has a part of the device, and then on one."""
+    """The searches to one output: first without a cluster, while no worker uses the device, then with a cluster."""
 
     def __init__(self, options: Options, name: str, reads: Sequence[Path]) -> None:
         self._options, self._name, self._reads = options, name, reads
@@ -79,7 +79,7 @@ class _Searches:
         self._records, self._count, self._seconds = b"", 0, list[float]()
 
     def timed(self) -> tuple[Row, Row]:
-        """The medians, and what the last search tells; exits where a cluster has other records."""
+        """Return the medians, and the report of the last search; exit if a cluster writes other records."""
         from distributed import LocalCluster
 
         self._time_without()
@@ -88,16 +88,16 @@ class _Searches:
             return self._time_on(cluster.scheduler_address)
 
     def _time_without(self) -> None:
-        """As many runs, and what records a few reads have."""
+        """Time searches without a cluster, and digest the records of a few reads."""
         self._run(self._few)
         self._records = records_of(self._path)
         for _ in range(self._options.runs):
-            taken, told = self._run(self._reads)
+            taken, report = self._run(self._reads)
             self._seconds.append(taken["wall_seconds"])
-            self._count = told["counts"]["reads"]
+            self._count = report["counts"]["reads"]
 
     def _time_on(self, address: str) -> tuple[Row, Row]:
-        """The cases in turn, once the worker has the index, and what a few reads give is the same."""
+        """Time the cases alternating, after the worker has loaded the index and the records are checked."""
         on_cluster = "--dask", address
         for tasks in CHECKED:
             self._run(self._few, *on_cluster, "--tasks", str(tasks))
@@ -108,16 +108,16 @@ class _Searches:
             for name, case in CASES[self._options.device].items():
                 words = ["--split", self._options.work / TABLE] if case.by_table else []
                 words += ["--tasks", str(max(self._count // case.reads, 1))] if case.reads else []
-                taken, told = self._run(self._reads, *on_cluster, *words)
+                taken, report = self._run(self._reads, *on_cluster, *words)
                 seconds.setdefault(name, []).append(taken["wall_seconds"])
         row: Row = {"output": self._name, "reads": self._count, "seconds": round(median(without), 3)}
         for name, taken_by in seconds.items():
             row[f"seconds_{name}"] = round(median(taken_by), 3)
             row[f"times_{name}"] = round(median(taken_by) / median(without), 3)
-        row["runs"] = {"without": without} | seconds  # of a worker's first one its memory is new
-        return row, told
+        row["runs"] = {"without": without} | seconds  # the first run includes the allocation of the worker's memory
+        return row, report
 
     def _run(self, reads: Sequence[Path], *more: str | Path) -> tuple[Row, Row]:
-        self._path.unlink(missing_ok=True)  # to replace a file costs the time of freeing it
+        self._path.unlink(missing_ok=True)  # replacing a file takes the time of freeing it
         words = (*reads, "-x", self._options.work / "index.readmap", "-o", self._path, "--device", self._options.device)
         return readmap(self._options, "search", *words, *self._more, *more)

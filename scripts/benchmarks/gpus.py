@@ -1,4 +1,4 @@
-"""scripts/benchmark gpus: whole commands on one GPU and on several, in turn."""
+"""scripts/benchmark gpus: time whole commands on one GPU and on several, alternating."""
 
 from __future__ import annotations
 
@@ -18,48 +18,47 @@ from benchmarks.scale import USUAL, first
 
 LETTERS = {"nucleotides": b"ACGT", "amino acids": b"ARNDCQEGHILKMFPSTWYV"}
 
-#: Residues of a protein of the database, and of the query.
+#: Lengths of a protein of the database, and of the query.
 PROTEIN, QUERY = 500, 5_000
 
-#: How much quicker two GPUs are: in sorting suffixes, in a search to SAM and one to BAM, and in a comparison, where the
-#: sequences are LONG.
+#: Target speed-ups of two GPUs: sorting suffixes, searches to SAM and to BAM, a comparison of sequences of LONG bases.
 BARS = {"index": 1.4, "sam": 1.85, "bam": 1.7, "compare": 1.9, "scan": None}
 LONG = 30_000_000
 
-#: What start and end take is told by a run of fewer reads.
+#: Factor by which the reads of a second, shorter run are fewer; the difference excludes start and end.
 SHORTER = 4
 
 
 def benchmark_gpus(options: Options) -> tuple[Row, Row]:
-    """The index, searches, a comparison and a scan; what several GPUs write is what one does."""
+    """Time the index, searches, a comparison and a scan; several GPUs must write the output of one."""
     counts, rows = (1, options.gpus), list[Row]()
     wanted = {name: measured for name, measured in MEASURED.items() if name in options.only}
     for name, measured in wanted.items():
         rows += in_turn(name, counts, options.runs, lambda gpus, measured=measured: measured(options, gpus))
-    told = [row.pop("told") for row in rows if "told" in row][-1]
-    asked = dict.fromkeys(BARS, options.gpus == 2)
-    asked["index"] &= bases(options) >= HUMAN
-    asked["compare"] &= options.long >= LONG
+    report = [row.pop("report") for row in rows if "report" in row][-1]
+    has_target = dict.fromkeys(BARS, options.gpus == 2)
+    has_target["index"] &= bases(options) >= HUMAN
+    has_target["compare"] &= options.long >= LONG
     bars = [
         figure(
             f"{row['what']}, {options.gpus} GPUs / one",
             row["times"],
             "times",
             ">=",
-            BARS[row["what"]] if asked[row["what"]] else None,
+            BARS[row["what"]] if has_target[row["what"]] else None,
         )
         for row in rows
         if row["gpus"] == options.gpus
     ]
-    return {"commands": rows, "bars": bars}, told
+    return {"commands": rows, "bars": bars}, report
 
 
 def in_turn(
     name: str, counts: Sequence[int], runs: int, measured: Callable[[int], tuple[Row, object, Row]]
 ) -> list[Row]:
-    """The rows of a command on one GPU and on several, of the median run each; exits where they do not give the same.
+    """Return the rows of a command on one GPU and on several, each of the median run; exit if the outputs differ.
 
-    The last row has what the command's report tells.
+    The last row also has the command's report, as "report".
     """
     found = [[measured(gpus) for gpus in counts] for _ in range(runs)]
     if len({given for once in found for _, given, _ in once}) > 1:
@@ -70,37 +69,37 @@ def in_turn(
         {"what": name, "gpus": gpus, **row, "times": round(alone / row["seconds"], 3)}
         for gpus, (row, _, _) in zip(counts, medians, strict=True)
     ]
-    rows[-1]["told"] = medians[-1][2]
+    rows[-1]["report"] = medians[-1][2]
     return rows
 
 
 def index_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the suffix array, of an index whose files are digested."""
+    """Return the seconds of the suffix array, a digest of the index, and the report."""
     reference, target = genome(options), options.work / "index.readmap"
     shutil.rmtree(target, ignore_errors=True)
-    taken, told = readmap(options, "index", reference, "-o", target, "--device", "cuda", "--gpus", str(gpus))
-    return {"seconds": told["seconds"]["sort_suffixes"], **taken}, digest(target), told
+    taken, report = readmap(options, "index", reference, "-o", target, "--device", "cuda", "--gpus", str(gpus))
+    return {"seconds": report["seconds"]["sort_suffixes"], **taken}, digest(target), report
 
 
 def sam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the steady state, of records that nobody keeps; and the records of a few pairs."""
+    """Return the seconds of the steady state with output to /dev/null, and the records of a few pairs."""
     few, *reads = make_reads(options)
     search(options, few, checked := options.work / "few.sam", "--gpus", str(gpus))
-    row, told = steady(options, reads, Path("/dev/null"), gpus, lambda _, told: told["seconds"]["search"])
-    return row, records_of(checked), told
+    row, report = steady(options, reads, Path("/dev/null"), gpus, lambda _, report: report["seconds"]["search"])
+    return row, records_of(checked), report
 
 
 def bam_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """The same of records that are sorted and marked, to the end of the command."""
+    """Return the seconds of a sorted and marked search without loading the index, and the records of a few pairs."""
     few, *reads = make_reads(options)
     sorting = "--sort", "--markdup"
     search(options, few, checked := options.work / "few.bam", *sorting, "--codec", "libdeflate", "--gpus", str(gpus))
 
-    def after_loading(taken: Row, told: Row) -> float:
-        return float(taken["wall_seconds"] - told["seconds"]["load_index"])
+    def after_loading(taken: Row, report: Row) -> float:
+        return float(taken["wall_seconds"] - report["seconds"]["load_index"])
 
-    row, told = steady(options, reads, options.work / "out.bam", gpus, after_loading, *sorting)
-    return row, records_of(checked), told
+    row, report = steady(options, reads, options.work / "out.bam", gpus, after_loading, *sorting)
+    return row, records_of(checked), report
 
 
 def steady(
@@ -111,44 +110,44 @@ def steady(
     spent: Callable[[Row, Row], float],
     *words: str,
 ) -> tuple[Row, Row]:
-    """By how many seconds many reads take longer than some.
+    """Return the additional seconds that many reads take compared with fewer reads.
 
-    reads: some, and many. spent: seconds, of what a run took and what it tells.
+    reads: files of fewer reads, and of many reads. spent: the seconds of a run, from its measurements and its report.
     """
     last = "--device", "cuda", "--gpus", str(gpus)
-    (less, short), (taken, told) = (
+    (less, short), (taken, report) = (
         readmap(options, "search", *some, "-x", options.work / "index.readmap", "-o", target, *words, *last)
         for some in reads
     )
-    whole = spent(taken, told)
+    whole = spent(taken, report)
     seconds = max(round(whole - spent(less, short), 4), 1e-4)
-    rate = round((told["counts"]["reads"] - short["counts"]["reads"]) / seconds)
+    rate = round((report["counts"]["reads"] - short["counts"]["reads"]) / seconds)
     row = {"seconds": seconds, "steady_reads_a_second": rate, "whole_seconds": round(whole, 4)}
-    return row | taken | waits(told), told
+    return row | taken | waits(report), report
 
 
 def compare_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of the score of two sequences."""
+    """Return the seconds of the score of two sequences."""
     two = [options.work / f"{name}.fa" for name in ("one", "other")]
     for number, path in enumerate(two):
         write_sequences(path, "nucleotides", 1, options.long, number)
     target = options.work / "out.tsv"
     words = (*two, "--score-only", "--no-pruning", "-o", target, "--device", "cuda", "--gpus", str(gpus))
-    taken, told = readmap(options, "compare", *words)
-    seconds = told["counts"]["cells"] / told["gcups"] / 1e9
-    return {"seconds": round(seconds, 4), "gcups": told["gcups"], **taken}, target.read_bytes(), told
+    taken, report = readmap(options, "compare", *words)
+    seconds = report["counts"]["cells"] / report["gcups"] / 1e9
+    return {"seconds": round(seconds, 4), "gcups": report["gcups"], **taken}, target.read_bytes(), report
 
 
 def scan_row(options: Options, gpus: int) -> tuple[Row, object, Row]:
-    """Seconds of a database of proteins, once it is there."""
+    """Return the seconds of a scan of a database of proteins, after it is loaded."""
     query, database = options.work / "query.fa", options.work / "proteins.fa"
     write_sequences(query, "amino acids", 1, QUERY, 0)
     write_sequences(database, "amino acids", options.proteins, PROTEIN, 1)
     target = options.work / "hits.tsv"
     words = (query, database, "-o", target, "--device", "cuda", "--gpus", str(gpus))
-    taken, told = readmap(options, "scan", *words)
-    seconds = told["counts"]["cells"] / told["gcups"] / 1e9
-    return {"seconds": round(seconds, 4), "gcups": told["gcups"], **taken}, target.read_bytes(), told
+    taken, report = readmap(options, "scan", *words)
+    seconds = report["counts"]["cells"] / report["gcups"] / 1e9
+    return {"seconds": round(seconds, 4), "gcups": report["gcups"], **taken}, target.read_bytes(), report
 
 
 MEASURED: dict[str, Callable[[Options, int], tuple[Row, object, Row]]] = {
@@ -161,7 +160,7 @@ MEASURED: dict[str, Callable[[Options, int], tuple[Row, object, Row]]] = {
 
 
 def make_reads(options: Options) -> tuple[list[Path], list[Path], list[Path]]:
-    """A few pairs of the usual set, a quarter of many, and many; memory that outputs will take has been touched."""
+    """Write a few pairs of the usual set, a quarter of the reads, and all reads; touch memory for the outputs."""
     reads = pairs(options, [USUAL])[USUAL]
     few = [first(options.work, path) for path in reads]
     some, many = ([options.work / f"{name}.{path.name}" for path in reads] for name in ("some", "many"))
@@ -173,13 +172,13 @@ def make_reads(options: Options) -> tuple[list[Path], list[Path], list[Path]]:
     return few, some, many
 
 
-def waits(told: Row) -> Row:
-    """What limits a search."""
-    return {"devices": told["devices"], "stages": told["seconds"]}
+def waits(report: Row) -> Row:
+    """Return the parts of a report that show what limits a search."""
+    return {"devices": report["devices"], "stages": report["seconds"]}
 
 
 def records_of(path: Path) -> bytes:
-    """A digest of the records of SAM or BAM, without the command line in the header."""
+    """Return a digest of the records of SAM or BAM."""
     import pysam
 
     found = hashlib.blake2b()
@@ -190,7 +189,7 @@ def records_of(path: Path) -> bytes:
 
 
 def write_sequences(path: Path, alphabet: str, count: int, length: int, seed: int) -> None:
-    """FASTA of random sequences of one line each, kept from an earlier run."""
+    """Write FASTA of random sequences, one line each, unless the file exists."""
     if path.exists():
         return
     draw, letters = np.random.default_rng([26, seed]), np.frombuffer(LETTERS[alphabet], np.uint8)

@@ -1,4 +1,4 @@
-"""A genome of human size, with a human genome's repeats, and sets of reads of it: those of human_scale.py."""
+"""Simulate a genome of human size with a human genome's repeats, and reads of it, with human_scale.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HUMAN, SMALL = 3_100_000_000, 100_000_000
 
 
 class Set(NamedTuple):
-    """Pairs: the simulator's options, and the share of the usual repeats that is taken."""
+    """A set of pairs: the simulator's options, and the share of the default repetitions."""
 
     words: str
     share: float = 0.5
@@ -30,7 +30,7 @@ SETS = {
 
 
 def genome(options: Options) -> Path:
-    """The FASTA: the one that is given, or the simulator's, kept from an earlier run."""
+    """Return the FASTA: the given file, or the simulator's, reused from an earlier run."""
     if options.reference:
         return Path(options.reference)
     made = folder(options)
@@ -41,7 +41,7 @@ def genome(options: Options) -> Path:
 
 
 def pairs(options: Options, names: Iterable[str]) -> dict[str, list[Path]]:
-    """The files of some sets, by their names, kept from an earlier run."""
+    """Return the files of some sets by name, reused from an earlier run."""
     sets = {name: [folder(options) / f"{name}.{mate}.fq" for mate in (1, 2)] for name in names}
     for name, files in sets.items():
         if not all(file.exists() for file in files):
@@ -50,17 +50,17 @@ def pairs(options: Options, names: Iterable[str]) -> dict[str, list[Path]]:
 
 
 def bases(options: Options) -> int:
-    """Of the simulator's genome."""
+    """Return the size of the simulator's genome."""
     return int(options.bases or {"cuda": HUMAN, "cpu": SMALL}[options.device])
 
 
 def folder(options: Options) -> Path:
-    """Where the simulator's files are kept."""
+    """Return the folder of the simulator's files."""
     return Path(options.work) / f"human-{bases(options)}"
 
 
 def _simulate(options: Options, count: int, words: str, wanted: dict[str, Path]) -> None:
-    """Keep some of the files that the simulator makes: the genome is the same with whatever reads."""
+    """Run the simulator and move some of its files to `wanted`; the genome does not depend on the reads."""
     if not SIMULATOR.exists():
         print(f"skipped: {SIMULATOR} is not there; give --reference and --reads, or set READMAP_SHARED")
         sys.exit(0)

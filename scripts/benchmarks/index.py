@@ -1,4 +1,4 @@
-"""scripts/benchmark index: `readmap index` of a human-like genome, stage by stage, and beside minibwa."""
+"""scripts/benchmark index: time `readmap index` of a human-like genome, stage by stage, and minibwa's index."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from statistics import median
 from benchmarks.common import Options, Row, figure, readmap, run
 from benchmarks.human import HUMAN, SMALL, bases, genome
 
-CHECKED_LINES = 500_000  # of the FASTA, some 30 Mbp
+CHECKED_LINES = 500_000  # lines of the FASTA, about 30 Mbp
 
-#: Seconds, and bytes of memory, by device, size and threads.
+#: Target seconds, and bytes of memory, by device, genome size and threads.
 BARS = {
     ("cuda", HUMAN, 16): {"command": 30, "sort_suffixes": 8, "check": 30, "memory": 20e9},
     ("cuda", SMALL, 16): {"command": 2.5},
@@ -27,7 +27,7 @@ BARS = {
 
 
 def benchmark_index(options: Options) -> tuple[Row, Row]:
-    """The index as a whole and its check, once that of the genome's beginning is the same in every way."""
+    """Time the index and its check, after checking that it does not depend on device and threads."""
     reference, work = genome(options), options.work
     checked = check(options, reference)
     target, device = work / "index.readmap", ("--device", options.device)
@@ -35,8 +35,8 @@ def benchmark_index(options: Options) -> tuple[Row, Row]:
     rows: dict[str, list[Row]] = {}
     for _ in range(options.runs):
         shutil.rmtree(target, ignore_errors=True)
-        taken, told = readmap(options, "index", reference, "-o", target, *device)
-        rows.setdefault("readmap index", []).append(taken | told["seconds"])
+        taken, report = readmap(options, "index", reference, "-o", target, *device)
+        rows.setdefault("readmap index", []).append(taken | report["seconds"])
         if peer := shutil.which("minibwa") if options.peer == "minibwa" else None:
             prefix = work / "minibwa"
             rows.setdefault("minibwa index", []).append(
@@ -46,12 +46,12 @@ def benchmark_index(options: Options) -> tuple[Row, Row]:
     rows["readmap info --check"] = [taken]
     medians = {name: {key: median(row[key] for row in one) for key in one[0]} for name, one in rows.items()}
     usual = None if options.reference else (options.device, bases(options), options.threads)
-    figures = {"checked": checked, "touched_bytes": size, "runs": rows, "bars": hold_to_bars(medians, usual)}
-    return figures | {"medians": [{"run": name, **row} for name, row in medians.items()]}, told
+    figures = {"checked": checked, "touched_bytes": size, "runs": rows, "bars": compare_with_targets(medians, usual)}
+    return figures | {"medians": [{"run": name, **row} for name, row in medians.items()]}, report
 
 
 def check(options: Options, reference: Path) -> Row:
-    """What was compared; ends the script where an index depends on what it must not depend on."""
+    """Compare the indexes of runs that must be identical; exit if they differ. Return what was compared."""
     few = options.work / "few.fa"
     with (gzip.open if reference.suffix == ".gz" else open)(reference, "rb") as lines, open(few, "wb") as out:
         out.writelines(islice(lines, CHECKED_LINES))
@@ -64,16 +64,16 @@ def check(options: Options, reference: Path) -> Row:
     digests, target = set(), options.work / "few.readmap"
     for words in variants:
         shutil.rmtree(target, ignore_errors=True)
-        _, told = readmap(options, "index", few, "-o", target, *words.split())
+        _, report = readmap(options, "index", few, "-o", target, *words.split())
         readmap(options, "info", target, "--check", *words.split())
         digests.add(digest(target))
     if len(digests) > 1:
-        sys.exit(f"benchmark: the indexes of {', '.join(variants)} are not the same, so nothing is timed")
-    return {"bases": told["bases"], "same_index": variants}
+        sys.exit(f"benchmark: the indexes of {', '.join(variants)} differ, so nothing is timed")
+    return {"bases": report["bases"], "same_index": variants}
 
 
 def digest(folder: Path) -> bytes:
-    """Of all files of a folder."""
+    """Return a digest of all files of a folder."""
     found = hashlib.blake2b()
     for file in sorted(folder.iterdir()):
         with open(file, "rb") as data:
@@ -83,7 +83,7 @@ def digest(folder: Path) -> bytes:
 
 
 def touch(options: Options, reference: Path) -> int:
-    """Write a file of the output's size and delete it: a fresh virtual machine's memory grows slowly."""
+    """Write and delete a file of the output's size, since the memory of a fresh virtual machine grows slowly."""
     size, part = 5 * reference.stat().st_size, bytes(1 << 24)
     file = options.work / "touched"
     with open(file, "wb") as out:
@@ -94,8 +94,8 @@ def touch(options: Options, reference: Path) -> int:
     return size
 
 
-def hold_to_bars(medians: dict[str, Row], usual: tuple[str, int, int] | None) -> Sequence[Row]:
-    """Verdicts where the genome, the device and the threads are those of a bar."""
+def compare_with_targets(medians: dict[str, Row], usual: tuple[str, int, int] | None) -> Sequence[Row]:
+    """Return rows of the figures, with verdicts if genome, device and threads have targets."""
     bars, own = BARS.get(usual, {}) if usual else {}, medians["readmap index"]
     rows = [
         figure("whole command", own["wall_seconds"], "s", "<=", bars.get("command")),

@@ -1,4 +1,4 @@
-"""Pairs of reads in lanes of gzip, some of them duplicates, as of a sample; repeated files would be nothing else."""
+"""Write lanes of read pairs as gzip, some of them duplicates, like a sequenced sample."""
 
 from __future__ import annotations
 
@@ -19,27 +19,31 @@ from readmap.bam.codecs import block_compressor
 from readmap.formats.bgzf import END_OF_FILE, LEVEL
 
 LENGTH, INSERT, DEVIATION = 150, 400, 60
-PAIRS = 100_000  # that a process makes at a time
-VARIANTS, ERRORS = 0.001, 0.002  # of the bases: of the sample, and of the sequencer
-DUPLICATES, OPTICAL = 0.15, 0.1  # of the pairs, which have errors of their own; and of those
-PIXELS, BESIDE = (10_000, 30_000), 50  # of a tile, in x and in y; and how far from the other one optical duplicates lie
-DIGITS = 9  # of a read's number
-ONE_MEMBER_LEVEL, RAW = 1, -15  # isal's level, and zlib's number for deflate without a header
+PAIRS = 100_000  # pairs that a process simulates at a time
+VARIANTS, ERRORS = 0.001, 0.002  # shares of the bases: variants of the sample, errors of the sequencer
+DUPLICATES, OPTICAL = (
+    0.15,
+    0.1,
+)  # share of pairs that are duplicates, with errors of their own; share of these that are optical
+PIXELS = (10_000, 30_000)  # range of x and y in a tile
+OPTICAL_DISTANCE = 50  # maximum distance of optical duplicates in x and in y
+DIGITS = 9  # digits of a read's index
+ONE_MEMBER_LEVEL, RAW = 1, -15  # isal's level, and zlib's window bits for deflate without a header
 GZIP_HEADER = bytes.fromhex("1f8b0800 00000000 00ff")
-LAST_BLOCK = bytes.fromhex("0300")  # an empty one, of fixed codes
+LAST_BLOCK = bytes.fromhex("0300")  # an empty block with fixed Huffman codes
 
 Letters = NDArray[np.uint8]
 
 COMPLEMENT = np.arange(256, dtype=np.uint8)
 COMPLEMENT[list(b"ACGTacgt")] = list(b"TGCAtgca")
 OTHER = np.frombuffer(b"ACGT", np.uint8)
-# Phred 37 in most places, as a sequencer of today has them.
+# Mostly phred 37, like current sequencers.
 QUALITIES = np.frombuffer(b"F" * 225 + b":" * 20 + b"," * 11, np.uint8)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Files of a lane, of so many pairs: gzip in blocks, and the same in one member."""
+    """The files of a lane: gzip in blocks (BGZF), and the same reads as a single gzip member."""
 
     pairs: int
     blocked: tuple[Path, Path]
@@ -47,7 +51,7 @@ class Lane:
 
 
 def letters_of(reference: Path) -> Letters:
-    """The letters of a FASTA file, as of a sample: with differences."""
+    """Return the letters of a FASTA file with random variants of a sample."""
     with open(reference, "rb") as lines:
         letters = np.frombuffer(b"".join(line.rstrip() for line in lines if not line.startswith(b">")), np.uint8).copy()
     changed(letters, VARIANTS, np.random.default_rng(1))
@@ -55,20 +59,22 @@ def letters_of(reference: Path) -> Letters:
 
 
 def changed(letters: Letters, share: float, draw: np.random.Generator) -> None:
-    """Draw some of the letters anew."""
+    """Replace a random share of the letters in place."""
     count = int(len(letters) * share)
     letters[draw.integers(0, len(letters), count)] = OTHER[draw.integers(0, len(OTHER), count)]
 
 
 def texts(letters: Letters, pairs: int, number: int) -> tuple[Letters, Letters]:
-    """FASTQ of both mates of so many pairs; number: of the part, which decides them."""
+    """Return the FASTQ text of both mates of `pairs` pairs. number: index of the part, the random seed."""
     draw = np.random.default_rng([2, number])
     inserts = np.clip(draw.normal(INSERT, DEVIATION, pairs), LENGTH, 2 * INSERT).astype(np.int64)
     starts, clusters = draw.integers(0, len(letters) - 2 * INSERT, pairs), draw.integers(*PIXELS, (pairs, 2))
     for again in np.flatnonzero(draw.random(pairs) < DUPLICATES):
         starts[again], inserts[again] = starts[again - 1], inserts[again - 1]
         if draw.random() < OPTICAL:
-            clusters[again] = np.clip(clusters[again - 1] + draw.integers(-BESIDE, BESIDE, 2), *PIXELS)
+            clusters[again] = np.clip(
+                clusters[again - 1] + draw.integers(-OPTICAL_DISTANCE, OPTICAL_DISTANCE, 2), *PIXELS
+            )
     steps = np.arange(LENGTH)
     first, second = letters[starts[:, None] + steps], COMPLEMENT[letters[(starts + inserts - 1)[:, None] - steps]]
     swapped = draw.integers(0, 2, pairs) == 1
@@ -79,7 +85,7 @@ def texts(letters: Letters, pairs: int, number: int) -> tuple[Letters, Letters]:
 
 
 def fastq(names: NDArray[np.bytes_], bases: Letters, draw: np.random.Generator) -> Letters:
-    """The records of reads, with errors."""
+    """Return the records of reads, with sequencing errors."""
     changed(bases.reshape(-1), ERRORS, draw)
     count = len(bases)
 
@@ -91,12 +97,12 @@ def fastq(names: NDArray[np.bytes_], bases: Letters, draw: np.random.Generator) 
     return np.concatenate([same(b"@"), named, same(b"\n"), bases, same(b"\n+\n"), qualities, same(b"\n")], axis=1)
 
 
-_letters = np.empty(0, np.uint8)  # of the process, which its children share
+_letters = np.empty(0, np.uint8)  # shared with forked children
 
 
 @dataclass(frozen=True)
 class _Text:
-    """A part of a file: its blocks, its stretch of the one member, and the checksum and the bytes of what both hold."""
+    """A part of a file: its blocks, its piece of the single member, and the checksum and size of the text."""
 
     blocks: bytes
     stretch: bytes
@@ -105,7 +111,7 @@ class _Text:
 
 
 def _part(pairs: int, number: int) -> list[_Text]:
-    """A part of both files."""
+    """Return a part of both files."""
     return [_text(mate.reshape(-1)) for mate in texts(_letters, pairs, number)]
 
 
@@ -117,7 +123,7 @@ def _text(text: Letters) -> _Text:
 
 
 def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes: int) -> list[Lane]:
-    """Lanes of so many pairs each, or of a few more; files that are there from an earlier run are kept."""
+    """Write lanes of at least `pairs` pairs each; files of an earlier run are reused."""
     global _letters
     parts, part = -(-pairs // PAIRS), min(pairs, PAIRS)
 
@@ -137,7 +143,7 @@ def write_lanes(reference: Path, folder: Path, lanes: int, pairs: int, processes
 
 
 def _write(lane: Lane, parts: Iterator[list[_Text]]) -> None:
-    """Write the parts of a lane to its files: in blocks, and as stretches of one member."""
+    """Write the parts of a lane to its files."""
     with ExitStack() as stack:
 
         def opened(files: tuple[Path, Path]) -> list[BinaryIO]:

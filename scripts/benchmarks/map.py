@@ -1,4 +1,4 @@
-"""scripts/benchmark map and pairs: the whole command beside a peer, then its stages and kernels one by one."""
+"""scripts/benchmark map and pairs: time the whole command and a peer's, then each stage and kernel."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from benchmarks.peers import PEERS, index_of, peer_of
 from benchmarks.reads import inputs, search
 from benchmarks.stages import time_stages
 
-FIRST = 150_000  # records of each file that are checked: of pairs, more than are held until insert sizes are known
-BOTH_MATES = 0x40 | 0x80  # flags of SAM, of which each read of a pair has one
+FIRST = 150_000  # records per file to check: more pairs than are buffered until insert sizes are known
+BOTH_MATES = 0x40 | 0x80  # SAM flags of first and second mate
 BAM = "warm to BAM"
 
 
 def benchmark_map(options: Options) -> tuple[Row, Row]:
-    """The whole command, cold and warm, in turn with a peer; pairs to BAM too; the stages. Also what a search told."""
+    """Time the whole command, cold and warm, alternating with a peer; pairs also to BAM; and the stages."""
     (reference, reads), work = inputs(options), options.work
     paired = len(reads) > 1
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
@@ -34,11 +34,11 @@ def benchmark_map(options: Options) -> tuple[Row, Row]:
     runs: dict[str, list[Row]] = {}
     with tempfile.TemporaryDirectory(dir=work) as cache:
         for name in ("cold", *["warm"] * options.runs):
-            taken, told = search(options, reads, work / "out.sam", READMAP_CACHE=cache)
+            taken, report = search(options, reads, work / "out.sam", READMAP_CACHE=cache)
             runs.setdefault(name, []).append(taken)
             if peer and name == "warm":
                 taken = run(peer.map(options, index, reads), work, work / "peer.sam")
-                rate = {"reads_a_second": round(told["counts"]["reads"] / taken["wall_seconds"])}
+                rate = {"reads_a_second": round(report["counts"]["reads"] / taken["wall_seconds"])}
                 runs.setdefault(peer.name, []).append(taken | rate)
         for _ in range(options.runs if paired else 0):
             taken, _ = search(options, reads, work / "out.bam", READMAP_CACHE=cache)
@@ -49,13 +49,13 @@ def benchmark_map(options: Options) -> tuple[Row, Row]:
         ratios = {key: medians[peer.name][key] / medians["warm"][key] for key in ("wall_seconds", "cpu_seconds")}
         rows.append({"run": f"{peer.name} / warm", **{key: round(ratio, 3) for key, ratio in ratios.items()}})
     targets = [work / "stage.sam", *[work / "stage.bam"] * paired]
-    stages = time_stages(options, reads, told["counts"]["reads"], targets)
-    bars = hold_to_bars(options, medians) if paired else []
-    return checked | {"runs": runs, "medians": rows, **stages, "bars": bars}, told
+    stages = time_stages(options, reads, report["counts"]["reads"], targets)
+    bars = compare_with_targets(options, medians) if paired else []
+    return checked | {"runs": runs, "medians": rows, **stages, "bars": bars}, report
 
 
-def hold_to_bars(options: Options, medians: dict[str, Row]) -> list[Row]:
-    """How fast pairs are; verdicts where the inputs are those of the bars."""
+def compare_with_targets(options: Options, medians: dict[str, Row]) -> list[Row]:
+    """Return rows of the speeds of pairs; with verdicts if the inputs are the default inputs."""
     usual = options.reference is None and options.repeat is None
     rows, warm = [], medians["warm"]
     for peer in (one for one in PEERS.values() if one.name in medians):
@@ -71,15 +71,15 @@ def hold_to_bars(options: Options, medians: dict[str, Row]) -> list[Row]:
 
 
 def check(options: Options, reads: Sequence[Path]) -> Row:
-    """What was compared; ends the script where the records depend on what they must not depend on."""
+    """Compare the records of runs that must be identical; exit if they differ. Return what was compared."""
     few, several = first_records(options, reads), f"-t {max(options.threads, 2)}"
     sam, bam = options.work / "out.sam", options.work / "out.bam"
     cpu, gpu = ["-t 1", several, f"{several} --batch-reads 1000"], ["--device cpu", "--device cuda"]
     digests, variants = set(), cpu if options.device == "cpu" else gpu
     for words in variants:
-        _, told = search(options, few, sam, *words.split())
+        _, report = search(options, few, sam, *words.split())
         digests.add(digest(sam))
-    checked = {"checked": True, "checked_reads": told["counts"]["reads"], "same_sam": variants}
+    checked = {"checked": True, "checked_reads": report["counts"]["reads"], "same_sam": variants}
     if len(reads) > 1:
         straight = sum_places(sam)
         search(options, few, bam)
@@ -87,17 +87,17 @@ def check(options: Options, reads: Sequence[Path]) -> Row:
         digests.add(digest(sam))
         checked["same_sam"] = variants = [*variants, "-o out.bam"]
     if len(digests) > 1:
-        sys.exit(f"benchmark: the SAM of {', '.join(variants)} is not the same, so nothing is timed")
+        sys.exit(f"benchmark: the SAM of {', '.join(variants)} differs, so nothing is timed")
     if len(reads) > 1:
         search(options, few[::-1], sam)
         if sum_places(sam, swapped=True) != straight:
-            sys.exit("benchmark: mates given in the other order have other places, so nothing is timed")
+            sys.exit("benchmark: mates given in the other order have other positions, so nothing is timed")
         checked["same_places"] = ["R1 R2", "R2 R1"]
     return checked
 
 
 def first_records(options: Options, reads: Sequence[Path]) -> list[Path]:
-    """Files of the first FASTQ records of each file."""
+    """Write files of the first FASTQ records of each file."""
     few = [options.work / f"first.{number}.fq" for number in range(1, len(reads) + 1)]
     for path, target in zip(reads, few, strict=True):
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as lines, open(target, "wb") as out:
@@ -106,7 +106,10 @@ def first_records(options: Options, reads: Sequence[Path]) -> list[Path]:
 
 
 def digest(sam: Path) -> bytes:
-    """Of all but the command line. Not of the whole at once: a child's peak memory starts at its parent's."""
+    """Return a digest of SAM except the command line.
+
+    Reads line by line: a child's peak memory includes its parent's.
+    """
     found = hashlib.blake2b()
     with open(sam, "rb") as lines:
         for line in lines:
@@ -115,7 +118,7 @@ def digest(sam: Path) -> bytes:
 
 
 def sum_places(sam: Path, swapped: bool = False) -> int:
-    """Tells whether two files have the same places, in any order; swapped: R1 was given as R2."""
+    """Return an order-independent digest of the positions of all reads. swapped: R1 was given as R2."""
     total = 0
     with open(sam, "rb") as lines:
         for line in lines:

@@ -1,4 +1,4 @@
-"""scripts/benchmark memory: the peak memory of `index` and `search` against their bars."""
+"""scripts/benchmark memory: compare the peak memory of `index` and `search` with their targets."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from benchmarks.reads import inputs, search
 
 
 def benchmark_memory(options: Options) -> tuple[Row, Row]:
-    """The peak memory of both commands against their bars. What it is on a small reference is called fixed."""
+    """Return the peak memory of both commands; "fixed" is the peak memory on a small reference."""
     reference, reads = inputs(options)
     small, taken = ROOT / "data/demo.fa.gz", []
-    for one in (small, small, reference):  # the first time a compiler may run, which takes more
+    for one in (small, small, reference):  # the first run may compile, which takes more memory
         target = options.work / "index.readmap"
         indexed, _ = readmap(options, "index", one, "-o", target, "--force", "--device", options.device)
-        searched, told = search(options, reads, options.work / "out.sam")
-        taken.append((told["reference"]["bases"], indexed, searched))
+        searched, report = search(options, reads, options.work / "out.sam")
+        taken.append((report["reference"]["bases"], indexed, searched))
     (least, *fixed), (bases, *whole) = taken[1:]
     bars = (14 * bases + 300_000_000, 2 << 30 if bases <= 100_000_000 else None)
     rows = []
@@ -23,4 +23,4 @@ def benchmark_memory(options: Options) -> tuple[Row, Row]:
         row = {"run": name, "wall_seconds": high["wall_seconds"], "peak_memory_bytes": peak, "fixed_bytes": start}
         row |= {"bytes_a_base": round((peak - start) / max(bases - least, 1), 2), "bar_bytes": bar}
         rows.append(row | {"verdict": bar and ("PASS" if peak <= bar else "MISS")})
-    return {"memory": rows}, told
+    return {"memory": rows}, report

@@ -1,4 +1,4 @@
-"""Other mappers, which run in turn with readmap on the CPU."""
+"""Other mappers, which are timed on the CPU alternating with readmap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.common import Options, run
 
 @dataclass(frozen=True)
 class Peer:
-    """Another mapper: its name in tables, and its commands; where an index lies, `ending` is a file of it."""
+    """Another mapper: its name in tables, and its commands. ending: extension of a file of its index."""
 
     name: str
     program: str
@@ -20,12 +20,12 @@ class Peer:
     ending: str
 
     def index(self, reference: Path, prefix: Path) -> list[str | Path]:
-        """The command that makes an index."""
+        """Return the command that builds an index."""
         files = [reference, prefix] if self.program == "minibwa" else ["-p", prefix, reference]
         return [self.program, "index", *files]
 
     def map(self, options: Options, index: Path, reads: Sequence[Path]) -> list[str | Path]:
-        """The command that writes SAM."""
+        """Return the command that writes SAM."""
         return [self.program, self.search, "-t", str(options.threads), index, *reads]
 
 
@@ -37,7 +37,7 @@ PEERS = {
 
 
 def peer_of(options: Options) -> Peer | None:
-    """The mapper that runs in turn with readmap; None where none is to, or can."""
+    """Return the mapper to compare with, or None if none is wanted or it is not installed."""
     peer = PEERS.get(options.peer) if options.device == "cpu" else None
     if peer and not shutil.which(peer.program):
         print(f"{peer.program} is not installed, so readmap runs alone")
@@ -46,7 +46,7 @@ def peer_of(options: Options) -> Peer | None:
 
 
 def index_of(peer: Peer, options: Options, reference: Path) -> Path:
-    """Where the peer's index is, made if need be."""
+    """Return the prefix of the peer's index; build the index if it does not exist."""
     if Path(f"{reference}.{peer.ending}").exists():
         return reference
     index: Path = options.work / peer.program

@@ -1,4 +1,4 @@
-"""What the benchmarks of mapping share: the reference and the reads, and a search that maps these to that."""
+"""Shared by the benchmarks of mapping: the reference, the reads, and a timed search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.common import SHARED, Options, Row, readmap, run
 SIMULATOR = SHARED / "tools/simulate.py"
 SMALL = ("10mbp.fa", "--size 10000000 --seed 11")
 LARGE = ("100mbp.fa", "--size 100000000 --seed 77 --chroms 4")
-# reference and reads with the simulator's options, and how many times the reads are repeated
+# reference and reads with the simulator's options, and the repetitions of the reads
 SETS = {
     "map cpu": (*SMALL, ("100k.fq",), "-n 100000 --seed 12", 1),
     "map cuda": (*LARGE, ("1m.fq",), "-n 1000000 --seed 78", 8),
@@ -25,7 +25,7 @@ SETS = {
 
 
 def inputs(options: Options) -> tuple[Path, list[Path]]:
-    """The reference and the file of the reads, or the two of pairs; the simulator's are kept from an earlier run."""
+    """Return the reference and the file of reads, or two files of pairs; simulated files are reused."""
     times, reference, reads = options.repeat or 1, options.reference, options.reads
     if reference is None:
         name, genome, names, wanted, usual = SETS[f"{options.what} {options.device}"]
@@ -42,7 +42,7 @@ def inputs(options: Options) -> tuple[Path, list[Path]]:
 
 
 def simulate(options: Options, words: str, names: Sequence[str], targets: Sequence[Path]) -> None:
-    """Has the simulator make what is not there yet; names: its options for the files."""
+    """Run the simulator unless all files exist. names: its options for the files."""
     if all(target.exists() for target in targets):
         return
     if not SIMULATOR.exists():
@@ -56,16 +56,19 @@ def simulate(options: Options, words: str, names: Sequence[str], targets: Sequen
 
 
 def search(options: Options, reads: Sequence[Path], target: Path, *more: str, **environment: str) -> tuple[Row, Row]:
-    """What a search in index.readmap took, and what its own report tells.
+    """Time a search in index.readmap; return its measurements, and its own report.
 
-    The steady state is all reads by all the time since the first chunk was asked for: pairs that are held until
-    insert sizes are known are searched once, as all others. Of BAM what still waits for its compression then, at
-    most 2 MB a thread, is in start_and_end.
+    The steady state is all reads divided by the time since the first chunk was requested: pairs that are buffered until
+    insert sizes are known are searched once, like all others. Up to 2 MB of BAM per thread is compressed after the
+    steady state, in start_and_end.
     """
-    target.unlink(missing_ok=True)  # to replace a file costs the time of freeing it
+    target.unlink(missing_ok=True)  # replacing a file takes the time of freeing it
     words = (*reads, "-x", options.work / "index.readmap", "-o", target, "--device", options.device, *more)
-    taken, told = readmap(options, "search", *words, **environment)
-    wall, seconds = taken["wall_seconds"], told["seconds"]
+    taken, report = readmap(options, "search", *words, **environment)
+    wall, seconds = taken["wall_seconds"], report["seconds"]
     seconds["start_and_end"] = round(wall - seconds["load_index"] - seconds["search"], 4)
-    rates = {"reads_a_second": round(told["counts"]["reads"] / wall), "steady_reads_a_second": told["reads_per_second"]}
-    return taken | rates | {f"{name}_seconds": value for name, value in seconds.items()}, told
+    rates = {
+        "reads_a_second": round(report["counts"]["reads"] / wall),
+        "steady_reads_a_second": report["reads_per_second"],
+    }
+    return taken | rates | {f"{name}_seconds": value for name, value in seconds.items()}, report

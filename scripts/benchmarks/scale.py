@@ -1,4 +1,4 @@
-"""scripts/benchmark scale: reads of several kinds on a genome of human size, to SAM and to sorted BAM; the start."""
+"""scripts/benchmark scale: map several kinds of reads to a genome of human size, to SAM and to sorted BAM."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from benchmarks.reads import search
 from benchmarks.stages import BETWEEN, UNTIMED, time_stages
 
 USUAL = "150"
-FEW = 10_000  # reads of a file of which the start and the end take most of the time
+FEW = 10_000  # reads of a short run, most of whose time is its start and end
 
-# Of a GPU: M reads/s of the usual set in steady state and of the whole command, seconds of a few reads' start and end.
+# Targets on a GPU: M reads/s of the usual set in steady state and of the whole command; seconds of start and end.
 BARS = {"steady": 6.0, "command": 4.0, "start": 0.8}
 
 
 def benchmark_scale(options: Options) -> tuple[Row, Row]:
-    """Each set in pairs, the usual one single and to sorted BAM too; the share of reads that pieces settle; kernels."""
+    """Time each set in pairs, the usual set also as single reads and to sorted BAM; and all kernels."""
     reference, work = genome(options), options.work
     sets = {"given": [*options.reads]} if options.reads else pairs(options, SETS)
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
@@ -41,13 +41,13 @@ def benchmark_scale(options: Options) -> tuple[Row, Row]:
             rows.append(shown | row)
             row, _ = row_of(options, repeated(work, reads[:1], 2 * times), "out.sam")
             rows.append(shown | row)
-    row, told = row_of(options, [first(work, path) for path in usual], "out.sam")
+    row, report = row_of(options, [first(work, path) for path in usual], "out.sam")
     rows.append({"set": "few"} | row)
-    return checked | {"commands": rows, "kernels": flat(kernels), "bars": hold_to_bars(options, rows)}, told
+    return checked | {"commands": rows, "kernels": flat(kernels), "bars": compare_with_targets(options, rows)}, report
 
 
 def repeated(work: Path, reads: Sequence[Path], times: int) -> list[Path]:
-    """Files of the reads so many times over; those of the set before are overwritten."""
+    """Write files of the repeated reads; the files of the set before are overwritten."""
     for file in work.glob("repeated.*.fq"):
         file.unlink()
     files = [work / f"repeated.{number}.fq" for number, _ in enumerate(reads, 1)]
@@ -57,7 +57,7 @@ def repeated(work: Path, reads: Sequence[Path], times: int) -> list[Path]:
 
 
 def first(work: Path, reads: Path) -> Path:
-    """A file of the first of the reads."""
+    """Write a file of the first reads."""
     few = work / f"few.{reads.name}"
     with open(reads, "rb") as lines, open(few, "wb") as out:
         out.writelines(line for line, _ in zip(lines, range(4 * FEW), strict=False))
@@ -65,22 +65,22 @@ def first(work: Path, reads: Path) -> Path:
 
 
 def row_of(options: Options, reads: Sequence[Path], output: str, *more: str) -> tuple[Row, Row]:
-    """Medians of a search that is warm, after one that is not counted; and what the last one told."""
+    """Return medians of warm searches, after an uncounted search, and the last report."""
     target, taken = options.work / output, []
     for _ in range(options.runs + 1):
-        one, told = search(options, reads, target, *more)
+        one, report = search(options, reads, target, *more)
         taken.append(one)
-    for file in options.work.glob(f"{output}*"):  # with its index
+    for file in options.work.glob(f"{output}*"):  # also its index
         file.unlink()
     medians = {key: median(row[key] for row in taken[1:]) for key in taken[0]}
-    count = told["counts"]["reads"]
-    easy = round(told["work"]["resolved"] / count, 4)
+    count = report["counts"]["reads"]
+    easy = round(report["work"]["resolved"] / count, 4)
     layout = {"layout": "pairs" if len(reads) > 1 else "single", "output": " ".join([output[4:], *more])}
-    return layout | {"reads": count, "easy_share": easy} | medians, told
+    return layout | {"reads": count, "easy_share": easy} | medians, report
 
 
 def kernels_of(stages: Sequence[Row]) -> float:
-    """Nanoseconds a read of all kernels."""
+    """Return nanoseconds per read of all kernels."""
     others = ("read", "copy", "write", BETWEEN.split(":")[0], UNTIMED.split(":")[0])
     return round(sum(row["ns_a_read"] for row in stages if row["stage"] not in others), 1)
 
@@ -89,8 +89,8 @@ def flat(kernels: dict[str, list[Row]]) -> list[Row]:
     return [{"set": name, **row} for name, stages in kernels.items() for row in stages]
 
 
-def hold_to_bars(options: Options, rows: Sequence[Row]) -> list[Row]:
-    """Verdicts on the usual sets of a GPU."""
+def compare_with_targets(options: Options, rows: Sequence[Row]) -> list[Row]:
+    """Return rows of the speeds of the usual sets, with verdicts on a GPU."""
     held = options.device == "cuda" and not options.reads
     found = []
     for row in (row for row in rows if row["set"] in (USUAL, "given") and "bam" not in row["output"]):

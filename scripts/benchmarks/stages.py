@@ -1,4 +1,4 @@
-"""The stages and kernels of mapping one by one."""
+"""Time the stages and kernels of mapping separately."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from readmap.run.config import SearchConfig
 from readmap.run.device_reads import DeviceReads
 from readmap.run.outputs import open_records
 
-FIRST_CHUNKS = 4  # until buffers have grown
-ROUNDS = 3  # in which a chunk is mapped and timed, behind one that warms up and tells the insert sizes of pairs
-# kernels/ROOM/<module>.cu: its stage, where that is not called like the module
+FIRST_CHUNKS = 4  # chunks until buffers have grown
+ROUNDS = 3  # timed rounds of a chunk, after a round that warms up and estimates insert sizes
+# stage of kernels/FOLDER/<module>.cu, if its name differs from the module's
 STAGES = {"reads": "parse", "queries": "parse", "seeds": "seed", "diagonals": "windows", "pairs": "pair"}
 STAGES |= {"rescues": "pair", "fragments": "pair", "extension": "extend", "placement": "place", "sam": "format"}
 BETWEEN, UNTIMED = "between kernels: host", "parse to format: no kernel timed"
 
 
 def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Sequence[Path]) -> dict[str, list[Row]]:
-    """Each stage alone, in this process: all reads are read, a chunk is mapped, and as much is written.
+    """Time each stage separately in this process: read all reads, map one chunk, write the output of all reads.
 
-    targets: a file of each kind of output, to be removed again. The table of SAM is called stages, BAM's stages_bam.
+    targets: a file of each kind of output, removed afterwards. Returns the tables stages (SAM) and stages_bam (BAM).
     """
     backend, paths = open_backend(options.device, options.threads), [*map(str, reads)]
     index, size = Index.open(options.work / "index.readmap"), plan_chunks([backend]).nbytes
@@ -66,7 +66,7 @@ def time_stages(options: Options, reads: Sequence[Path], count: int, targets: Se
 
 
 def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, backend: Backend) -> float:
-    """Seconds in which all chunks are read, into buffers that are there before."""
+    """Return the seconds of reading all chunks into buffers that are allocated before."""
     free = [backend.host_buffer(size // layout.files) for _ in range(chunks.BUFFERS * layout.files)]
     seconds = dict[str, float]()
     with timed(seconds, "read", backend):
@@ -78,7 +78,7 @@ def time_reading(paths: Sequence[str], size: int, layout: chunks.PairLayout, bac
 def time_chunk(
     chunk: chunks.Chunk, placed: DeviceIndex, encoding: SamEncoding, backend: Any
 ) -> tuple[dict[str, float], Array]:
-    """Nanoseconds a read of a chunk's stages and kernels, and its records; the steps are those of stream.run."""
+    """Return nanoseconds per read of a chunk's stages and kernels, and its records; follows stream.run."""
     total, launch = dict[str, float](), backend.launch
     work = read_mapper.ReadMapper([Context(placed, backend)], records.RecordStyle(encoding))
     pool = buffers.BufferPool(backend.host_buffer, sum(map(len, chunk.parts)), 1)
@@ -104,13 +104,13 @@ def time_chunk(
 
 
 def stage_of(kernel: Kernel) -> str:
-    """The stage that a kernel belongs to."""
+    """Return the stage that a kernel belongs to."""
     module = kernel.module.rpartition("/")[2]
     return STAGES.get(module, module)
 
 
 def tabulate(ns: dict[str, float]) -> list[Row]:
-    """A row a stage, of nanoseconds called `stage: part`."""
+    """Return a row for each stage, from nanoseconds by `stage: part`."""
     rows = []
     for stage in dict.fromkeys(name.split(": ")[0] for name in ns):
         parts = {name.partition(": ")[2]: round(ns[name], 1) for name in ns if name.split(": ")[0] == stage}

@@ -1,1 +1,1 @@
-"""What scripts/evaluate measures, one module a kind of set: single ends, pairs, variants, split reads, real pairs."""
+"""The measurements of scripts/evaluate, a module for each kind of set."""

@@ -1,4 +1,4 @@
-"""mapq-calibration.png: the errors found beside those that MAPQ promises, by class of reads."""
+"""Draw mapq-calibration.png: the errors found and the errors expected from MAPQ, by class of reads."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from benchmarks.compare.figures import TITLE, save
 from benchmarks.exact.figures import BLACK, GREEN, GREY, ORANGE, RED, SKY
 from matplotlib.figure import Figure
 
-from evaluation.calibration import FEWEST
+from evaluation.calibration import MIN_READS
 from evaluation.figures import Row
 
 LOOKS = {"bwa": (ORANGE, "s"), "minibwa": (SKY, "^"), "readmap": (RED, "o")}
 OTHER = (GREEN, "D")
-APART = 0.16  # of the mappers' points of a bin, in bins
-UNSEEN = 3  # errors that reads without one may hide, with 95 % confidence
+APART = 0.16  # distance of the mappers' points of a bin, in bins
+UNSEEN = 3  # upper 95 % confidence limit of the errors if none is found
 
 
 def draw(report: Row, folder: Path) -> list[Path]:
-    """The PNG of a report with simulated sets."""
+    """Draw the PNG of a report with simulated sets."""
     return save(_panels, [report], folder / "mapq-calibration.png")
 
 
@@ -30,7 +30,7 @@ def phred(share: float) -> float:
 
 
 def _panels(reports: Sequence[Row]) -> Figure:
-    """A panel a class: phred of the errors found over MAPQ; points below the steps promise too much."""
+    """Draw a panel for each class: phred of the errors found over MAPQ; points below the steps have too many errors."""
     calibration: dict[str, list[Row]] = reports[0]["sets"]["all sets"]["calibration"]
     classes = list(dict.fromkeys(row["class"] for rows in calibration.values() for row in rows))
     figure = Figure(figsize=(11, 7))
@@ -44,8 +44,8 @@ def _panels(reports: Sequence[Row]) -> Figure:
     for axes in panels[:: -(-len(classes) // 2)]:
         axes.set_ylabel("phred of the errors found")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="upper right", ncols=4, frameon=False, fontsize=9)
-    figure.text(0.06, 0.95, "MAPQ: what it promises and what it holds", **TITLE)
-    note = f"bins of {FEWEST:,} reads and more, with a standard error; hollow: none wrong, and at least that phred"
+    figure.text(0.06, 0.95, "MAPQ: expected and found errors", **TITLE)
+    note = f"bins of {MIN_READS:,} reads and more, with a standard error; hollow: no errors, phred is a lower limit"
     figure.text(0.06, 0.915, note, fontsize=8, color=GREY)
     simulated = [name for name, one in reports[0]["sets"].items() if "bins" in one]
     figure.text(0.985, 0.012, f"{len(simulated)} simulated sets", ha="right", fontsize=7, color=GREY)
@@ -54,7 +54,7 @@ def _panels(reports: Sequence[Row]) -> Figure:
 
 def _panel(axes: Any, mappers: dict[str, list[Row]]) -> None:
     promised = [phred(row["promised"]) for row in next(iter(mappers.values()))]
-    axes.step(range(len(promised)), promised, where="mid", color=BLACK, linewidth=1, label="promised")
+    axes.step(range(len(promised)), promised, where="mid", color=BLACK, linewidth=1, label="expected")
     labels = [row["mapq"] for row in next(iter(mappers.values()))]
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
     for number, (mapper, rows) in enumerate(mappers.items()):
@@ -63,7 +63,7 @@ def _panel(axes: Any, mappers: dict[str, list[Row]]) -> None:
         style: Row = {"color": colour, "marker": marker, "markersize": 5, "linestyle": "", "capsize": 2}
         axes.errorbar([], [], label=mapper, **style)
         for place, row in enumerate(rows):
-            if row["reads"] >= FEWEST:
+            if row["reads"] >= MIN_READS:
                 found, spread = _found(row)
                 face = {} if row["wrong"] else {"markerfacecolor": "white"}
                 axes.errorbar(place + shift, found, yerr=spread, **style, **face)
@@ -71,7 +71,7 @@ def _panel(axes: Any, mappers: dict[str, list[Row]]) -> None:
 
 
 def _found(row: Row) -> tuple[float, list[list[float]] | None]:
-    """The phred of a bin's errors, and how far a standard error reaches below and above it."""
+    """Return the phred of a bin's errors, and the lengths of its error bar below and above."""
     wrong, reads = row["wrong"], row["reads"]
     if not wrong:
         return phred(UNSEEN / reads), None

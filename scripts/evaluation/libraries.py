@@ -1,7 +1,7 @@
-"""Libraries and references that simulate.py has no option for, each made by a small step from what it has.
+"""Libraries and references that simulate.py cannot make, each derived from its output by a small step.
 
-A change takes the fragments of a simulation, a read or the two mates of each, and gives others in their place. The
-reads' names stay simulate.py's, and tell the truth of the changed reads.
+A change takes the fragments of a simulation (single reads or pairs) and yields changed fragments. The reads' names keep
+simulate.py's format and contain the true positions of the changed reads.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 import pysam
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
-ADAPTERS = (  # TruSeq's, behind mate 1 and behind mate 2
+ADAPTERS = (  # TruSeq adapters after mate 1 and mate 2
     "AGATCGGAAGAGCACACGTCTGAACTCCAGTCACATCACGATCTCGTATGCCGTCTTCTGCTTG",
     "AGATCGGAAGAGCGTCGTGTAGGGAAAGAGTGTAGATCTCGGTGGTCGCCGTATCATT",
 )
 SHORT_INSERTS = range(70, 91)
 READ_THROUGH_LENGTH = 150
-CHIMERIC_EVERY = 25  # of the fragments, in turn a pair of two places and a mate 1 of two places
-CHIMERIC_AT = 100  # bases of the read's own place, in front of those of another
+CHIMERIC_EVERY = 25  # fragments per chimera: alternately mates from two positions, and a mate 1 from two positions
+CHIMERIC_AT = 100  # bases of the read's own position, before those of another position
 ORIGIN_MARGIN = 2_000  # bases on both sides of a circle's origin
-SHORTEST_PART = 30  # of a read that can be mapped alone
+SHORTEST_PART = 30  # minimum length of a part that can be mapped alone
 GUEST_SHARE = 0.01
 SEED = 1
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
     qualities: str
 
 
-Fragments = Iterable[tuple[Read, ...]]  # of one read, or of mate 1 and mate 2
+Fragments = Iterable[tuple[Read, ...]]  # one read, or mate 1 and mate 2
 Change = Callable[[Fragments], Iterator[tuple[Read, ...]]]
 
 
@@ -44,7 +44,7 @@ def reverse_complement(sequence: str) -> str:
 
 
 def places(name: str) -> list[list[str]]:
-    """The start, end and strand of each mate; the fields of simulate.py's names begin with a number and the contig."""
+    """Return start, end and strand of each mate from a name of simulate.py."""
     fields = name.split("!")
     return [fields[2:5], fields[5:8]]
 
@@ -55,7 +55,7 @@ def renamed(name: str, contig: str, mates: list[list[str]]) -> str:
 
 
 def outward(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """Mates that face away from each other (RF), as in libraries of circles."""
+    """Turn mates outward (RF), as in mate-pair libraries."""
     for fragment in fragments:
         name = fragment[0].name
         mates = [[start, end, "+-"[strand == "+"]] for start, end, strand in places(name)]
@@ -64,9 +64,9 @@ def outward(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
 
 
 def read_through(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """Pairs of fragments shorter than the read, which goes on into the adapter.
+    """Shorten fragments below the read length, so that reads continue into the adapter.
 
-    Both mates of what comes must cover one whole fragment, of the longest insert.
+    Both mates of the input must cover one whole fragment of the longest insert.
     """
     for number, fragment in enumerate(fragments):
         insert = SHORT_INSERTS[number % len(SHORT_INSERTS)]
@@ -85,9 +85,9 @@ def read_through(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
 
 
 def chimeric(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """Some pairs with mates of two places, and some mates 1 that go on at another place: they count where they begin.
+    """Make some pairs from two positions, and some mates 1 from two positions; the true position is where they start.
 
-    The other place is the last pair's, and must lie on the same contig, for a name has but one.
+    The other position is taken from the pair before, on the same contig, since a name contains one contig.
     """
     last = None
     for number, (one, two) in enumerate(fragments):
@@ -103,7 +103,7 @@ def chimeric(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
 
 
 def half_random(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """Every second pair has a mate 2 of random bases, which belongs nowhere: it counts as wrong where it is mapped."""
+    """Replace mate 2 of every second pair by random bases, which are wrong if mapped."""
     rng = np.random.default_rng(SEED)
     for number, (one, two) in enumerate(fragments):
         bases = "".join(rng.choice(list("ACGT"), len(two.sequence)))
@@ -111,10 +111,9 @@ def half_random(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
 
 
 def circular(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """Places of around_origin's contig as the circle's; a read over the origin counts where its longer part lies.
+    """Convert positions on around_origin's contig to the circle; reads across the origin get their longer part's.
 
-    Reads of which both parts could be mapped alone are left out with their mates: to say which is right takes more than
-    a name.
+    Pairs are left out if both parts of a read could be mapped alone, since the name cannot describe both.
     """
     for fragment in fragments:
         contig, offset, length = fragment[0].name.split("!")[1].rsplit(":", 2)
@@ -132,7 +131,7 @@ def circular(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
 
 
 def foreign(fragments: Fragments) -> Iterator[tuple[Read, ...]]:
-    """The guest's reads of with_guest's contigs are of no place, as random reads are."""
+    """Rename reads of with_guest's contigs, so that they have no true position, like random reads."""
     for fragment in fragments:
         number, contig = fragment[0].name.split("!")[:2]
         name = f"{number}!*!0!0!+!.!.!.!0!." if contig.startswith("guest:") else fragment[0].name
@@ -155,9 +154,11 @@ def write_fragments(fragments: Fragments, parts: list[Path]) -> None:
 
 
 def mixed(fragments: Fragments, others: Fragments) -> list[tuple[Read, ...]]:
-    """Those of two libraries in any order; the others' names get a word of their own."""
-    told = (tuple(read._replace(name=read.name.replace("rm_", "rm_other", 1)) for read in one) for one in others)
-    both = [*fragments, *told]
+    """Return the fragments of two libraries in random order; the second library's names are changed."""
+    renamed_others = (
+        tuple(read._replace(name=read.name.replace("rm_", "rm_other", 1)) for read in one) for one in others
+    )
+    both = [*fragments, *renamed_others]
     return [both[number] for number in np.random.default_rng(SEED).permutation(len(both))]
 
 
@@ -171,14 +172,14 @@ def write_fasta(path: Path, sequences: dict[str, str]) -> None:
 
 
 def around_origin(source: Path, part: Path) -> None:
-    """The end and then the beginning of a genome of one contig, which tells its start there and the circle's size."""
+    """Write the end and the start of a genome of one contig; its name contains the start and the circle's size."""
     [(name, circle)] = contigs(source).items()
     text = circle[-ORIGIN_MARGIN:] + circle[:ORIGIN_MARGIN]
     write_fasta(part, {f"{name}:{len(circle) - ORIGIN_MARGIN}:{len(circle)}": text})
 
 
 def with_guest(host: Path, guest: Path, part: Path) -> None:
-    """A genome, and so much of another's first contig that this share of the reads is of it."""
+    """Write a genome and the start of another genome's first contig, which GUEST_SHARE of the reads come from."""
     sequences = contigs(host)
     wanted = round(sum(map(len, sequences.values())) * GUEST_SHARE / (1 - GUEST_SHARE))
     name, sequence = next(iter(contigs(guest).items()))
@@ -186,7 +187,7 @@ def with_guest(host: Path, guest: Path, part: Path) -> None:
 
 
 def mutated(rng: np.random.Generator, sequence: str, divergence: float) -> str:
-    """A copy in which this share of the bases is another; N stays."""
+    """Return a copy in which a share of the bases is substituted; N is kept."""
     bases = np.frombuffer(sequence.encode(), np.uint8).copy()
     codes = np.searchsorted(letters := np.frombuffer(b"ACGT", np.uint8), bases)
     differing = (rng.random(len(bases)) < divergence) & np.isin(bases, letters)
@@ -195,10 +196,10 @@ def mutated(rng: np.random.Generator, sequence: str, divergence: float) -> str:
 
 
 def with_alternatives(source: Path, part: Path) -> None:
-    """A genome with what aligners' references have beside the chromosomes.
+    """Write a genome with the additional contigs of reference genomes.
 
-    40 alternatives of 50 kbp, 0.2 to 1 % diverged; 100 alleles of 5 kbp of one gene, 1 to 4 %; 20 decoys of 20 kbp, of
-    pieces from everywhere, 5 to 15 %.
+    40 alternatives of 50 kbp, 0.2 to 1 % diverged; 100 alleles of 5 kbp of one gene, 1 to 4 %; 20 decoys of 20 kbp made
+    of pieces of all contigs, 5 to 15 %.
     """
     rng, primary = np.random.default_rng(SEED), contigs(source)
     long = {name: sequence for name, sequence in primary.items() if len(sequence) >= 100_000}

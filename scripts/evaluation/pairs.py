@@ -1,4 +1,4 @@
-"""Whether the order of the two files of mates matters."""
+"""Check that the order of the two files of mates does not matter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SWAPPED = ("PA", "PB")
 
 
 def placements(path: Path, first: int) -> dict[tuple[str, bool], tuple[object, object]]:
-    """Contig, start and strand, and CIGAR and MAPQ, by name and whether it is the mate `first`."""
+    """Return (contig, start, strand) and (CIGAR, MAPQ) by read name and whether the read is mate `first`."""
     found = dict[tuple[str, bool], tuple[object, object]]()
     for (name, mate), record in primaries(path):
         here = place(record)
@@ -24,7 +24,7 @@ def placements(path: Path, first: int) -> dict[tuple[str, bool], tuple[object, o
 
 
 def compare_swapped(straight: Path, turned: Path) -> tuple[int, int, int]:
-    """Reads at another place when mate 1 is given as mate 2, those with another CIGAR or MAPQ only, and all."""
+    """Compare mates given in both orders; return reads at another position, with another CIGAR or MAPQ, and all."""
     one, other = placements(straight, 1), placements(turned, 2)
     both = [(at, other.get(read, ("lost", ""))) for read, at in one.items()]
     moved = sum(a[0] != b[0] for a, b in both)

@@ -1,6 +1,6 @@
-"""Real pairs through what a pipeline does next: picard, samtools fixmate and markdup, variants by bcftools.
+"""Real pairs through the next steps of a pipeline: picard, samtools fixmate and markdup, variants by bcftools.
 
-Picard's reports are left in the work folder as <set>.<mapper>.picard, and what is called from one alignment only as
+Picard's reports are stored in the work folder as <set>.<mapper>.picard, and variants called from one alignment only as
 <set>.<mapper>.differences.tsv.
 """
 
@@ -29,7 +29,7 @@ Columns = tuple[str, ...]
 
 
 def count_primaries(path: Path) -> list[int]:
-    """Reads, mapped ones, and those in proper pairs."""
+    """Return the number of reads, of mapped reads, and of reads in proper pairs."""
     counts = [0, 0, 0]
     for _, record in primaries(path):
         for i, one in enumerate((True, record.is_mapped, record.is_proper_pair)):
@@ -38,7 +38,7 @@ def count_primaries(path: Path) -> list[int]:
 
 
 def complaints(work: WorkDirectory, bams: dict[str, Path], ref: Path) -> list[Row]:
-    """A row for each kind of error or warning of picard's ValidateSamFile; its report stays in the work folder."""
+    """Return a row for each kind of error or warning of picard's ValidateSamFile."""
     if reason := missing(PICARD):
         return [skipped("picard ValidateSamFile", reason)]
     work.make(f"{ref.stem}.dict", "samtools dict {ref} -o {part}", ref=ref)
@@ -46,7 +46,7 @@ def complaints(work: WorkDirectory, bams: dict[str, Path], ref: Path) -> list[Ro
     validate += " --MODE VERBOSE --MAX_OUTPUT 1000000000"
     kinds = []
     for name, bam in bams.items():
-        codes = range(4)  # 1 to 3 tell of warnings, of errors, or of both
+        codes = range(4)  # 1 to 3: warnings, errors, or both
         report = work.make(f"{bam.stem}.picard", validate, name == "bwa", codes, bam=bam, ref=ref)
         kinds.append(Counter(re.findall(r"^(?:ERROR|WARNING):+\s*\w+", report.read_text(), re.MULTILINE)))
     totals = [kind.total() for kind in kinds]
@@ -57,7 +57,10 @@ def complaints(work: WorkDirectory, bams: dict[str, Path], ref: Path) -> list[Ro
 
 
 def mate_fields(path: Path) -> dict[Key, Columns]:
-    """MC:Z:* is none: fixmate writes it for an unmapped mate, where picard calls any MC an error."""
+    """Return the mate fields of each primary record.
+
+    MC:Z:* counts as missing: fixmate writes it for an unmapped mate, for which picard reports any MC as an error.
+    """
 
     def tag(record: pysam.AlignedSegment, name: str) -> str:
         return str(record.get_tag(name)) if record.has_tag(name) else "*"
@@ -70,7 +73,7 @@ def mate_fields(path: Path) -> dict[Key, Columns]:
 
 
 def fix_mates(work: WorkDirectory, bams: dict[str, Path]) -> list[Row]:
-    """How many primary records samtools fixmate changes, field by field."""
+    """Return rows of the primary records that samtools fixmate changes, field by field."""
     changed = []
     for name, bam in bams.items():
         keep = name == "bwa"
@@ -88,7 +91,7 @@ def fix_mates(work: WorkDirectory, bams: dict[str, Path]) -> list[Row]:
 
 
 def mark_duplicates(work: WorkDirectory, bams: dict[str, Path]) -> list[Row]:
-    """Whether samtools markdup runs on a sorted file as it is, and what it marks."""
+    """Return rows: whether samtools markdup accepts the sorted file, and the records it marks."""
     runs, marked = [], []
     for name, bam in bams.items():
         target, keep = f"{bam.stem}.marked.bam", name == "bwa"
@@ -109,7 +112,7 @@ def call(work: WorkDirectory, bam: Path, ref: Path, keep: bool) -> dict[Variant,
 
 
 def evidence(bam: pysam.AlignmentFile, contig: str, position: int) -> Columns:
-    """Depth, mean MAPQ, and the records of MAPQ 0 and clipped ones at a position."""
+    """Return depth, mean MAPQ, records of MAPQ 0 and clipped records at a position."""
     records = [one for one in bam.fetch(contig, position - 1, position) if not one.flag & 0x704]
     mean = sum(one.mapping_quality for one in records) / len(records) if records else 0
     clipped = sum("S" in str(one.cigarstring) or "H" in str(one.cigarstring) for one in records)
@@ -119,7 +122,7 @@ def evidence(bam: pysam.AlignmentFile, contig: str, position: int) -> Columns:
 def list_differences(
     path: Path, calls: dict[str, dict[Variant, pysam.VariantRecord]], bams: dict[str, Path]
 ) -> list[int]:
-    """Writes what only one calls with a quality above the limit, with what both alignments hold there; counts them."""
+    """Write the variants that only one call set has above the quality limit, with evidence; return their counts."""
     head = ["only", "contig", "position", "ref", "alt", "qual", "dp", "mq", "other's calls nearby"]
     lines = [head + [f"{name}: {what}" for name in bams for what in ("depth", "mean MAPQ", "MAPQ 0", "clipped")]]
     files = [pysam.AlignmentFile(str(bam)) for bam in bams.values()]
@@ -129,9 +132,11 @@ def list_differences(
             if (record.qual or 0) <= EXPLAINED_QUALITY:
                 continue
             near = [v for v in calls[other] if v[0] == contig and abs(v[1] - position) <= NEARBY]
-            told = [f"{v[1]}{v[2]}>{v[3]} ({calls[other][v].qual or 0:.0f})" for v in near]
-            told = [f"{record.qual:.1f}", *(str(record.info.get(x)) for x in ("DP", "MQ")), ", ".join(told) or "-"]
-            lines.append([name, *map(str, variant), *told, *(x for f in files for x in evidence(f, contig, position))])
+            nearby = ", ".join(f"{v[1]}{v[2]}>{v[3]} ({calls[other][v].qual or 0:.0f})" for v in near) or "-"
+            columns = [f"{record.qual:.1f}", *(str(record.info.get(x)) for x in ("DP", "MQ")), nearby]
+            lines.append(
+                [name, *map(str, variant), *columns, *(x for f in files for x in evidence(f, contig, position))]
+            )
     path.write_text("".join("\t".join(line) + "\n" for line in lines))
     return [sum(line[0] == name for line in lines[1:]) for name in calls]
 

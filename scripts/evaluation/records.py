@@ -1,4 +1,4 @@
-"""Records of a SAM or BAM file: whose they are, where they lie, and whether that is right."""
+"""Records of a SAM or BAM file: their reads, positions, and comparison of positions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pysam
 
-Key = tuple[str, int]  # the read's name, and 1 or 2 for a mate, 0 for a single end
-Records = Iterable[tuple[Hashable, pysam.AlignedSegment]]  # by their reads
+Key = tuple[str, int]  # the read's name, and 1 or 2 for a mate, 0 for a single read
+Records = Iterable[tuple[Hashable, pysam.AlignedSegment]]  # pairs of read and record
 Place = tuple[str, int, int, str] | None  # contig, start, end, strand
 
 
@@ -18,7 +18,7 @@ def key(record: pysam.AlignedSegment) -> Key:
 
 
 def primaries(path: Path) -> Iterator[tuple[Key, pysam.AlignedSegment]]:
-    """Primary records in the file's order; a read that has two ends the script."""
+    """Yield primary records in the file's order; exit if a read has two."""
     seen = set[Key]()
     with pysam.AlignmentFile(str(path)) as file:
         for record in file.fetch(until_eof=True):
@@ -37,13 +37,13 @@ def place(record: pysam.AlignedSegment | None) -> Place:
 
 
 def same_place(a: Place, b: Place) -> bool:
-    """mapeval.py's rule: contig and strand agree and the overlap is more than a tenth of the union."""
+    """Apply mapeval.py's rule: equal contig and strand, and an overlap of more than a tenth of the union."""
     if a is None or b is None or a[0] != b[0] or a[3] != b[3]:
         return False
     return (min(a[2], b[2]) - max(a[1], b[1])) / (max(a[2], b[2]) - min(a[1], b[1])) > 0.1
 
 
 def agreement(bwa: Records, mapper: Records) -> tuple[int, int]:
-    """How many reads the mapper puts where bwa puts them with a MAPQ of 30 or more, of how many."""
+    """Count the reads that bwa maps with MAPQ >= 30; return how often the mapper agrees, and the count."""
     sure = {read: place(one) for read, one in bwa if place(one) and one.mapping_quality >= 30}
     return sum(same_place(sure[read], place(one)) for read, one in mapper if read in sure), len(sure)

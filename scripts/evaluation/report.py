@@ -1,4 +1,4 @@
-"""Tables of the figures, and what tells two runs apart."""
+"""Print tables of the figures, and describe the run."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ def show(results: dict[str, Result], mapper: str, console: Console) -> None:
 
 
 def show_calibration(rows: list[Row], mapper: str, console: Console) -> None:
-    """Wrong ones and reads of each bin and class."""
+    """Print wrong reads and all reads of each bin and class."""
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    table = Table("MAPQ", *classes, title=f"Wrong/reads of {mapper}, ! more than promised")
+    table = Table("MAPQ", *classes, title=f"Wrong/reads of {mapper}, ! more than expected")
     for mapq in dict.fromkeys(row["mapq"] for row in rows):
         of = (row for row in rows if row["mapq"] == mapq)
         table.add_row(mapq, *(f"{row['wrong']:,}/{row['reads']:,}{' !' * row['short']}" for row in of))
     console.print(table)
 
 
-def circumstances(options: argparse.Namespace) -> dict[str, Any]:
+def describe_run(options: argparse.Namespace) -> dict[str, Any]:
     bwa = subprocess.run(["bwa"], capture_output=True, text=True).stderr.split("Version: ")[1].split()[0]
     peers = {"bwa": bwa}
     if options.minibwa:
-        told = subprocess.run([options.minibwa, "version"], capture_output=True, text=True)
-        peers["minibwa"] = told.stdout.strip()
-    asked = subprocess.run([sys.executable, "-m", "readmap", "--version"], capture_output=True, text=True)
+        minibwa = subprocess.run([options.minibwa, "version"], capture_output=True, text=True)
+        peers["minibwa"] = minibwa.stdout.strip()
+    readmap = subprocess.run([sys.executable, "-m", "readmap", "--version"], capture_output=True, text=True)
     cpu = [line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return {
         "schema": 2,
         "command": shlex.join(sys.argv),
-        "versions": {**peers, options.mapper: options.mapper_command or asked.stdout.strip()},
+        "versions": {**peers, options.mapper: options.mapper_command or readmap.stdout.strip()},
         "machine": {"cpu": cpu[0] if cpu else "unknown", "cores": os.cpu_count()},
         **{name: getattr(options, name) for name in ("device", "threads", "seeds")},
     }

@@ -1,4 +1,4 @@
-"""The simulated sets, a line each: what is simulated, from which reference, with which of the simulator's options."""
+"""The simulated sets: reference, seed and options of the simulator."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from evaluation.libraries import Change
 
 @dataclass(frozen=True)
 class SimulatedSet:
-    """reference: what the reads are mapped to. seed: of the first simulation; the next ones have the next seeds.
-    options: simulate.py's, or human_scale.py's. donor: the reads are simulated from it, not from the reference.
-    beside: options of another library, whose fragments are mixed in after the change.
+    """A simulated set.
+
+    Attributes:
+        reference: the genome that reads are mapped to. seed: first seed; further simulations have the next seeds.
+        options: options of simulate.py, or of human_scale.py. donor: the genome that reads are simulated from, if not
+            `reference`. other_library: options of another library, whose fragments are mixed in after the change.
     """
 
     reference: str
@@ -21,13 +24,13 @@ class SimulatedSet:
     seeds: int = 5
     donor: str = ""
     change: Change | None = None
-    beside: str = ""
+    other_library: str = ""
 
 
 HARD = "--err-scale 3 --snp 0.005 --indel 0.0005"
 FAMILIES = "-n 30000 --insert-mean 350 --insert-sd 70"
 WIDE = "-n 30000 -l 100 --insert-mean 500 --insert-sd 220"
-# As many errors at both ends, for they are turned round.
+# The same error rate at both ends, since the reads are reversed.
 OUTWARD = "-l 100 --insert-mean 2500 --insert-sd 250 --err-start 0.003 --err-end 0.003"
 SINGLE = {
     "A": SimulatedSet("A10", 12, "-n 100000"),
@@ -62,13 +65,17 @@ PAIRS = {
     "outward_families": SimulatedSet("families0", 87, f"-n 30000 {OUTWARD}", change=libraries.outward),
     "outward_ecoli": SimulatedSet("mg1655", 97, f"-n 30000 {OUTWARD}", change=libraries.outward),
     "mate_pairs": SimulatedSet(
-        "families0", 331, f"-n 20000 {OUTWARD}", change=libraries.outward, beside="-n 10000 -l 100 --insert-sd 80"
+        "families0",
+        331,
+        f"-n 20000 {OUTWARD}",
+        change=libraries.outward,
+        other_library="-n 10000 -l 100 --insert-sd 80",
     ),
     "two_libraries": SimulatedSet(
         "families0",
         341,
         "-n 20000 -l 100 --insert-mean 250 --insert-sd 30",
-        beside="-n 10000 -l 100 --insert-mean 480 --insert-sd 60",
+        other_library="-n 10000 -l 100 --insert-mean 480 --insert-sd 60",
     ),
     "half_deviation": SimulatedSet("families0", 351, "-n 30000 -l 75 --insert-mean 300 --insert-sd 180"),
     "few_mapped": SimulatedSet("mg1655", 361, "-n 100000 -l 100 --random-frac 0.97"),
@@ -89,13 +96,13 @@ PAIRS = {
     "alternatives": SimulatedSet("alternatives", 311, "-n 50000 --snp 0.002", donor="human"),
     "random_pairs": SimulatedSet("D100", 321, "-n 500000 --random-frac 1", seeds=1),
 }
-# Their reads come of human_scale.py, with the genome's seed.
+# Simulated by human_scale.py, with the genome's seed.
 LARGE = {
     "human400": SimulatedSet("H400", 1, "--size 4e8 --reads 500000", seeds=1),
     "human": SimulatedSet("H3100", 1, "--size 3.1e9 --reads 1000000", seeds=1),
     "human_hard": SimulatedSet("H3100", 1, f"--size 3.1e9 --reads 1000000 {HARD}", seeds=1),
 }
-# Small ones, which run with the tests.
+# Small sets, which run with the tests.
 FEW_SINGLE = {"few_reads": SimulatedSet("families0", 401, "-n 3000 -l 75 --err-scale 3 --snp 0.01", seeds=1)}
 FEW_PAIRS = {
     "few_families": SimulatedSet("families0", 411, "-n 1000 -l 100 --insert-mean 350 --insert-sd 70", seeds=1),

@@ -1,4 +1,4 @@
-"""Simulated sets, single or pairs, judged mate by mate by the truth in the reads' names."""
+"""Simulated sets, single or pairs, judged read by read by the true positions in the reads' names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pysam
 from numpy.typing import NDArray
 
 from evaluation import libraries
-from evaluation.calibration import CLASSES, HIGHEST, LEAST_SCORE, MATCHES, NEAR, bins, calibration, in_tandem
+from evaluation.calibration import CLASSES, MATCHES, MAX_MAPQ, MIN_SCORE, NEAR, bins, calibration, in_tandem
 from evaluation.figures import Result, Row, alone, few, figure, kept, many
 from evaluation.records import Key, place, primaries, same_place
 from evaluation.sets import FEW_SINGLE, LARGE, SIMULATED, SINGLE
@@ -23,31 +23,31 @@ from evaluation.work_directory import HUMAN_SCALE, WorkDirectory
 SINGLE_READS = "{python} {shared}/tools/simulate.py reads {ref} --seed {seed} -1 {part}"
 PAIRED_READS = f"{SINGLE_READS} -2 {{second}}"
 LARGE_READS = f'{HUMAN_SCALE}mv r1.fq "$0" && mv r2.fq "{{second}}" && rm -r "$0.folder"\' {{part}} --seed {{seed}}'
-# Measured elsewhere on two million reads made alike: share correct, and wrong with MAPQ >= 30 in a million.
+# Published for two million reads simulated in the same way: share correct, and wrong with MAPQ >= 30 per million.
 PUBLISHED = {
     "PD": {"minibwa 0.7": (0.98650, 10), "bwa-mem2 2.3": (0.98839, 21.5)},
     "human": {"minibwa 0.7": (0.98878, 12)},
 }
-RATES = (1e-3, 1e-4)  # of wrong reads among those kept
-LEAST_Z = -3
-KINDS = 3  # of counts: mapped reads, wrong ones, mapped random ones
+RATES = (1e-3, 1e-4)  # shares of wrong reads among those kept
+MIN_Z = -3
+KINDS = 3  # kinds of counts: mapped reads, wrong reads, mapped random reads
 Counts = NDArray[np.int64]  # class, kind, MAPQ
 
 
 def simulate(work: WorkDirectory, name: str, seed: int) -> list[Path]:
-    """One file of single reads, or two of mates."""
+    """Return one file of single reads, or two files of mates."""
     one, names = SIMULATED[name], file_names(name, f"{name}-{seed}")
-    if not (one.change or one.beside):
+    if not (one.change or one.other_library):
         return made(work, name, seed, one.options, names)
     files = made(work, name, seed, one.options, [f"{file}.simulated" for file in names])
-    beside = one.beside and made(work, name, seed, one.beside, [f"{file}.beside" for file in names])
+    other = one.other_library and made(work, name, seed, one.other_library, [f"{file}.other" for file in names])
 
     def write(parts: list[Path]) -> None:
         fragments: libraries.Fragments = libraries.read_fragments(files)
         if one.change:
             fragments = one.change(fragments)
-        if beside:
-            fragments = libraries.mixed(fragments, libraries.read_fragments(beside))
+        if other:
+            fragments = libraries.mixed(fragments, libraries.read_fragments(other))
         libraries.write_fragments(fragments, parts)
 
     return work.write(names, write)
@@ -62,7 +62,7 @@ def file_names(name: str, stem: str) -> list[str]:
 
 
 def made(work: WorkDirectory, name: str, seed: int, options: str, files: list[str]) -> list[Path]:
-    """The files of a simulation, where they are not there yet."""
+    """Return the files of a simulation, which is run unless they exist."""
     one, second = SIMULATED[name], work.part(files[-1])
     reads = SINGLE_READS if is_single(name) else LARGE_READS if name in LARGE else PAIRED_READS
     work.make(files[0], f"{reads} {options}", ref=work.reference(one.donor or one.reference), seed=seed, second=second)
@@ -73,7 +73,7 @@ def made(work: WorkDirectory, name: str, seed: int, options: str, files: list[st
 
 @dataclass(frozen=True)
 class Repeats:
-    """The reads that lie in them, the same for all mappers."""
+    """The reads that lie in repeats, the same for all mappers."""
 
     tandem: set[Key]
     family: set[Key]
@@ -91,36 +91,36 @@ def tag(record: pysam.AlignedSegment, name: str) -> int:
 
 
 def classify(read: Key, record: pysam.AlignedSegment, repeats: Repeats, match: int) -> int:
-    """The index of a mapped read's class among CLASSES; match: the mapper's score of one."""
+    """Return the index in CLASSES of a mapped read's class. match: the mapper's score of a match."""
     score = tag(record, "AS")
-    rescued = record.is_paired and score and (score < LEAST_SCORE * match or tag(record, "XS") >= score)
+    rescued = record.is_paired and score and (score < MIN_SCORE * match or tag(record, "XS") >= score)
     fits = (record.has_tag("SA"), rescued, read in repeats.tandem, read in repeats.family, True)
     return fits.index(True)
 
 
 def count(path: Path, repeats: Repeats, match: int) -> tuple[Counts, list[int]]:
-    """Mapped reads by class, kind and MAPQ; and how many reads there are, and how many in proper pairs."""
+    """Return the mapped reads by class, kind and MAPQ, and the numbers of all reads and of reads in proper pairs."""
     mapeval = importlib.import_module("mapeval")
-    counts, total = np.zeros((len(CLASSES), KINDS, HIGHEST + 1), np.int64), [0, 0]
+    counts, total = np.zeros((len(CLASSES), KINDS, MAX_MAPQ + 1), np.int64), [0, 0]
     for read, record in primaries(path):
         total[0] += 1
         total[1] += record.is_proper_pair
         if here := place(record):
             truth = mapeval.truth(*read, False, 0)
-            told = (1, not same_place(here, truth), truth[0] == "*")
-            counts[classify(read, record, repeats, match), :, min(record.mapping_quality, HIGHEST)] += told
+            kinds = (1, not same_place(here, truth), truth[0] == "*")
+            counts[classify(read, record, repeats, match), :, min(record.mapping_quality, MAX_MAPQ)] += kinds
     return counts, total
 
 
 def compare(work: WorkDirectory, stem: str, sams: dict[str, Path]) -> list[list[int]]:
-    """For each peer the reads that only it has right, and those that only the mapper has."""
+    """Return, for each peer, the numbers of reads correct by the peer alone, and by the mapper alone."""
     *peers, mapper = sams
     template = "{python} {shared}/tools/mapdiff.py {one} {other}"
     only = []
     for peer in peers:
         name = f"{stem}.{mapper}.{peer}.mapdiff"
-        told = work.make(name, template, keep=False, one=sams[peer], other=sams[mapper]).read_text()
-        only.append(json.loads(told.splitlines()[-1])["all"][:2])
+        differences = work.make(name, template, keep=False, one=sams[peer], other=sams[mapper]).read_text()
+        only.append(json.loads(differences.splitlines()[-1])["all"][:2])
     return only
 
 
@@ -153,33 +153,33 @@ def simulated(work: WorkDirectory, name: str) -> Result:
 
 
 def judge(name: str, seeds: Counts, reads: list[int], proper: list[int], only: dict[str, list[int]]) -> list[Row]:
-    """The figures of a set; seeds: mapper, seed, kind, MAPQ."""
+    """Return the figures of a set. seeds: int64 [mapper, seed, kind, MAPQ]."""
     pooled = seeds.sum(axis=1)
     correct = (pooled[:, 0] - pooled[:, 1]).sum(axis=1).tolist()
     wrong, random = pooled[:, 1, 30:].sum(axis=1).tolist(), pooled[:, 2, 10:].sum(axis=1).tolist()
     short = [sum(row["short"] for row in bins(one[:2])) for one in pooled]
     figures = [figure("reads", reads, 0, ">=", reads[0]), figure("correct", correct, reads[0])]
     mates = 1 if is_single(name) else 2
-    figures += [alone(peer, pair, len(only), LEAST_Z, mates) for peer, pair in only.items()]
+    figures += [alone(peer, pair, len(only), MIN_Z, mates) for peer, pair in only.items()]
     for rate in RATES:
         sums = [sum(kept(seed[:2], rate) for seed in one) for one in seeds]
         figures.append(figure(f"kept at wrong/kept <= {rate:g}", sums, reads[0], ">=", many(sums, reads[0])))
     figures.append(figure("wrong with MAPQ >= 30", wrong, 0, "<=", few(wrong)))
     figures.append(figure("random reads with MAPQ >= 10", random, 0, "<=", min(random[:-1])))
-    figures.append(figure("MAPQ bins that promise too much", short))
+    figures.append(figure("MAPQ bins with too many errors", short))
     if any(proper):
         figures.append(figure("in proper pairs", proper, reads[0]))
     for system, (share, wrongs) in PUBLISHED.get(name, {}).items():
         limits = round(share * reads[0]), int(wrongs * reads[0] / 1e6)
-        figures.append(figure(f"correct, beside {system}", correct, reads[0], "aim: >=", limits[0]))
-        figures.append(figure(f"wrong with MAPQ >= 30, beside {system}", wrong, 0, "aim: <=", limits[1]))
+        figures.append(figure(f"correct, compared with {system}", correct, reads[0], "aim: >=", limits[0]))
+        figures.append(figure(f"wrong with MAPQ >= 30, compared with {system}", wrong, 0, "aim: <=", limits[1]))
     return figures
 
 
 def together(results: Iterable[Result], least: float) -> Result:
-    """The figures of all simulated sets of a run, and the calibration of MAPQ on them, by mapper; or nothing.
+    """Return the figures of all simulated sets, and the calibration of MAPQ by mapper; {} if there are none.
 
-    least: McNemar's z, the bar of all reads. Takes from the results what was kept for this.
+    least: the target of McNemar's z. Removes the key "raw" from the results.
     """
     raw = [result.pop("raw") for result in results if "raw" in result]
     if not raw:
@@ -191,5 +191,5 @@ def together(results: Iterable[Result], least: float) -> Result:
     figures = [alone(peer, pair, len(only), least) for peer, pair in zip(mappers, only, strict=False)]
     for name in ("all", *CLASSES):
         short = [sum(row["short"] for row in one if row["class"] == name) for one in rows.values()]
-        figures.append(figure(f"MAPQ bins that promise too much: {name}", short, 0, "<="))
+        figures.append(figure(f"MAPQ bins with too many errors: {name}", short, 0, "<="))
     return {"figures": figures, "calibration": rows}

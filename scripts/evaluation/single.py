@@ -1,4 +1,4 @@
-"""Real single ends, judged by where bwa puts them; and whether alignments score as much as bwa's."""
+"""Real single reads, judged by bwa's positions; and a comparison of alignment scores with bwa's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ REAL = {
     "na12878": ("human", "gzip -dc {shared}/data/human/na12878_chr20_1.fq.gz"),
     "ecoli_on_human": ("human", "gzip -dc {shared}/data/ecoli/reads_1.fq.gz"),
 }
-MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND, LONG_GAP, CLIP, LEAST = 1, 4, 1, 6, 1, 22, 5, 30
+MATCH, MISMATCH, AMBIGUOUS, GAP_OPEN, GAP_EXTEND, LONG_GAP, CLIP, MIN_SCORE = 1, 4, 1, 6, 1, 22, 5, 30
 Records = dict[str, pysam.AlignedSegment]
 
 
 def read_sam(path: Path) -> Records:
-    """Primary records by name."""
+    """Return primary records by name."""
     with pysam.AlignmentFile(str(path)) as sam:
         primary = [record for record in sam if not record.flag & 0x900]
     records = {str(record.query_name).removesuffix("/1"): record for record in primary}
@@ -31,12 +31,12 @@ def read_sam(path: Path) -> Records:
 
 
 def clipped(record: pysam.AlignedSegment) -> int:
-    """The ends that an alignment does not reach."""
+    """Return the number of clipped ends."""
     return sum(operation in (pysam.CSOFT_CLIP, pysam.CHARD_CLIP) for operation, _ in record.cigartuples or [])
 
 
 def score(record: pysam.AlignedSegment, genome: pysam.FastaFile) -> int:
-    """What an alignment is chosen by, from CIGAR, sequence and reference: AS lacks what a clipped end costs."""
+    """Return the score by which alignments are chosen, including clipping penalties, which AS lacks."""
     reference = genome.fetch(record.reference_name, record.reference_start, record.reference_end)
     columns = np.array(record.get_aligned_pairs(matches_only=True)) - [0, record.reference_start]
     query = np.array(list(str(record.query_sequence).upper()))[columns[:, 0]]
@@ -49,18 +49,18 @@ def score(record: pysam.AlignedSegment, genome: pysam.FastaFile) -> int:
 
 
 def compare_scores(bwa_sam: Path, mapper_sam: Path, reference: Path) -> tuple[int, int]:
-    """How many reads the mapper scores no lower than bwa, of how many that both map.
+    """Count reads mapped by both mappers; return how many the mapper scores at least as high as bwa, and the count.
 
-    bwa reports a CIGAR that goes on to the read's end although it then scores less than -T, by which bwa means the best
-    part of it. A mapper that reports none such has no alignment to compare with that.
+    Records of bwa are left out if their CIGAR, which extends to the end of the read, scores less than -T: bwa's
+    threshold applies to the best part of the read, and other mappers do not report such an alignment.
     """
     bwa, mapper = read_sam(bwa_sam), read_sam(mapper_sam)
     both = [(one, mapper[name]) for name, one in bwa.items() if place(one) and place(mapper.get(name))]
     moved = [(a, b) for a, b in both if (place(a), a.cigarstring) != (place(b), b.cigarstring)]
     with pysam.FastaFile(str(reference)) as genome:
         scores = [(score(ours, genome), score(theirs, genome), CLIP * clipped(theirs)) for theirs, ours in moved]
-    below = sum(ours < theirs for ours, theirs, cost in scores if theirs + cost >= LEAST)
-    beyond = sum(theirs + cost < LEAST for _, theirs, cost in scores)
+    below = sum(ours < theirs for ours, theirs, cost in scores if theirs + cost >= MIN_SCORE)
+    beyond = sum(theirs + cost < MIN_SCORE for _, theirs, cost in scores)
     return len(both) - beyond - below, len(both) - beyond
 
 

@@ -1,9 +1,9 @@
-"""Split reads: a simulator of translocations inside reads, and how often both pieces are reported.
+"""Simulate translocations inside reads, and count how often both parts are reported.
 
-A pair is cut from a fragment that is one place of the genome or two joined ones. In the second case one mate holds both
-pieces, each of 30 bases or more. The name tells the pieces of mate 1 and of mate 2, in the order of the read:
+A pair is cut from a fragment that is one interval of the genome, or two joined intervals. In the second case one mate
+contains both parts, each of 30 bases or more. The name contains the parts of mate 1 and of mate 2, in the read's order:
 
-    split_<number>!<contig>:<start>:<end>:<strand>[,<contig>:<start>:<end>:<strand>]!<the same of mate 2>
+    split_<number>!<contig>:<start>:<end>:<strand>[,<contig>:<start>:<end>:<strand>]!<likewise for mate 2>
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from evaluation.records import Key, key, place, same_place
 from evaluation.work_directory import WorkDirectory
 
 REFERENCE, SEED = "A10", 91
-PAIRS, SPLIT_EVERY = 50_000, 5  # of the pairs each fifth is split; the others tell the insert size
+PAIRS, SPLIT_EVERY = 50_000, 5  # every fifth pair is split; the other pairs give the insert size
 LENGTH, SHORTEST_PIECE, ERROR, QUALITY = 150, 30, 0.003, 25
 INSERT_MEAN, INSERT_SD = 400, 60
-APART = 2_000  # bases between the starts of two joined places
-PIECE_EDGES = (30, 40, 50, 60, 76)  # of the shorter piece
+APART = 2_000  # minimum distance between the starts of two joined intervals
+PIECE_EDGES = (30, 40, 50, 60, 76)  # length of the shorter part
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 Piece = tuple[str, int, int, str]  # contig, start, end, strand
 
 
 def flip(pieces: list[Piece]) -> list[Piece]:
-    """Of the reverse complement."""
+    """Return the parts of the reverse complement."""
     return [(contig, start, end, "+-"[strand == "+"]) for contig, start, end, strand in reversed(pieces)]
 
 
@@ -55,7 +55,7 @@ def bases(pieces: list[Piece], genome: dict[str, str]) -> str:
 
 
 def draw(rng: np.random.Generator, genome: dict[str, str], length: int) -> Piece:
-    """A place without an N."""
+    """Return a random interval without N."""
     names = list(genome)
     lengths = np.array([len(sequence) for sequence in genome.values()])
     while True:
@@ -105,7 +105,7 @@ def simulate(reference: Path, files: Sequence[Path], seed: int, pairs: int = PAI
 
 
 def aligned(path: Path) -> dict[Key, list[pysam.AlignedSegment]]:
-    """The primary and supplementary records of mapped reads."""
+    """Return the primary and supplementary records of mapped reads."""
     records = defaultdict[Key, list[pysam.AlignedSegment]](list)
     with pysam.AlignmentFile(str(path)) as file:
         for record in file.fetch(until_eof=True):
@@ -115,7 +115,7 @@ def aligned(path: Path) -> dict[Key, list[pysam.AlignedSegment]]:
 
 
 def names_the_others(records: list[pysam.AlignedSegment]) -> bool:
-    """Whether the tag SA of each record lists contig, position and strand of all others."""
+    """Return True if the tag SA of each record lists contig, position and strand of all other records."""
     for record in records:
         others = ((str(one.reference_name), one.reference_start + 1, one) for one in records if one is not record)
         spots = sorted(f"{contig},{start},{'-' if one.is_reverse else '+'}" for contig, start, one in others)
@@ -126,7 +126,7 @@ def names_the_others(records: list[pysam.AlignedSegment]) -> bool:
 
 
 def judge(path: Path) -> Counter[str]:
-    """Reads by what became of them; a split read by the length of its shorter piece."""
+    """Count reads by outcome; split reads by the length of their shorter part."""
     counts = Counter[str]()
     for read, records in aligned(path).items():
         pieces, places = truth(read), [place(record) for record in records]
@@ -145,7 +145,7 @@ def judge(path: Path) -> Counter[str]:
 
 
 def split_sizes(reads: Path, mate: int) -> Iterator[int]:
-    """The shorter pieces' lengths of one file's split reads."""
+    """Yield the lengths of the shorter parts of a file's split reads."""
     with pysam.FastxFile(str(reads)) as file:
         for record in file:
             if len(pieces := truth((str(record.name), mate))) > 1:
@@ -161,18 +161,18 @@ def simulated(work: WorkDirectory, _: str) -> Result:
 
 
 def compare(counts: list[Counter[str]], sizes: list[int]) -> list[Row]:
-    """The figures; `sizes` are the lengths of the shorter pieces."""
+    """Return the figures. sizes: the lengths of the shorter parts."""
 
     def of(kind: str) -> list[int]:
         return [one[kind] for one in counts]
 
     bins = list(pairwise(PIECE_EDGES))
     found = [sum(one[f"found {low}"] for low, _ in bins) for one in counts]
-    figures = [figure("both pieces of a split read found", found, len(sizes), ">=", max(found[:-1]))]
+    figures = [figure("both parts of a split read found", found, len(sizes), ">=", max(found[:-1]))]
     for low, end in bins:
         total = sum(low <= size < end for size in sizes)
-        figures.append(figure(f"    the shorter one of {low} to {end - 1} bases", of(f"found {low}"), total))
-    figures.append(figure("primary record at neither piece", of("astray"), len(sizes)))
+        figures.append(figure(f"    the shorter part of {low} to {end - 1} bases", of(f"found {low}"), total))
+    figures.append(figure("primary record at neither part", of("astray"), len(sizes)))
     for measure, kind in (
         ("split reads: supplementary elsewhere", "stray"),
         ("other reads: supplementary", "needless"),

@@ -1,4 +1,4 @@
-"""Variants that bcftools calls from the mapper's alignments, beside those from its peers', by varcall_eval.py."""
+"""Compare the variants that bcftools calls from the alignments of the mapper and of its peers, with varcall_eval.py."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ CLASSES = {
     "indel1-9": "indels of 1 to 9 bases",
     "indel10-29": "indels of 10 to 29",
     "indel30-60": "indels of 30 to 60",
-    "short:beside": "SNPs and indels of 1 to 9 beside those of 10 and more",
+    "short:near": "SNPs and indels of 1 to 9 near longer indels",
 }
-BESIDE = 60  # bases
-SURE = 20  # QUAL of a call, as varcall_eval.py has it
-ERRORS = 2  # standard errors that recall may be below the better peer's
-FALSE = 2  # false positives that may be more than bwa's
+NEAR = 60  # maximum distance in bases
+SURE = 20  # minimum QUAL of a call, as in varcall_eval.py
+ERRORS = 2  # tolerance of recall below the better peer's, in standard errors
+FALSE = 2  # tolerance of false positives above bwa's
 
 
 def shell_words(work: WorkDirectory, template: str) -> str:
-    """A command for varcall_eval.py, which fills in its own places and reads standard output."""
+    """Return a command for varcall_eval.py, which fills in its own placeholders and reads standard output."""
     own = {"ref": "{ref}", "r1": "{r1}", "r2": "{r2}", "index": "{idx}", "threads": "{t}"}
     values: dict[str, Any] = work.values | own | {"reads": ["{r1}", "{r2}"], "part": "/dev/stdout"}
     return shlex.join(fill_in(template, values))
 
 
 def call(work: WorkDirectory, folder: str, name: str, index: str, search: str, keep: bool) -> Row:
-    """What varcall_eval.py tells of a mapper; its BAM file stays in the folder."""
+    """Return the report of varcall_eval.py on a mapper; its BAM file remains in the folder."""
     mapper = f"{name}|{index and shell_words(work, index)}|{shell_words(work, search)}"
     template = "{python} {shared}/tools/varcall_eval.py call {folder} -t {threads} --mapper {mapper} --json {part}"
     path = work.make(f"{folder}.{name}.json", template, keep, folder=work.folder / folder, mapper=mapper)
@@ -52,16 +52,16 @@ def call(work: WorkDirectory, folder: str, name: str, index: str, search: str, k
     return row
 
 
-def beside_long(folder: Path, names: Iterable[str]) -> list[Row]:
-    """How many SNPs and short indels that stand beside a long one there are, and each mapper finds."""
+def near_long(folder: Path, names: Iterable[str]) -> list[Row]:
+    """Count the SNPs and short indels near a long indel, and those that each mapper finds."""
     tool = importlib.import_module("varcall_eval")
     truth = tool.load_vcf(str(folder / "truth.vcf.gz"))
     spans = [(contig, at, at + len(bases)) for contig, at, bases, other in truth if abs(len(bases) - len(other)) >= 10]
-    beside = {
+    near = {
         one
         for one in truth
         if abs(len(one[2]) - len(one[3])) < 10
-        and any(one[0] == contig and first - BESIDE <= one[1] <= last + BESIDE for contig, first, last in spans)
+        and any(one[0] == contig and first - NEAR <= one[1] <= last + NEAR for contig, first, last in spans)
     }
     rows = []
     for name in names:
@@ -69,12 +69,12 @@ def beside_long(folder: Path, names: Iterable[str]) -> list[Row]:
         for path in sorted(folder.glob(f"{name}.*.vcf.gz")):
             calls |= tool.load_vcf(str(path))
         found = {call for call, (quality, _) in calls.items() if quality >= SURE}
-        rows.append({"truth": len(beside), "tp": len(beside & found)})
+        rows.append({"truth": len(near), "tp": len(near & found)})
     return rows
 
 
 def compare(rows: list[list[Row]]) -> list[Row]:
-    """The figures of all seeds; rows: of each seed the peers' and the mapper's."""
+    """Return the figures of all seeds. rows: for each seed the peers' and the mapper's rows."""
 
     def total(kinds: Iterable[str], what: str) -> list[int]:
         return [sum(row["classes"][kind][what] for kind in kinds for row in of) for of in zip(*rows, strict=True)]
@@ -100,8 +100,8 @@ def simulated(work: WorkDirectory, name: str) -> Result:
         folder = f"{name}-{seed}"
         work.make(f"{folder}.simulated", simulate, folder=work.folder / folder, seed=seed)
         called = [call(work, folder, one, *commands, one in work.peers) for one, commands in mappers.items()]
-        for row, found in zip(called, beside_long(work.folder / folder, mappers), strict=True):
-            row["classes"]["short:beside"] = found
+        for row, found in zip(called, near_long(work.folder / folder, mappers), strict=True):
+            row["classes"]["short:near"] = found
         rows.append(called)
         bams = (work.folder / folder / f"{one}.bam" for one in ("bwa", work.mapper))
         agreed.append(agreement(*map(primaries, bams)))

@@ -20,10 +20,10 @@ from evaluation import libraries
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("READMAP_SHARED") or ROOT.parent / "shared").absolute()
 FAMILIES = "{python} {shared}/tools/families.py --seed 3 -o {part}"
-# To be followed by what its folder's files become, a closing quote, the path that is written, and options.
+# Followed by shell commands that move the files of the folder, a closing quote, the output path, and options.
 HUMAN_SCALE = 'sh -c \'"{python}" "{shared}/tools/human_scale.py" "$0.folder" "$@" && cd "$0.folder" && '
 LARGE_GENOME = f'{HUMAN_SCALE}mv ref.fa "$0" && rm -r "$0.folder"\' {{part}} --reads 0 --size'
-# A command, or a function with the references that it takes before the path that it writes.
+# A command, or a function followed by the references that are its first arguments; its last is the output path.
 REFERENCES: dict[str, str | tuple[Callable[..., None], *tuple[str, ...]]] = {
     "A10": "{python} {shared}/tools/simulate.py genome --size 10000000 --seed 11 -o {part}",
     "D100": "{python} {shared}/tools/simulate.py genome --size 100000000 --seed 77 --chroms 4 -o {part}",
@@ -40,7 +40,7 @@ REFERENCES: dict[str, str | tuple[Callable[..., None], *tuple[str, ...]]] = {
     "H3100": f"{LARGE_GENOME} 3.1e9",
 }
 BWA_INDEX = "bwa index {ref}"
-BWA = "bwa mem -K 100000000 -t {threads} {options} {ref} {reads}"  # -K: the same pairs at a time for any threads
+BWA = "bwa mem -K 100000000 -t {threads} {options} {ref} {reads}"  # -K: the same batches for any number of threads
 MINIBWA_INDEX = "{minibwa} index -t {threads} {ref} {ref}.minibwa"
 MINIBWA = "{minibwa} map -t {threads} {options} {ref}.minibwa {reads}"
 INDEX = "{python} -m readmap index {ref} -o {index} --force"
@@ -48,13 +48,13 @@ SEARCH = "{python} -m readmap search -x {index} {options} {reads} -o {part} --de
 
 
 def missing(*programs: str) -> str:
-    """A reason to skip, or nothing."""
+    """Return a reason to skip, or ""."""
     absent = [program for program in programs if not shutil.which(program)]
     return f"{' and '.join(absent)} not installed" if absent else ""
 
 
 def fill_in(template: str, values: dict[str, Any]) -> list[str]:
-    """A command's words; a word that is the name of a list becomes the list's words."""
+    """Return the words of a command; a placeholder of a list becomes a word for each element."""
     words = list[str]()
     for word in shlex.split(template):
         value = values.get(word[1:-1]) if word.startswith("{") and word.endswith("}") else None
@@ -70,7 +70,7 @@ class WorkDirectory:
         self.values: dict[str, Any] = {"python": sys.executable, "shared": SHARED, "options": []} | vars(options)
         self.index = "" if options.mapper_command else INDEX
         self.search: str = options.mapper_command or SEARCH
-        # By name the commands that index and map.
+        # The commands that index and map, by name.
         self.peers = {"bwa": (BWA_INDEX, BWA)} | ({"minibwa": (MINIBWA_INDEX, MINIBWA)} if options.minibwa else {})
         self.made: set[Path] = set()
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ class WorkDirectory:
     def attempt(
         self, name: str, template: str, keep: bool = True, codes: Collection[int] = (0,), **values: Any
     ) -> bool:
-        """Whether a command writes this file of the folder, to {part} or, without that word, to its standard output."""
+        """Write a file by a command, to {part} or, without that word, from standard output; return success."""
         target, part, log = self.folder / name, self.part(name), self.folder / f"{name}.log"
         if target in self.made or (keep and target.exists()):
             return True
@@ -94,13 +94,13 @@ class WorkDirectory:
         return code in codes
 
     def make(self, name: str, template: str, keep: bool = True, codes: Collection[int] = (0,), **values: Any) -> Path:
-        """The path of the file; the script ends where its command fails."""
+        """Write a file by a command unless it exists, and return its path; exit if the command fails."""
         if not self.attempt(name, template, keep, codes, **values):
-            sys.exit(f"evaluate: {name} could not be made; {self.folder / name}.log tells why")
+            sys.exit(f"evaluate: {name} could not be made; see {self.folder / name}.log")
         return self.folder / name
 
     def write(self, names: Sequence[str], write: Callable[[list[Path]], None]) -> list[Path]:
-        """The paths of files that a function writes, all at once, where they are not there yet."""
+        """Write files by a function unless they all exist, and return their paths."""
         targets, parts = [self.folder / name for name in names], [self.part(name) for name in names]
         if not all(path.exists() for path in targets):
             write(parts)
@@ -123,7 +123,7 @@ class WorkDirectory:
         options: Sequence[str] = (),
         peers: Sequence[str] = ("bwa",),
     ) -> dict[str, Path]:
-        """The SAM files of the peers and of the mapper, by name in that order."""
+        """Return the SAM files of the peers and then of the mapper, by name."""
         ref = self.reference(reference)
         values: dict[str, Any] = {"ref": ref, "index": self.folder / f"{reference}.fa.readmap", "options": [*options]}
         values |= {"reads": [*reads], "r1": reads[0], "r2": reads[-1]}

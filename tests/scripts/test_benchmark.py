@@ -99,11 +99,11 @@ def test_bam(benchmark: Any, pairs: list[Path], tmp_path: Path) -> None:
     assert "sorted CRAM" in rows
 
 
-def test_beside(benchmark: Any, pairs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versus(benchmark: Any, pairs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "minibwa").write_text("#!/bin/sh\necho 1.0\n")
     (tmp_path / "minibwa").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    report = benchmark("beside", "--reference", pairs[0], "--reads", *pairs[1:], "-t", "1", "--work", tmp_path)
+    report = benchmark("versus", "--reference", pairs[0], "--reads", *pairs[1:], "-t", "1", "--work", tmp_path)
     assert [row["program"] for row in report["commands"]] == ["readmap", "minibwa map"]
     assert report["versions"]["minibwa"] == "1.0"
 

@@ -160,7 +160,7 @@ def test_variants_are_summed_over_seeds_and_held_to_the_better_peer() -> None:
     assert (false["bwa"], false["mapper"], false["bar"]) == (8, 12, "<= 10")
 
 
-def test_short_variants_beside_long_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_variants_near_long_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from evaluation import variants
 
     long, other = ("one", 1_000, "A" * 31, "A"), ("two", 500, "C", "C" * 12)
@@ -177,12 +177,12 @@ def test_short_variants_beside_long_ones(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "varcall_eval", tool)
     for name in vcf:
         (tmp_path / name).touch()
-    assert variants.beside_long(tmp_path, ["bwa", "none"]) == [{"truth": 3, "tp": 1}, {"truth": 3, "tp": 0}]
+    assert variants.near_long(tmp_path, ["bwa", "none"]) == [{"truth": 3, "tp": 1}, {"truth": 3, "tp": 0}]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(["F"], "no such set: F"), (["--mapper", "minimap2"], "--mapper-command goes with")],
+    [(["F"], "no such set: F"), (["--mapper", "minimap2"], "--mapper-command and a --mapper name")],
 )
 def test_usage_is_checked(words: list[str], message: str) -> None:
     done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)

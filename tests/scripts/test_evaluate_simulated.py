@@ -101,9 +101,9 @@ def test_reads_in_tandem_repeats(tmp_path: Path, middle: str, tandem: bool) -> N
 
 
 def test_a_bin_is_held_to_its_lowest_mapq() -> None:
-    from evaluation.calibration import HIGHEST, bins
+    from evaluation.calibration import MAX_MAPQ, bins
 
-    counts = np.zeros((2, HIGHEST + 1), np.int64)
+    counts = np.zeros((2, MAX_MAPQ + 1), np.int64)
     counts[:, 29] = 999, 999
     counts[:, [30, 39]] = [[10_000, 90_000], [0, 131]]
     counts[:, 60] = 900_000, 19
@@ -212,18 +212,18 @@ def test_mappers_are_compared_read_by_read(tmp_path: Path, mapeval: None) -> Non
 
 
 def test_all_sets_are_judged_together() -> None:
-    from evaluation.calibration import CLASSES, HIGHEST
+    from evaluation.calibration import CLASSES, MAX_MAPQ
     from evaluation.simulated import together
 
     def result(wrong: int, only: list[int]) -> dict[str, Any]:
-        counts = np.zeros((len(CLASSES), 2, HIGHEST + 1), np.int64)
+        counts = np.zeros((len(CLASSES), 2, MAX_MAPQ + 1), np.int64)
         counts[CLASSES.index("family"), :, 60] = 2_000, wrong
         return {"figures": [], "raw": ({"bwa": counts * 0, "readmap": counts}, [only])}
 
     results = [result(0, [10, 0]), result(1, [0, 10]), {"figures": []}]
     whole = together(results, 0)
     verdicts = {row["measure"]: row["verdict"] for row in whole["figures"]}
-    assert verdicts["right, and bwa's wrong; and the reverse"] == "PASS"
+    assert verdicts["correct by bwa alone; by the mapper alone"] == "PASS"
     assert {row["class"]: row["reads"] for row in whole["calibration"]["readmap"] if row["mapq"] == "50-60"} == {
         "all": 4_000,
         "split": 0,
@@ -236,19 +236,19 @@ def test_all_sets_are_judged_together() -> None:
     assert not any("raw" in one for one in results)
     missed = [row["measure"] for row in together([result(4, [1, 0])], 0)["figures"] if row["verdict"] == "MISS"]
     assert missed == [
-        "right, and bwa's wrong; and the reverse",
-        "MAPQ bins that promise too much: all",
-        "MAPQ bins that promise too much: family",
+        "correct by bwa alone; by the mapper alone",
+        "MAPQ bins with too many errors: all",
+        "MAPQ bins with too many errors: family",
     ]
     assert together([{"figures": []}], 0) == {}
 
 
 def test_the_calibration_is_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from evaluation.calibration import CLASSES, HIGHEST, calibration
+    from evaluation.calibration import CLASSES, MAX_MAPQ, calibration
     from evaluation.calibration_figure import draw
 
-    counts = np.full((len(CLASSES), 2, HIGHEST + 1), 1_000, np.int64)
+    counts = np.full((len(CLASSES), 2, MAX_MAPQ + 1), 1_000, np.int64)
     counts[0, 1], counts[1, 1], counts[2] = 0, 1, 0
     rows = {mapper: calibration(counts) for mapper in ("bwa", "minibwa", "other")}
     report = {"sets": {"A": {"bins": {}}, "all sets": {"calibration": rows}}}

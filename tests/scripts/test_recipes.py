@@ -215,7 +215,7 @@ def test_snakemake_wrappers(data: Path, tmp_path: Path, shell: Callable[..., str
     ("params", "reads", "message"),
     [
         ({"sort": "name"}, ["1"], "params.sort: expected none, coordinate, queryname, found 'name'"),
-        ({"duplicates": "mark"}, ["1"], 'mark and remove want params.sort="coordinate"'),
+        ({"duplicates": "mark"}, ["1"], 'mark and remove require params.sort="coordinate"'),
         ({}, ["1", "2", "3"], "expected one or two files, found 3"),
     ],
 )

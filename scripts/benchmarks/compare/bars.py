@@ -1,14 +1,14 @@
-"""The figures of `compare` and `compare-pairs` that matter most, each beside its bar where it has one."""
+"""Compare the main figures of `compare` and `compare-pairs` with their targets."""
 
 from __future__ import annotations
 
 from benchmarks.common import Row, figure
 
-LONG = 1_000_000  # bases of both sequences, from which on the GPU has to be at its full speed
+LONG = 1_000_000  # length of both sequences at which the GPU must reach its full speed
 
 
 def hold_long_pairs(report: Row, usual: bool) -> list[Row]:
-    """Verdicts where the sizes are those of the bars."""
+    """Return rows of the figures, with verdicts if `usual` (the default sizes)."""
     pairs, similar, rows = report["long_pairs"], {row["what"]: row for row in report["similar"]}, []
     for row in pairs:
         if "parasail_gcups" in row:
@@ -28,7 +28,7 @@ def hold_long_pairs(report: Row, usual: bool) -> list[Row]:
 
 
 def hold_batches(report: Row, usual: bool) -> list[Row]:
-    """Verdicts where the number of pairs is that of the bars."""
+    """Return rows of the figures, with verdicts if `usual` (the default number of pairs)."""
     rows = []
     for row in report["batches"]:
         kind, rate = f"{row['mode']}, {row['what']}", row["pairs_a_second"]
@@ -49,7 +49,7 @@ def hold_batches(report: Row, usual: bool) -> list[Row]:
 
 
 def _of_peer(row: Row) -> float | None:
-    """The random pairs are shorter: what parasail holds of them stays in the nearest cache."""
+    """Return the target ratio to parasail; none for the short random pairs, which fit parasail's fastest cache."""
     return 1.0 if row["pair"] == "herpesviruses" else None
 
 

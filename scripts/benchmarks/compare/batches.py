@@ -1,4 +1,4 @@
-"""scripts/benchmark compare-pairs: many short pairs, from arrays of the host to arrays of the host, beside parasail."""
+"""scripts/benchmark compare-pairs: align many short pairs, from host arrays to host arrays, and time parasail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import Options, Row, told_of
+from benchmarks.common import Options, Row, report_of_backend
 from benchmarks.compare import peer
 from benchmarks.compare.bars import hold_batches
 from benchmarks.compare.checks import align_batch, check_batches, texts
@@ -21,15 +21,15 @@ from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import Sequences
 
 COUNTS = {"cpu": 50_000, "cuda": 1_000_000}
-PEER_PAIRS = 10_000  # the most that parasail is given
+PEER_PAIRS = 10_000  # maximum number of pairs for parasail
 
 Sides = tuple[Sequences, Sequences]
-#: Results of a GPU arrive there.
+#: Host buffers for the results of a GPU.
 Buffers = list[NDArray[np.uint8]]
 
 
 def benchmark_batches(options: Options) -> tuple[Row, Row]:
-    """Pairs/s and GCUPS in each mode, scores alone and with CIGARs; of a GPU its kernels too."""
+    """Time each mode, scores alone and with CIGARs; on a GPU also the kernels."""
     backend = open_backend(options.device, options.threads)
     sides = short_pairs(options.pairs or COUNTS[options.device])
     if not peer.is_installed():
@@ -49,11 +49,11 @@ def benchmark_batches(options: Options) -> tuple[Row, Row]:
                 rows.append(kind | row)
                 kernels += [kind | each for each in of_kernels]
     report = {**checked, "batches": rows, "kernels": kernels}
-    return report | {"bars": hold_batches(report, usual=options.pairs is None)}, told_of(backend)
+    return report | {"bars": hold_batches(report, usual=options.pairs is None)}, report_of_backend(backend)
 
 
 def time_batch(sides: Sides, mode: Mode, what: str, backend: Backend, runs: int) -> tuple[Row, list[Row]]:
-    """A row, and those of the GPU's kernels."""
+    """Return a row of times, and rows of the GPU's kernels."""
     pairs, cells = len(sides[0]), int(sides[0].lengths @ sides[1].lengths)
 
     def align() -> PairAlignments:
@@ -76,7 +76,7 @@ def time_batch(sides: Sides, mode: Mode, what: str, backend: Backend, runs: int)
 
 
 def _pin(side: Sequences, backend: Backend) -> Sequences:
-    """The arrays in memory from which copies to the device are fastest."""
+    """Return the sequences in pinned memory, from which copies to the device are fastest."""
     return replace(side, letters=_pinned(side.letters, backend), offsets=_pinned(side.offsets, backend))
 
 
@@ -87,7 +87,7 @@ def _pinned(array: NDArray[Any], backend: Backend) -> NDArray[Any]:
 
 
 def _buffers(found: PairAlignments, backend: Backend) -> Buffers:
-    """Pinned memory where these arrays of a GPU find room; none for the CPU's, which are NumPy's."""
+    """Return pinned buffers for the result arrays of a GPU; none for the CPU, whose arrays are NumPy's."""
     if backend.name == "cpu":
         return []
     return [backend.host_buffer(max(array.nbytes, 1)) for array in vars(found).values()]

@@ -1,4 +1,4 @@
-"""What is compared before anything is timed; the script ends where two do not agree."""
+"""Checks before timing; each exits with a message if two results differ."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
 
-MIDDLE = 30_000  # bases of the long pairs that are aligned
-RATES = (0.02, 0.1, 0.3)  # of their differences
-LITTLE = 1 << 20  # bytes of special rows and columns, with which tiles are swept again
-FEW, FEW_OF_PEER = 20_000, 3_000  # pairs of a batch
+MIDDLE = 30_000  # length of the long pairs to align
+RATES = (0.02, 0.1, 0.3)  # rates of differences
+LITTLE = 1 << 20  # bytes for special rows and columns, so few that tiles are computed again
+FEW, FEW_OF_PEER = 20_000, 3_000  # pairs of a batch, and pairs for parasail
 
 SCORE = CompareSettings(score_only=True, pruning=False)
 
 
 def check_long(options: Options, backend: Backend, viruses: Pair | None) -> Row:
-    """The herpesviruses' score as the paper has it; alignments the same however they come about, of their scores."""
+    """Check the herpesviruses' score against the paper, and alignments of similar pairs by all backends."""
     checked: Row = {"checked": True, "herpesviruses": None}
     if viruses:
         score, *end = end_of(align_long(viruses, SCORE, backend))
         if (score, *end) != HERPESVIRUSES_END:
-            _fail(f"the herpesviruses score {score} at {end}, and in the paper {HERPESVIRUSES_END}")
+            _fail(f"the herpesviruses score {score} at {end}, but {HERPESVIRUSES_END} in the paper")
         checked["herpesviruses"] = {"score": score, "query_end": end[0], "target_end": end[1]}
     ways = {}
     for name, one in backends_to_check(options, backend).items():
@@ -64,12 +64,12 @@ def align_long(pair: Pair, settings: CompareSettings, backend: Backend) -> PairA
 
 
 def end_of(found: PairAlignments) -> tuple[int, int, int]:
-    """The score, and where it ends in the query and in the target."""
+    """Return the score, and its end in the query and in the target."""
     return int(found.scores[0]), int(found.query_ends[0]), int(found.target_ends[0])
 
 
 def check_batches(options: Options, backend: Backend, queries: Sequences, targets: Sequences) -> Row:
-    """The first pairs in every mode: the same however they come about, of their scores, and of parasail's."""
+    """Check the first pairs in every mode: all backends agree, scores are correct and equal parasail's."""
     few = min(FEW, len(queries))
     sides, backends = (queries.part(0, few), targets.part(0, few)), backends_to_check(options, backend)
     few_of_peer = min(FEW_OF_PEER, few) if peer.is_installed() else 0
@@ -80,7 +80,7 @@ def check_batches(options: Options, backend: Backend, queries: Sequences, target
         scores = {name: align_batch(*sides, mode, one, score_only=True).to_host(one) for name, one in backends.items()}
         for name, one in scores.items():
             if not np.array_equal(one.scores, first.scores) or not np.array_equal(one.target_ends, first.target_ends):
-                _fail(f"{mode} scores alone, by {name}, are not those of the alignments")
+                _fail(f"{mode} scores without alignments, by {name}, differ from the scores of the alignments")
         _rescore(*sides, first, mode)
         if few_of_peer:
             _expect_scores_of_peer(*(side.part(0, few_of_peer) for side in sides), first, mode)
@@ -90,7 +90,7 @@ def check_batches(options: Options, backend: Backend, queries: Sequences, target
 def align_batch(
     queries: Sequences, targets: Sequences, mode: Mode, backend: Backend, score_only: bool = False
 ) -> PairAlignments:
-    """On the device."""
+    """Align pairs on the device of the backend."""
     sides = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
     return align_pairs(*sides, MatchScores(), mode, backend, score_only)
 
@@ -100,11 +100,11 @@ def texts(side: Sequences) -> list[str]:
 
 
 def _expect_same(found: Mapping[str, PairAlignments], what: str) -> None:
-    """All fields."""
+    """Exit if a field of two results differs."""
     first, expected = next(iter(found.items()))
     for name, one in found.items():
         if not all(np.array_equal(getattr(one, field), values) for field, values in vars(expected).items()):
-            _fail(f"{what}: {name} and {first} do not find the same")
+            _fail(f"{what}: {name} and {first} differ")
 
 
 def _rescore(queries: Sequences, targets: Sequences, found: PairAlignments, mode: Mode) -> None:

@@ -1,5 +1,5 @@
-"""compare-gcups.png: the speed of a comparison by the size of its matrix, after Figure 10 of the paper by Sandes and de
-Melo, beside the paper's own."""
+"""Draw compare-gcups.png: the speed of a comparison by the size of its matrix, like Figure 10 of the paper by Sandes
+and de Melo, with the paper's results."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PAPER_REAL = {
 }
 TITLE: Row = {"fontweight": "bold", "fontsize": 12}
 COLOURS, PEER_COLOURS, MARKERS = (RED, BLUE, GREEN, PINK), (ORANGE, SKY), "os^Dv"
-LABEL_HEIGHT = 0.05  # of a label, as a share of the axes' height
-HALF = 0.6  # of the axes' width: lines that end behind it have their names above their ends
+LABEL_HEIGHT = 0.05  # height of a label, as a share of the axes' height
+HALF = 0.6  # share of the axes' width; lines that end to its right have their names above their ends
 
 
 class Line(NamedTuple):
-    """Points by cells, and GCUPS."""
+    """A line of points (cells, GCUPS)."""
 
     name: str
     points: list[tuple[int, float]]
@@ -42,12 +42,12 @@ class Line(NamedTuple):
 
 
 def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
-    """The PNG for all reports of `compare` together."""
+    """Draw the PNG for all reports of `compare` together."""
     return save(figure_10, reports, folder / "compare-gcups.png")
 
 
 def figure_10(reports: Sequence[Row]) -> Figure:
-    """GCUPS over cells, a line a device and its threads."""
+    """Draw GCUPS over cells, a line for each device and number of threads."""
     figure = Figure(figsize=(9, 5.6))
     axes = figure.add_axes((0.065, 0.12, 0.91, 0.7))
     lines = [*lines_of([(report, report["long_pairs"]) for report in reports], "cells"), paper()]
@@ -79,9 +79,9 @@ def figure_10(reports: Sequence[Row]) -> Figure:
 
 
 def lines_of(groups: Sequence[tuple[Row, Sequence[Row]]], across: str) -> list[Line]:
-    """readmap's lines, then parasail's, a device and its threads each.
+    """Return readmap's lines, then parasail's, for each device and number of threads.
 
-    groups: reports, and the rows of them that are drawn. across: the field from which a point's place comes.
+    groups: reports, and their rows to draw. across: the key of the horizontal coordinate.
     """
     lines, peers = list[Line](), list[Line]()
     for report, rows in groups:
@@ -98,14 +98,14 @@ def lines_of(groups: Sequence[tuple[Row, Sequence[Row]]], across: str) -> list[L
 
 
 def caption(figure: Figure, reports: Sequence[Row], words: str) -> None:
-    """At the lower right: what was measured, and the machines."""
+    """Write the caption at the lower right: what was measured, and the machines."""
     known = [report["machine"]["cpu" if report["device"] == "cpu" else "gpu"] for report in reports]
     text = "; ".join([words, *dict.fromkeys(filter(None, known))])
     figure.text(0.985, 0.012, text, ha="right", fontsize=7, color=GREY)
 
 
 def save(figure: Callable[[Sequence[Row]], Figure], reports: Sequence[Row], path: Path) -> list[Path]:
-    """Draw reports together, in the style of all figures."""
+    """Draw reports together in the style of all figures."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
         figure(reports).savefig(path)
@@ -120,7 +120,7 @@ def paper() -> Line:
 
 
 def where(report: Row, device: str, threads: int) -> str:
-    """The report's label, or the device by name."""
+    """Return the report's label, or the name of the device."""
     if device != "cpu":
         return str(report["label"] or report["machine"]["gpu"] or device)
     called = f"{threads} CPU thread{'s' if threads > 1 else ''}"
@@ -128,7 +128,7 @@ def where(report: Row, device: str, threads: int) -> str:
 
 
 def _label(axes: Any, lines: Sequence[Line]) -> None:
-    """Names at the ends of the lines: above those at the right, else beside them and as far apart as they need."""
+    """Write names at the ends of the lines: above the ends at the right, else next to them without overlap."""
     to_axes = axes.transData + axes.transAxes.inverted()
     lowest = -1.0
     for line in sorted(lines, key=lambda line: line.points[-1][1]):

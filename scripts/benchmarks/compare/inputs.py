@@ -1,4 +1,4 @@
-"""Sequences to compare: random ones, mutated ones, and the herpesviruses of the paper."""
+"""Sequences to compare: random, mutated, and the herpesviruses of the paper."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from readmap.reads.sequences import Sequences, read_sequences
 
 SEED = 7
 BASES = np.frombuffer(b"ACGT", np.uint8)
-QUERY_BASES, TARGET_BASES = 150, 250  # of a pair of a batch
-RATE, LONGEST_GAP = 0.05, 3  # of the differences of such a pair, of which a third are gaps
-BLOCK = 100_000  # pairs that are made at once
+QUERY_BASES, TARGET_BASES = 150, 250  # lengths of a pair of a batch
+RATE, LONGEST_GAP = 0.05, 3  # rate of differences of such a pair; a third of them are gaps
+BLOCK = 100_000  # pairs generated at a time
 PAIRS = SHARED / "data/pairs"
 HERPESVIRUSES = ("NC_000898.fa.gz", "NC_007605.fa.gz")
-HERPESVIRUSES_END = (18, 41058, 44353)  # the score and where it ends, of Table 5 of the paper
+HERPESVIRUSES_END = (18, 41058, 44353)  # score, query end and target end, from Table 5 of the paper
 
 Letters = NDArray[np.uint8]
 
 
 class Pair(NamedTuple):
-    """Two sequences, as letters."""
+    """Two sequences as letters."""
 
     name: str
     query: Letters
@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 def herpesviruses() -> Pair | None:
-    """The paper's smallest real pair; None where the files are not there."""
+    """Return the paper's smallest real pair, or None if the files are missing."""
     paths = [PAIRS / name for name in HERPESVIRUSES]
     if not all(path.exists() for path in paths):
         return None
@@ -48,7 +48,7 @@ def random_pair(bases: int) -> Pair:
 
 
 def similar_pair(bases: int, rate: float) -> Pair:
-    """Random DNA, and the same with differences: of ten, eight letters are others, one is lost, one is new."""
+    """Return random DNA and a mutated copy: 80 % substitutions, 10 % deletions, 10 % insertions."""
     random = np.random.default_rng(SEED)
     codes = random.integers(0, 4, bases, np.uint8)
     chances = random.random(bases, np.float32) / rate
@@ -61,7 +61,7 @@ def similar_pair(bases: int, rate: float) -> Pair:
 
 
 def short_pairs(count: int) -> tuple[Sequences, Sequences]:
-    """Queries of 150 bases that are parts of their targets, of 250, but for differences."""
+    """Return queries of 150 bases, mutated parts of their targets of 250 bases."""
     blocks = [_block(min(BLOCK, count - begin), SEED + begin) for begin in range(0, count, BLOCK)]
     queries, targets = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return sequences(queries), sequences(targets)
@@ -80,6 +80,6 @@ def _block(count: int, seed: int) -> tuple[Letters, Letters]:
 
 
 def sequences(rows: Letters) -> Sequences:
-    """A sequence a row."""
+    """Return a sequence for each row."""
     count, length = rows.shape
     return Sequences([b"%d" % i for i in range(count)], rows.reshape(-1), np.arange(count + 1, dtype=np.int64) * length)

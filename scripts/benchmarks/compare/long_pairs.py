@@ -1,4 +1,4 @@
-"""scripts/benchmark compare: the scores of two long sequences beside parasail's, then alignments of similar ones."""
+"""scripts/benchmark compare: time scores of two long sequences and parasail's, then alignments of similar sequences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.common import Options, Row, told_of
+from benchmarks.common import Options, Row, report_of_backend
 from benchmarks.compare import peer
 from benchmarks.compare.bars import hold_long_pairs
 from benchmarks.compare.checks import SCORE, align_long, check_long, end_of
@@ -16,24 +16,24 @@ from benchmarks.compare.times import gcups, seconds_in_turn
 from readmap.backend import Backend, open_backend
 from readmap.pairwise.parameters import CompareSettings, Mode
 
-# bases of the random sequences: on the GPU those of the paper, and one more
+# lengths of the random sequences: on the GPU the paper's lengths, and one more
 SIZES = {
     "cpu": (16_000, 32_000, 64_000),
     "cuda": (128_000, 256_000, 512_000, 1_000_000, 2_000_000, 3_000_000, 5_000_000),
 }
 SIMILAR, RATE = {"cpu": 100_000, "cuda": 4_000_000}, 0.01
-PEER_CELLS = 1 << 36  # of a matrix, the most that parasail is asked for
+PEER_CELLS = 1 << 36  # largest matrix for parasail
 
 KINDS = {"score, unpruned": SCORE, "score": CompareSettings(score_only=True), "alignment": CompareSettings()}
 
 
 def benchmark_compare(options: Options) -> tuple[Row, Row]:
-    """Seconds and GCUPS a pair of sequences; score and alignment of similar ones."""
+    """Return seconds and GCUPS of pairs of sequences; score and alignment of similar sequences."""
     if options.figures and not find_spec("matplotlib"):
         sys.exit("benchmark: --figures needs matplotlib: pip install '.[benchmark]'")
     backend, viruses = open_backend(options.device, options.threads), herpesviruses()
     if not viruses:
-        print(f"{' and '.join(HERPESVIRUSES)} are not in {PAIRS}, so there are random sequences only")
+        print(f"{' and '.join(HERPESVIRUSES)} are not in {PAIRS}, so only random sequences are compared")
     if not peer.is_installed():
         print("parasail is not installed, so readmap runs alone")
     checked = check_long(options, backend, viruses)
@@ -45,11 +45,11 @@ def benchmark_compare(options: Options) -> tuple[Row, Row]:
     similar = time_similar(similar_pair(options.similar or SIMILAR[options.device], RATE), backend, options.runs)
     report = {**checked, "long_pairs": sorted(rows, key=lambda row: row["cells"]), "similar": similar}
     usual = options.bases is None and options.similar is None
-    return report | {"bars": hold_long_pairs(report, usual)}, told_of(backend)
+    return report | {"bars": hold_long_pairs(report, usual)}, report_of_backend(backend)
 
 
 def time_pair(pair: Pair, backend: Backend, options: Options) -> list[Row]:
-    """Scores alone: a row for one thread beside parasail's, and one for all that are asked for; on a GPU one row."""
+    """Time scores alone: a row for one thread and parasail, and a row for all threads; on a GPU one row."""
     backends = [backend]
     if backend.name == "cpu" and backend.threads > 1:
         backends.insert(0, open_backend("cpu", 1))
@@ -71,7 +71,7 @@ def time_pair(pair: Pair, backend: Backend, options: Options) -> list[Row]:
 
 
 def _works(pair: Pair, backend: Backend) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
-    """What is to be timed, and where it leaves what it finds."""
+    """Return the functions to time, and the dict that they fill with results."""
     found: dict[str, Any] = {}
 
     def ours() -> None:
@@ -90,7 +90,7 @@ def _works(pair: Pair, backend: Backend) -> tuple[dict[str, Callable[[], Any]], 
 
 
 def time_similar(pair: Pair, backend: Backend, runs: int) -> list[Row]:
-    """A row for each of: the score of the whole matrix, that with pruning, the alignment, as the command finds it."""
+    """Return a row for each of the score without pruning, the score, and the alignment."""
     ends = {}
 
     def work(name: str, settings: CompareSettings) -> Callable[[], Any]:
@@ -109,6 +109,6 @@ def time_similar(pair: Pair, backend: Backend, runs: int) -> list[Row]:
 
 
 def _row(pair: Pair, backend: Backend) -> Row:
-    """What was compared, and where."""
+    """Return the columns that describe the pair and the device."""
     bases = {"query_bases": len(pair.query), "target_bases": len(pair.target), "cells": pair.cells}
     return {"pair": pair.name, **bases, "device": backend.name, "threads": backend.threads}

@@ -1,4 +1,4 @@
-"""parasail, the peer on the CPU: one thread, a pair a call from Python."""
+"""parasail, the peer on the CPU: one thread, one call from Python per pair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from readmap.pairwise.parameters import MatchScores, Mode
 
-#: What its functions call our modes.
+#: The names of the modes in parasail's functions.
 NAMES = {Mode.LOCAL: "sw", Mode.GLOBAL: "nw", Mode.SEMIGLOBAL: "sg_dx"}
 
 Align = Callable[[str, str], Any]
@@ -23,8 +23,8 @@ def name_of(mode: Mode, traced: bool = False, bits: int = 16) -> str:
 
 
 def aligner(mode: Mode, traced: bool = False, bits: int = 16) -> Align:
-    """Its function for a pair, with our scores; traced: with the CIGAR, which it makes when it is asked for."""
-    import parasail  # may be missing
+    """Return parasail's function for a pair with readmap's scores. traced: also convert the traceback to a CIGAR."""
+    import parasail  # optional
 
     scores = MatchScores()
     matrix = parasail.matrix_create("ACGT", scores.match, -scores.mismatch)

@@ -1,4 +1,4 @@
-"""Medians of several works that take turns, so that what else the machine does slows all of them."""
+"""Time several functions alternately, so that other load on the machine slows all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seconds_in_turn(works: dict[str, Callable[[], Any]], runs: int, backend: Bac
 
 
 def kernels_of(work: Callable[[], Any], backend: Any) -> list[dict[str, Any]]:
-    """A row a kernel that a GPU runs for some work: milliseconds on the device, by events before and behind."""
+    """Return a row for each kernel that a GPU runs in `work`: milliseconds by events before and after the kernel."""
     launched, run = dict[str, list[Any]](), backend.run
 
     def run_between_events(kernel: Any, *arguments: Any) -> None:
@@ -45,5 +45,5 @@ def kernels_of(work: Callable[[], Any], backend: Any) -> list[dict[str, Any]]:
 
 
 def gcups(cells: int, seconds: float) -> float:
-    """Billions of cells of the matrix a second."""
+    """Return billions of matrix cells per second."""
     return float(f"{cells / seconds / 1e9:.4g}")

@@ -1,16 +1,16 @@
-"""The figures of `exact` that matter most, each beside its bar where it has one."""
+"""Compare the main figures of `exact` with their targets."""
 
 from __future__ import annotations
 
 from benchmarks.common import Row, figure
 
-# The sizes for which the bars are set.
+# The sizes for which the targets are set.
 USUAL = {"reference_bases": 10_000_000, "query_bases": 200, "queries": 1 << 22}
 RANDOM = {"bases": 1_000_000_000, "queries": 1 << 22}
 
 
 def summarize(report: Row) -> list[Row]:
-    """Rows for the largest number of queries; verdicts where the sizes are those of the bars."""
+    """Return rows for the largest number of queries, with verdicts if the sizes are those of the targets."""
     rows = [*_of_cpu(report), *_of_gpu(report), *_of_packing(report), *_of_commands(report)]
     if any(report["inputs"][name] != value for name, value in USUAL.items()):
         rows = [row | {"wanted": "", "bar": None, "verdict": None} for row in rows]
@@ -41,7 +41,7 @@ def _of_gpu(report: Row) -> list[Row]:
         parts = row["query_transfer_seconds"] + row["kernel_seconds"] + row["result_transfer_seconds"]
         rows.append(figure(f"{structure}, GPU: queries, kernel, results", 1e3 * parts, "ms", "<=", bar))
     for structure, row in largest.items():
-        bar = 85.0 if structure == "array without table" else None  # the paper's headline, for the paper's search
+        bar = 85.0 if structure == "array without table" else None  # the paper's main result, for its search
         name = f"{structure}: 1 CPU thread / GPU"
         rows.append(figure(f"{name} with all transfers", one[structure] / row["total_seconds"], "times", ">=", bar))
         rows.append(figure(f"{name}, kernel", one[structure] / row["kernel_seconds"], "times"))
@@ -53,7 +53,7 @@ def _of_gpu(report: Row) -> list[Row]:
 
 
 def _on_one_thread(report: Row) -> dict[str, float]:
-    """Seconds of each structure with all queries."""
+    """Return the seconds of each structure with all queries, on one thread."""
     most = report["inputs"]["queries"]
     return {row["structure"]: row["seconds"] for row in report["cpu"] if (row["threads"], row["queries"]) == (1, most)}
 
@@ -69,7 +69,7 @@ def _of_packing(report: Row) -> list[Row]:
 
 
 def _of_commands(report: Row) -> list[Row]:
-    """Peers over readmap by array, with the most queries that the peer was given."""
+    """Return ratios of the peers' times to readmap's by array, for each peer's largest number of queries."""
     seconds = {(row["command"], row["queries"]): row for row in report["commands"]}
     rows = []
     for peer in ("bowtie", "mummer"):

@@ -1,4 +1,4 @@
-"""The steps of scripts/benchmark exact, in order."""
+"""The steps of scripts/benchmark exact."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from readmap.backend import open_backend
 from readmap.formats.fasta import Fasta
 from readmap.index.index import Index
 
-LEAST_QUERIES, FACTOR = 1024, 4
+MIN_QUERIES, FACTOR = 1024, 4
 
 
 def benchmark_exact(options: Options) -> tuple[Row, Row]:
-    """Exact searches by suffix array and suffix tree, on the CPU and on the GPU, beside bowtie and mummer."""
+    """Time exact searches by suffix array and suffix tree, on CPU and GPU, and by bowtie and mummer."""
     if options.figures and not find_spec("matplotlib"):
         sys.exit("benchmark: --figures needs matplotlib: pip install '.[benchmark]'")
     source = options.reference or SHARED / "data/human/human_21mbp.fa.gz"
@@ -37,7 +37,7 @@ def benchmark_exact(options: Options) -> tuple[Row, Row]:
     gpu = open_backend("cuda", options.threads) if options.device == "cuda" else None
     backends = [open_backend("cpu", options.threads), *([gpu] if gpu else [])]
     checked, counts = check(index, inputs.text_of(fasta), letters, backends)
-    sizes = [*takewhile(lambda size: size < len(letters), (LEAST_QUERIES * FACTOR**i for i in count())), len(letters)]
+    sizes = [*takewhile(lambda size: size < len(letters), (MIN_QUERIES * FACTOR**i for i in count())), len(letters)]
     report = checked | {"inputs": _input_facts(fasta, sizes, counts), "built": built}
     report["cpu"] = times.time_cpu(index, letters, sizes, options.runs, options.threads)
     report["gpu"] = times.time_gpu(index, letters, sizes, options.runs, gpu) if gpu else []
@@ -52,13 +52,13 @@ def benchmark_exact(options: Options) -> tuple[Row, Row]:
     report["random"] = None
     if gpu and options.random_bases:
         report["random"] = search_random(options.random_bases, len(letters), options.runs, gpu)
-    facts = json.loads((options.work / "report.json").read_text())  # of readmap's last search
+    facts = json.loads((options.work / "report.json").read_text())  # report of readmap's last search
     facts |= {"threads": options.threads, "reference": facts["reference"] | {"source": source.name}}
     return report | {"bars": summarize(report)}, facts
 
 
 def _sequences(source: Path, options: Options) -> tuple[Fasta, Fasta]:
-    """The sequences that are indexed, and those that half of the queries come from; says what is missing."""
+    """Return the sequences to index, and the sequences that half of the queries are drawn from; or exit."""
     if not source.exists():
         print(f"skipped: {source} is not there; give --reference, or set READMAP_SHARED")
         sys.exit(0)
@@ -72,7 +72,7 @@ def _sequences(source: Path, options: Options) -> tuple[Fasta, Fasta]:
 
 
 def _input_facts(fasta: Fasta, sizes: list[int], counts: NDArray[np.int64]) -> Row:
-    """The facts of the inputs: what was searched for what, and how much was there."""
+    """Return the sizes of the inputs, and the number of queries found in each half."""
     found = {
         half: {"queries": len(of), "found": int(np.count_nonzero(of)), "occurrences": int(of.sum())}
         for half, of in (("from_reference", counts[::2]), ("from_elsewhere", counts[1::2]))
@@ -84,7 +84,7 @@ def _input_facts(fasta: Fasta, sizes: list[int], counts: NDArray[np.int64]) -> R
 def _time_commands(
     options: Options, reference: Path, letters: Letters, sizes: list[int], counts: NDArray[np.int64]
 ) -> Row:
-    """A row for each whole command with each number of queries that is not too many for the peers."""
+    """Return a row for each whole command and each number of queries up to options.peer_queries."""
     queries, rows = options.work / "queries.fa", []
     called = commands.lines(options, reference, queries)
     for size in [size for size in sizes if size <= options.peer_queries] or sizes[:1]:

@@ -1,4 +1,4 @@
-"""Figures 3, 4 and 5 of the paper by Encarnação, Sebastião and Roma, drawn from what `exact` measured."""
+"""Draw Figures 3, 4 and 5 of the paper by Encarnação, Sebastião and Roma from the report of `exact`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from benchmarks.common import Row
 
-# Okabe and Ito's colours, which the colour-blind tell apart too.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 BLUE, SKY, RED, ORANGE, GREEN = "#0072B2", "#56B4E9", "#D55E00", "#E69F00", "#009E73"
 PINK, BLACK, GREY, SILVER = "#CC79A7", "#000000", "#666666", "#BBBBBB"
-# of a line's kind: its colour and its marker
+# colour and marker of each kind of line
 LOOKS = {
     "array": (BLUE, "o"),
     "array without table": (SKY, "v"),
@@ -25,7 +25,7 @@ LOOKS = {
     "mummer": (PINK, "^"),
     "readmap": (BLACK, "X"),
 }
-# of Figure 5, from the bottom of a bar to its top
+# parts of Figure 5, from the bottom of a bar to its top
 PARTS = {
     "index_transfer_seconds": ("index to GPU", SILVER),
     "query_transfer_seconds": ("queries to GPU", SKY),
@@ -43,12 +43,12 @@ STYLE: dict[Any, Any] = {
     "grid.linewidth": 0.6,
     "savefig.dpi": 150,
 }
-Line = tuple[str, str, list[Row], str, Row]  # name, kind, rows, key of their seconds, style
-LABEL_HEIGHT = 0.042  # of a label beside the axes, as a share of their height
+Line = tuple[str, str, list[Row], str, Row]  # name, kind, rows, key of the seconds in a row, style
+LABEL_HEIGHT = 0.042  # height of a label next to the axes, as a share of their height
 
 
 def draw(report: Row, folder: Path) -> list[Path]:
-    """The PNGs that a report of `exact` has figures for: of a run without a GPU only the first."""
+    """Draw the PNGs for which a report of `exact` has figures; without a GPU only the first."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
     with mpl.rc_context(STYLE):
@@ -60,7 +60,7 @@ def draw(report: Row, folder: Path) -> list[Path]:
 
 
 def figure_3(report: Row) -> Figure:
-    """Time of the search on the CPU by number of queries: array and tree on 1, 2, ... threads, and whole commands."""
+    """Draw the time of the search on the CPU by number of queries: array and tree by threads, and whole commands."""
     lines: list[Line] = []
     for structure, threads in dict.fromkeys((row["structure"], row["threads"]) for row in report["cpu"]):
         of = [row for row in report["cpu"] if (row["structure"], row["threads"]) == (structure, threads)]
@@ -70,7 +70,7 @@ def figure_3(report: Row) -> Figure:
 
 
 def figure_4(report: Row) -> Figure:
-    """Time on the GPU with all transfers, the index's too, beside one CPU thread and whole commands."""
+    """Draw the time on the GPU with all transfers, including the index, one CPU thread, and whole commands."""
     lines: list[Line] = []
     for structure in dict.fromkeys(row["structure"] for row in report["gpu"]):
         of = [row for row in report["gpu"] if row["structure"] == structure]
@@ -82,7 +82,7 @@ def figure_4(report: Row) -> Figure:
 
 
 def _commands(report: Row, *more: str) -> list[Line]:
-    """Whole commands on one CPU thread, and more of readmap's; of readmap's only those by array."""
+    """Return the whole commands on one CPU thread; readmap's only by array, and also on more devices."""
     lines: list[Line] = []
     for name in ("readmap array", *more, "bowtie", "mummer"):
         rows = [row for row in report["commands"] if row["command"] == name]
@@ -93,7 +93,7 @@ def _commands(report: Row, *more: str) -> list[Line]:
 
 
 def _by_queries(title: str, lines: Sequence[Line], report: Row, device: str) -> Figure:
-    """Lines over the number of queries, named at their ends."""
+    """Draw lines over the number of queries, with their names at the ends."""
     figure = Figure(figsize=(9, 5.6))
     axes = figure.add_axes((0.075, 0.12, 0.645, 0.77))
     axes.set(xscale="log", yscale="log", xlabel="queries")
@@ -117,11 +117,13 @@ def _by_queries(title: str, lines: Sequence[Line], report: Row, device: str) -> 
 
 
 def label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
-    """Names beside the axes, each at the height of its line's end or as near as the others leave room."""
+    """Write names next to the axes at the height of each line's end, or as near as other names allow."""
     to_axes = axes.transData + axes.transAxes.inverted()
     places = [(*to_axes.transform((x, y)), name, colour) for x, y, name, colour in ends]
     places.sort(key=lambda place: place[1])
-    groups: list[tuple[float, int]] = []  # labels that touch, at the mean of what each would have for the lowest
+    groups: list[
+        tuple[float, int]
+    ] = []  # a group of touching labels, at the mean of the positions wanted for its lowest label
     for i, (_, y, _, _) in enumerate(places):
         mean, count = y - i * LABEL_HEIGHT, 1
         while groups and groups[-1][0] >= mean:
@@ -136,7 +138,7 @@ def label_ends(axes: Any, ends: list[tuple[float, float, str, str]]) -> None:
 
 
 def figure_5(report: Row) -> Figure:
-    """Where the GPU's time goes: a bar for each number of queries, a panel for each structure."""
+    """Draw the parts of the GPU's time: a bar for each number of queries, a panel for each structure."""
     structures = list(dict.fromkeys(row["structure"] for row in report["gpu"]))
     figure = Figure(figsize=(1.6 + 3.2 * len(structures), 4.8))
     panels = figure.subplots(1, len(structures), sharey=True, squeeze=False)[0]
@@ -166,7 +168,7 @@ def figure_5(report: Row) -> Figure:
 
 
 def _caption(figure: Figure, report: Row, device: str) -> None:
-    """The caption: what was searched, and where."""
+    """Write the caption: what was searched, and on which machine."""
     inputs, machine = report["inputs"], report["machine"]
     words = [f"queries of {inputs['query_bases']} nt, {inputs['reference_bases'] / 1e6:g} Mbp", machine["cpu"]]
     words += [machine["gpu"]] if device == "gpu" else []

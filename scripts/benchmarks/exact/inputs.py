@@ -21,7 +21,7 @@ WRITTEN_TOGETHER = 1 << 18  # queries
 
 
 def split_fasta(path: Path, bases: int, threads: int) -> tuple[Fasta, Fasta]:
-    """The first bases of a file, and the rest; a contig that reaches over the end is cut in two."""
+    """Return the first `bases` bases of a file, and the rest; a contig across the boundary is cut in two."""
     with open_bytes(str(path), threads) as source:
         fasta = read_records(source, Alphabet.NUCLEOTIDES)
     inner = int(np.searchsorted(fasta.offsets, bases, side="right")) - 1  # the contig that is cut
@@ -32,7 +32,7 @@ def split_fasta(path: Path, bases: int, threads: int) -> tuple[Fasta, Fasta]:
 
 
 def text_of(fasta: Fasta) -> bytes:
-    """The contigs with one byte that is no base behind each: a place in it is a place in readmap's reference."""
+    """Return the contigs with one byte that is no base after each: offsets equal positions in readmap's reference."""
     return b"".join(contig + b"|" for contig in _contigs(fasta))
 
 
@@ -47,7 +47,7 @@ def _contigs(fasta: Fasta) -> Iterator[bytes]:
 
 
 def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_BASES) -> Letters:
-    """Queries of A, C, G and T, in turn from inside and from outside, so that the first n of them are mixed too."""
+    """Draw queries of A, C, G and T alternately from inside and outside, so that any prefix is mixed."""
     random = np.random.default_rng(SEED)
     letters = np.empty((count, length), np.uint8)
     for first, fasta in enumerate((inside, outside)):
@@ -57,7 +57,7 @@ def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_
 
 
 def _unambiguous(fasta: Fasta, length: int) -> NDArray[np.int64]:
-    """The places from where on as many bases of one contig are A, C, G or T."""
+    """Return the positions at which `length` bases of one contig are all A, C, G or T."""
     marks = np.concatenate(([0], np.cumsum(~np.isin(fasta.letters, np.frombuffer(b"ACGT", np.uint8)), dtype=np.int64)))
     good = marks[length:] == marks[:-length]
     for border in fasta.offsets[1:-1]:
@@ -66,14 +66,14 @@ def _unambiguous(fasta: Fasta, length: int) -> NDArray[np.int64]:
 
 
 def with_last_base_changed(letters: Letters) -> Letters:
-    """Queries that differ from what may occur only where a search ends."""
+    """Return queries that differ from occurring sequences only in their last base."""
     changed = letters.copy()
     changed[:, -1] = np.where(letters[:, -1] == ord("A"), ord("C"), ord("A"))
     return changed
 
 
 def write_queries(path: Path, letters: Letters) -> None:
-    """FASTA, a query's number its name."""
+    """Write FASTA with the index of a query as its name."""
     count, length = letters.shape
     records: Any = np.full((min(count, WRITTEN_TOGETHER), 1 + NAME_DIGITS + 1 + length + 1), ord("\n"), np.uint8)
     records[:, 0] = ord(">")

@@ -1,4 +1,4 @@
-"""A search in a gigabase of random DNA, whose suffixes the device sorts."""
+"""Sort the suffixes of a gigabase of random DNA on the device, and search in it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ BASES = np.frombuffer(b"ACGT", np.uint8)
 
 
 def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
-    """Seconds of the sort and of the search by array, once both are checked."""
+    """Return the seconds of the sort and of the search by array, after both are checked."""
     random, seconds = np.random.default_rng(SEED), dict[str, float]()
     letters = BASES[random.integers(0, 4, bases, np.uint8)]
     contig = (part for part in (b">random\n", letters.tobytes()))
     reference = read_reference(GeneratorSource("random DNA", contig), backend)
     held = reference.to_device(backend)
     team = Team.of(backend)
-    plan = plan_suffix_array(reference, held, team)  # where a compiler may run
+    plan = plan_suffix_array(reference, held, team)  # may run a compiler
     with timed(seconds, "sort_seconds", backend):
         (order,) = build_suffix_array([held], plan, team)
     backend.release_memory()
@@ -55,7 +55,7 @@ def search_random(bases: int, queries: int, runs: int, backend: Backend) -> Row:
 
 
 def draw(letters: NDArray[np.uint8], count: int, random: np.random.Generator) -> tuple[Letters, NDArray[np.int64]]:
-    """Queries in turn from the letters and as random as these, and where each was drawn, -1 for the latter."""
+    """Return queries drawn alternately from the letters and at random, and the start of each in the letters, or -1."""
     starts = np.full(count, -1, np.int64)
     starts[::2] = random.integers(0, len(letters) - QUERY_BASES + 1, len(starts[::2]))
     drawn = BASES[random.integers(0, 4, (count, QUERY_BASES), np.uint8)]

@@ -1,4 +1,4 @@
-"""Queries packed and found by every structure, and checked: against each other, and against Python."""
+"""Pack queries, find them by every structure, and compare the results with each other and with Python's."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from readmap.index.occurrences import find_occurrences
 from readmap.reads.packing import Patterns, pack_patterns
 from readmap.strand import Strand
 
-# name: what searches, and whether a table of first bases shortens its way; the paper's have none
+# structure, and whether the prefix table is used; the paper's structures have no such table
 STRUCTURES = {
     "array": (IndexStructure.ARRAY, True),
     "tree": (IndexStructure.TREE, True),
     "array without table": (IndexStructure.ARRAY, False),
     "tree without table": (IndexStructure.TREE, False),
 }
-CHECKED = 64  # queries that Python searches, and as many that differ from them in one base
+CHECKED = 64  # queries that Python searches; the same number of queries that differ in one base is searched too
 Integers = NDArray[np.int64]
 COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
 
@@ -45,7 +45,7 @@ def place_by(name: str, index: Index, backend: Backend) -> DeviceIndex:
 def find(
     name: str, patterns: Patterns, placed: DeviceIndex, strand: Strand, backend: Backend
 ) -> tuple[Integers, Integers]:
-    """First ranks, 0 where there is none, and counts: int64 [strands, queries] by record."""
+    """Return the first ranks (0 if a query is not found) and the counts: int64 [strands, queries] in file order."""
     found = find_occurrences(patterns, placed, strand, STRUCTURES[name][0], backend)
     slots = backend.to_host(patterns.slot_of)
     counts = backend.to_host(found.counts)[:, slots].astype(np.int64)
@@ -53,10 +53,10 @@ def find(
 
 
 def check(index: Index, text: bytes, letters: Letters, backends: Iterable[Backend]) -> tuple[Row, Integers]:
-    """What was compared, and how often each query occurs; ends the script where two do not agree.
+    """Compare all searches; return what was compared and the occurrences of each query; exit if two results differ.
 
-    A few queries, and as many that differ in their last base, are searched by Python on both strands; all queries by
-    each structure on each backend, forward.
+    Python searches CHECKED queries, and copies that differ in their last base, on both strands; each structure on each
+    backend searches all queries on the forward strand.
     """
     few = np.concatenate([letters[:CHECKED], with_last_base_changed(letters[:CHECKED])])
     truth = [(_places(text, query), _places(text, query.translate(COMPLEMENT)[::-1])) for query in map(bytes, few)]
@@ -76,7 +76,7 @@ def check(index: Index, text: bytes, letters: Letters, backends: Iterable[Backen
 
 
 def _located(index: Index, ranks: Integers, counts: Integers) -> list[tuple[list[int], ...]]:
-    """The places of each query, for each strand."""
+    """Return the positions of each query for each strand."""
     ends = ranks + counts
     return [
         tuple(sorted(index.suffixes[begin:end].tolist()) for begin, end in zip(*strands, strict=True))
@@ -85,7 +85,7 @@ def _located(index: Index, ranks: Integers, counts: Integers) -> list[tuple[list
 
 
 def _places(text: bytes, query: bytes) -> list[int]:
-    """Where a query begins, overlapping ones too."""
+    """Return all positions of a query in the text, including overlapping ones."""
     places, at = [], text.find(query)
     while at >= 0:
         places.append(at)

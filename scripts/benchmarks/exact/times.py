@@ -1,4 +1,4 @@
-"""Searches that are timed: of packed queries on the CPU and on the GPU, and what comes before them."""
+"""Time searches of packed queries on CPU and GPU, and the steps before the search."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from readmap.reads.parsing import parse_reads
 from readmap.run.chunk_plan import plan_chunks
 from readmap.strand import Strand
 
-LONGEST = 10.0  # seconds behind which no further round is timed
+LONGEST = 10.0  # seconds after which no further round is timed
 TRANSFERRED = ("words", "tile_offsets", "lengths")
 
 
 def time_cpu(index: Index, letters: Letters, sizes: Sequence[int], runs: int, threads: int) -> list[Row]:
-    """Seconds of each structure with each number of queries: on one thread, and with its table on 2, 4, ... too."""
+    """Return seconds by structure and number of queries on one thread, and with a prefix table also on several."""
     rows = []
     packed = [pack(letters[:size], open_backend("cpu", threads)) for size in sizes]
     for name in STRUCTURES:
@@ -49,7 +49,7 @@ def _powers_of_two(most: int) -> list[int]:
 
 
 def time_both_strands(index: Index, letters: Letters, runs: int, backend: Backend) -> list[Row]:
-    """Seconds of a search of both strands by each structure."""
+    """Return the seconds of a search of both strands by each structure."""
     rows, patterns = [], pack(letters, backend)
     for name in STRUCTURES:
         placed = place_by(name, index, backend)
@@ -59,7 +59,7 @@ def time_both_strands(index: Index, letters: Letters, runs: int, backend: Backen
 
 
 def time_gpu(index: Index, letters: Letters, sizes: Sequence[int], runs: int, backend: Backend) -> list[Row]:
-    """Seconds of the parts of each structure's search with each number of queries."""
+    """Return the seconds of the parts of each structure's search for each number of queries."""
     pinned = pin_index(index, backend)
     return [
         time_parts(name, pinned, pack(letters[:size], backend), runs, backend) for name in STRUCTURES for size in sizes
@@ -67,9 +67,9 @@ def time_gpu(index: Index, letters: Letters, sizes: Sequence[int], runs: int, ba
 
 
 def time_packing(queries: Path, backend: Backend) -> Row:
-    """Seconds to copy, to parse and to pack the first chunk of a file of queries."""
+    """Return the seconds of copying, parsing and packing the first chunk of a file of queries."""
     chunk = next(read_chunks([str(queries)], backend.host_buffer, plan_chunks([backend]).nbytes))
-    for seconds in (dict[str, float](), measured := dict[str, float]()):  # the first time a compiler may run
+    for seconds in (dict[str, float](), measured := dict[str, float]()):  # the first round may run a compiler
         with timed(seconds, "copy_seconds", backend):
             data = backend.upload(chunk.parts)
         with timed(seconds, "parse_seconds", backend):
@@ -82,7 +82,7 @@ def time_packing(queries: Path, backend: Backend) -> Row:
 def search_seconds(
     name: str, patterns: Patterns, placed: DeviceIndex, strand: Strand, runs: int, backend: Backend
 ) -> float:
-    """The median over rounds of one search of packed queries, by its kernel with the launch."""
+    """Return the median seconds of a search of packed queries: its kernel including the launch."""
     rounds: list[float] = []
     while len(rounds) < runs and sum(rounds) < LONGEST:
         seconds: dict[str, float] = {}
@@ -93,14 +93,14 @@ def search_seconds(
 
 
 def time_parts(name: str, index: Index, patterns: Patterns, runs: int, backend: Backend) -> Row:
-    """Seconds of the GPU's parts in the round of the median total; what is copied lies in pinned memory on the host.
+    """Return the seconds of the GPU's parts in the round of median total time, with host arrays in pinned memory.
 
-    index: see `pin_index`. The suffix array travels with the tree, since it holds the positions; the tree's table of
-    first bases is made on the device, which counts as a part of the transfer.
+    index: see `pin_index`. The suffix array is transferred with the tree, since it contains the positions; the tree's
+    prefix table is computed on the device, which counts as a part of the transfer.
     """
     on_host = {field: pin(backend.to_host(getattr(patterns, field)), backend) for field in TRANSFERRED}
     pool, rounds = BufferPool(backend.host_buffer, 1, 2), list[dict[str, float]]()
-    for _ in range(1 + runs):  # the first one allocates
+    for _ in range(1 + runs):  # the first round allocates
         rounds.append(seconds := dict[str, float]())
         with timed(seconds, "total_seconds", backend):
             with timed(seconds, "index_transfer_seconds", backend):
@@ -124,14 +124,14 @@ def _bytes(array: Array) -> Array:
 
 
 def pin(array: NDArray[Any], backend: Backend) -> NDArray[Any]:
-    """A copy in memory from which the device reads fastest."""
+    """Return a copy in pinned memory, from which the device reads fastest."""
     held = backend.host_buffer(max(array.nbytes, 1))[: array.nbytes].view(array.dtype).reshape(array.shape)
     held[...] = array
     return held
 
 
 def pin_index(index: Index, backend: Backend) -> Index:
-    """The index with all its large arrays pinned."""
+    """Return the index with all its large arrays pinned."""
 
     def pinned(of: Any) -> dict[str, Any]:
         return {name: pin(array, backend) for name, array in vars(of).items() if isinstance(array, np.ndarray)}

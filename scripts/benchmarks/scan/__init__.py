@@ -1,2 +1,4 @@
-"""scripts/benchmark scan: a protein database, and contigs, scanned with queries of many lengths, as in the papers by
-Manavski and Valle and by Ligowski and Rudnicki."""
+"""scripts/benchmark scan: scan a protein database and contigs with queries of many lengths.
+
+Like the papers by Manavski and Valle and by Ligowski and Rudnicki.
+"""

@@ -1,4 +1,4 @@
-"""The figures of `scan` that matter most, each beside its bar where it has one."""
+"""Compare the main figures of `scan` with their targets."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from benchmarks.common import Row, figure
 from benchmarks.scan.checks import BLOSUM62, called
 
 BAR_LENGTH = 374
-CUDASW = 3_819.0  # GCUPS of CUDASW++ 4.0 on an H200 at that length, as measured by others
+CUDASW = 3_819.0  # GCUPS of CUDASW++ 4.0 on an H200 at that length, as published
 
 
 def hold_scan(report: Row, usual: bool) -> list[Row]:
-    """Verdicts where the sizes are those of the bars."""
+    """Return rows of the figures, with verdicts if `usual` (the default sizes)."""
     rows = []
     for device, threads in dict.fromkeys((row["device"], row["threads"]) for row in report["speeds"]):
         speeds = [row for row in report["speeds"] if _is(row, device, threads) and row["costs"] == called(BLOSUM62)]

@@ -1,4 +1,4 @@
-"""scripts/benchmark scan: the speed against the query's length, and that of whole scans."""
+"""scripts/benchmark scan: time scores by the query's length, and whole scans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.common import Options, Row, told_of
+from benchmarks.common import Options, Row, report_of_backend
 from benchmarks.scan import peer
 from benchmarks.scan.bars import BAR_LENGTH, hold_scan
 from benchmarks.scan.checks import BLOSUM50, BLOSUM62, DNA, called, check_scan
@@ -27,17 +27,17 @@ from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 
 PROTEINS = {"cpu": 20_000, "cuda": 500_000}
-MANY = 100_000  # proteins; of fewer the longest of all would be much
+MANY = 100_000  # proteins; in a smaller database the longest protein would dominate
 BASES, DNA_QUERY = {"cpu": 10_000_000, "cuda": 200_000_000}, 1_000
 LENGTHS = (10, 24, 63, 127, 189, 255, BAR_LENGTH, 511, 567, 1_000, 2_005, 3_005, 4_061, 5_478)
-#: With BLOSUM50 and the papers' 10/2, which is 8/2 here.
+#: Lengths for BLOSUM50 and the papers' gap costs 10/2, which are 8/2 in readmap.
 FEW_LENGTHS = (63, BAR_LENGTH, 1_000)
-#: Of whole scans: the command's, and such that there are as many hits to be aligned as it reports at most.
+#: Filters of whole scans: the command's default, and a filter that aligns the maximum number of hits.
 LIMITS = {"hits at E <= 10": HitFilter(), "hits at E <= 1,000": HitFilter(evalue=1000)}
 
 
 def benchmark_scan(options: Options) -> tuple[Row, Row]:
-    """GCUPS by the query's length, beside parasail's on one CPU thread; of one query with uploads, and with hits."""
+    """Time scores by the query's length, and parasail's on one CPU thread; one query with uploads, and hits."""
     if options.figures and not find_spec("matplotlib"):
         sys.exit("benchmark: --figures needs matplotlib: pip install '.[benchmark]'")
     backend = open_backend(options.device, options.threads)
@@ -60,26 +60,26 @@ def benchmark_scan(options: Options) -> tuple[Row, Row]:
     inputs |= {"contigs": len(dna), "bases": dna.letters}
     report = {**checked, "inputs": inputs, "speeds": speeds, "scans": scans}
     usual = not (options.proteins or options.lengths or options.bases)
-    return report | {"bars": hold_scan(report, usual)}, told_of(backend)
+    return report | {"bars": hold_scan(report, usual)}, report_of_backend(backend)
 
 
 def time_lengths(
     database: Database, lengths: Sequence[int], costs: ScanScoring, backend: Backend, runs: int
 ) -> list[Row]:
-    """A row a length: all scores on the host, of a database that is on the device."""
+    """Return a row for each length: scores copied to the host, with the database on the device."""
     partition, queries = partition_of_all(database, backend), random_queries(lengths)
-    beside = backend.name == "cpu" and backend.threads == 1 and peer.is_installed()
-    subjects = peer.texts(database) if beside else []
+    with_peer = backend.name == "cpu" and backend.threads == 1 and peer.is_installed()
+    subjects = peer.texts(database) if with_peer else []
     scores_of(partition, [codes_of(queries.letters[:1])], costs)
     rows = []
     for query in queries:
         works, found = _works(query, costs, partition, subjects)
         best, cells = best_in_turn(works, runs, backend), len(query) * database.letters
-        if beside and not np.array_equal(found["readmap"], found["parasail"]):
-            sys.exit(f"benchmark: scores of a query of {len(query)} letters are not parasail's")
+        if with_peer and not np.array_equal(found["readmap"], found["parasail"]):
+            sys.exit(f"benchmark: scores of a query of {len(query)} letters differ from parasail's")
         row = {"costs": called(costs), "query_letters": len(query), **_on(backend)}
         row |= best["readmap"].row(cells, backend)
-        if beside:
+        if with_peer:
             row |= best["parasail"].row(cells, backend, "parasail_")
         rows.append(row)
     backend.release_memory()
@@ -89,7 +89,7 @@ def time_lengths(
 def _works(
     query: NDArray[np.uint8], costs: ScanScoring, partition: Partition, subjects: Sequence[str]
 ) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
-    """What is to be timed, parasail's where there are subjects for it, and where it leaves what it finds."""
+    """Return the functions to time (parasail's if there are subjects), and the dict that they fill with results."""
     found: dict[str, Any] = {}
 
     def ours() -> None:
@@ -103,7 +103,7 @@ def _works(
 
 
 def time_scans(database: Database, backend: Backend, runs: int) -> list[Row]:
-    """Scores of a resident database, of one that has to be sent first, and whole scans with statistics and hits."""
+    """Time scores of a resident database, scores with its upload, and whole scans with statistics and hits."""
     query = random_queries([BAR_LENGTH])
     best = _time_scores(database, codes_of(query.letters), backend, runs)
     found, hits = _time_hits(database, query, backend, runs)
@@ -128,7 +128,7 @@ def _time_scores(database: Database, codes: NDArray[np.uint8], backend: Backend,
 def _time_hits(
     database: Database, query: Sequences, backend: Backend, runs: int
 ) -> tuple[dict[str, Best], dict[str, int]]:
-    """And the number of hits."""
+    """Return the best times of whole scans, and their numbers of hits."""
     hits: dict[str, int] = {}
 
     def work(name: str, scan: Scan) -> Callable[[], None]:
@@ -145,7 +145,7 @@ def _time_hits(
 
 
 def time_dna(database: Database, backend: Backend, runs: int) -> list[Row]:
-    """Scores of both strands of contigs that are on the device."""
+    """Time scores of both strands of contigs that are on the device."""
     query: Sequences = random_dna(DNA_QUERY)
     codes = [codes_of(strand.letters) for strand in (query, query.reverse_complements())]
     partition = partition_of_all(database, backend)

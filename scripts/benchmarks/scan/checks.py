@@ -1,4 +1,4 @@
-"""What is compared before anything is timed; the script ends where two do not agree."""
+"""Checks before timing; each exits with a message if two results differ."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from readmap.reads.sequences import joined
 BLOSUM62, BLOSUM50 = ScanScoring.of(standard("BLOSUM62")), ScanScoring.of(standard("BLOSUM50"), 8, 2)
 DNA = ScanScoring.of(nucleotides(2, 3))
 
-PROTEINS, LENGTHS = 2_000, (24, 63, 127, 255, 374, 511, 1_000, 2_005, 7_000)  # the last one scores beyond 16 bits
+PROTEINS, LENGTHS = 2_000, (24, 63, 127, 255, 374, 511, 1_000, 2_005, 7_000)  # the last query scores beyond 16 bits
 BASES, LONGEST, DNA_LENGTHS = 300_000, 100_000, (150, 1_000, 3_000)
 
 
 class Check(NamedTuple):
-    """of: as many queries as there are, of which some may be left out."""
+    """Scores to compare. of: the number of queries, including omitted ones."""
 
     inputs: Inputs
     costs: ScanScoring
@@ -36,7 +36,7 @@ class Check(NamedTuple):
 
 
 def check_scan(options: Options, backend: Backend) -> Row:
-    """All scores by all backends are the same, and parasail's where it is installed."""
+    """Check that all backends compute the same scores, and parasail's if it is installed."""
     rows = [_hold(check, options) for check in _checks(options, backend)]
     return {"checked": True, "same_as_parasail": peer.is_installed(), "checks": rows}
 
@@ -46,11 +46,11 @@ def called(costs: ScanScoring) -> str:
 
 
 def _checks(options: Options, backend: Backend) -> list[Check]:
-    """The human proteome by what is timed alone, since it is large; small ones by the CPU's threads too."""
+    """Return the checks: the human proteome by the timed backend only, since it is large; small inputs by all."""
     backends, checks = backends_to_check(options, backend), []
     real = human()
     if real is None:
-        print("the human proteome and the papers' queries are not there, so synthetic proteins alone are checked")
+        print("the human proteome and the papers' queries are not there, so only synthetic proteins are checked")
     elif options.queries != 0:
         of = len(real.queries)
         count = of if options.queries is None else min(options.queries, of)
@@ -67,7 +67,7 @@ def _checks(options: Options, backend: Backend) -> list[Check]:
 
 
 def _hold(check: Check, options: Options) -> Row:
-    """What was compared."""
+    """Run a check and return what was compared."""
     (name, queries, database), costs = check.inputs, check.costs
     found = {}
     if peer.is_installed():
@@ -86,7 +86,7 @@ def _hold(check: Check, options: Options) -> Row:
 
 
 def _fail(check: Check, first: str, expected: NDArray[np.int32], way: str, scores: NDArray[np.int32]) -> NoReturn:
-    """Report the first pair that has two scores."""
+    """Exit with the first pair whose scores differ."""
     name, queries, database = check.inputs
     query, rank = np.argwhere(scores != expected)[0].tolist()
     pair = f"{queries.names[query].decode()} and {database.names[int(database.order[rank])].decode()}"

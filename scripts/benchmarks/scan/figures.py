@@ -1,4 +1,4 @@
-"""scan-gcups.png: the speed of a scan by the length of the query, beside what the papers and CUDASW++ 4.0 reached."""
+"""Draw scan-gcups.png: the speed of a scan by the length of the query, with published results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.exact.figures import GREY, label_ends
 from benchmarks.scan.bars import BAR_LENGTH, CUDASW
 from benchmarks.scan.checks import BLOSUM50, BLOSUM62, called
 
-# GCUPS, the highest that were reported.
+# The highest published GCUPS.
 MARKS = {
     "CUDASW++ 4.0, H200": CUDASW,
     "Ligowski, Rudnicki, 9800 GX2": 14.5,
@@ -26,12 +26,12 @@ NOTE = (
 
 
 def draw(reports: Sequence[Row], folder: Path) -> list[Path]:
-    """The PNG for all reports of `scan` together."""
+    """Draw the PNG for all reports of `scan` together."""
     return save(_by_length, reports, folder / "scan-gcups.png")
 
 
 def _by_length(reports: Sequence[Row]) -> Figure:
-    """GCUPS over the query's length, a line a device and its threads; hollow points for the papers' costs."""
+    """Draw GCUPS over the query's length by device and threads, with hollow points for the papers' gap costs."""
     figure = Figure(figsize=(9, 5.6))
     axes = figure.add_axes((0.075, 0.12, 0.635, 0.77))
     lines = lines_of(_groups(reports, called(BLOSUM62)), "query_letters")
@@ -66,6 +66,6 @@ def _by_length(reports: Sequence[Row]) -> Figure:
 
 
 def _groups(reports: Sequence[Row], costs: str) -> list[tuple[Row, list[Row]]]:
-    """The speeds of each report with those costs, by the query's length."""
+    """Return the speeds of each report with the given costs, by the query's length."""
     speeds = [(report, [row for row in report["speeds"] if row["costs"] == costs]) for report in reports]
     return [(report, sorted(rows, key=lambda row: row["query_letters"])) for report, rows in speeds]

@@ -1,4 +1,4 @@
-"""What is scanned: proteins as long as SwissProt's, contigs, and the human proteome with the papers' queries."""
+"""Inputs of scans: proteins with SwissProt's lengths, contigs, and the human proteome with the papers' queries."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, read_sequences
 
 SEED = 11
-BLOCK_LETTERS = 1 << 24  # drawn at once
+BLOCK_LETTERS = 1 << 24  # letters drawn at a time
 
 # Per cent of SwissProt's residues, from the statistics of its releases.
 PER_CENT = {
     **{"A": 8.25, "R": 5.52, "N": 4.06, "D": 5.46, "C": 1.38, "Q": 3.93, "E": 6.72, "G": 7.07, "H": 2.27, "I": 5.91},
     **{"L": 9.65, "K": 5.80, "M": 2.41, "F": 3.86, "P": 4.74, "S": 6.65, "T": 5.36, "W": 1.10, "Y": 2.92, "V": 6.86},
 }
-# Of these: of most lengths the median and the standard deviation of the logarithm, and of a few, since there are more
-# long proteins than a log-normal distribution has. Chosen for SwissProt's mean and median, 360 and 295 of all.
+# Median and standard deviation of the logarithm of most lengths, and of a few lengths, since SwissProt has more long
+# proteins than a log-normal distribution. Fitted to SwissProt's mean and median lengths, 360 and 295.
 SHARE_OF_FEW, MOST, FEW = 0.04, (289.0, 0.57), (680.0, 0.72)
 SHORTEST, LONGEST = 2, 35_213
 SHORTEST_CONTIG, LONGEST_CONTIG = 1_000, 5_000_000
-OTHER = 0.2  # of the letters of a query that is drawn from a database
+OTHER = 0.2  # share of letters that are replaced in a query drawn from a database
 
 PROTEIN = SHARED / "data/protein"
 QUERIES, PROTEOME = "queries.fa.gz", "human_proteome.fa.gz"
@@ -35,7 +35,7 @@ Letters = NDArray[np.uint8]
 
 
 class Inputs(NamedTuple):
-    """What is scanned with what."""
+    """Queries and a database."""
 
     name: str
     queries: Sequences
@@ -43,7 +43,7 @@ class Inputs(NamedTuple):
 
 
 def human() -> Inputs | None:
-    """None where the files are not there."""
+    """Return the human proteome and the papers' queries, or None if the files are missing."""
     paths = [PROTEIN / name for name in (QUERIES, PROTEOME)]
     if not all(path.exists() for path in paths):
         return None
@@ -52,7 +52,7 @@ def human() -> Inputs | None:
 
 
 def proteins(count: int, has_longest: bool) -> Database:
-    """Proteins as long and as composed as SwissProt's."""
+    """Return a database with the lengths and composition of SwissProt."""
     random = np.random.default_rng(SEED)
     lengths = protein_lengths(count, has_longest, random)
     sequences = _sequences(residues(int(lengths.sum()), random), lengths)
@@ -60,7 +60,7 @@ def proteins(count: int, has_longest: bool) -> Database:
 
 
 def protein_lengths(count: int, has_longest: bool, random: np.random.Generator) -> NDArray[np.int64]:
-    """Lengths as in SwissProt; has_longest: one is that of its longest."""
+    """Return lengths distributed as in SwissProt. has_longest: include the length of its longest protein."""
     is_few = random.random(count) < SHARE_OF_FEW
     medians, deviations = (np.where(is_few, few, most) for few, most in zip(FEW, MOST, strict=True))
     lengths = np.clip(random.lognormal(np.log(medians), deviations).astype(np.int64), SHORTEST, LONGEST)
@@ -70,7 +70,7 @@ def protein_lengths(count: int, has_longest: bool, random: np.random.Generator) 
 
 
 def residues(count: int, random: np.random.Generator) -> Letters:
-    """Residues as often as in SwissProt."""
+    """Return residues with SwissProt's frequencies."""
     shares = np.cumsum([*PER_CENT.values()]) / sum(PER_CENT.values())
     table = np.frombuffer("".join(PER_CENT).encode(), np.uint8)[
         np.searchsorted(shares, np.arange(0.5, 1 << 16) / (1 << 16))
@@ -79,13 +79,13 @@ def residues(count: int, random: np.random.Generator) -> Letters:
 
 
 def random_queries(lengths: Sequence[int]) -> Sequences:
-    """Queries of residues; one of a length is the same whatever others there are."""
+    """Return queries of random residues; a query depends only on its length."""
     found = [residues(length, np.random.default_rng([SEED, length])) for length in lengths]
     return _sequences(np.concatenate(found), np.array(lengths))
 
 
 def contigs(bases: int, longest: int = LONGEST_CONTIG) -> Database:
-    """Random DNA; the logarithms of its lengths are spread evenly."""
+    """Return random DNA; the logarithms of the lengths are uniformly distributed."""
     random, lengths = np.random.default_rng(SEED), list[int]()
     while (left := bases - sum(lengths)) > 0:
         lengths.append(min(int(np.exp(random.uniform(np.log(SHORTEST_CONTIG), np.log(longest)))), left))
@@ -94,15 +94,15 @@ def contigs(bases: int, longest: int = LONGEST_CONTIG) -> Database:
 
 
 def random_dna(bases: int) -> Sequences:
-    """One query of random bases."""
+    """Return one query of random bases."""
     letters = _drawn(np.frombuffer(b"ACGT" * (1 << 14), np.uint8), bases, np.random.default_rng([SEED, bases]))
     return _sequences(letters, np.array([bases]))
 
 
 def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
-    """Parts of a database's longest sequence, behind each other.
+    """Return consecutive parts of a database's longest sequence.
 
-    The last one is as it is; of the others every fifth letter is another, and a tenth is left out.
+    The last part is unchanged; in the other parts a fifth of the letters is replaced, and a tenth deleted.
     """
     random, begin, found = np.random.default_rng(SEED), 0, list[Letters]()
     number = int(database.order[0])
@@ -120,7 +120,7 @@ def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
 
 
 def _drawn(table: Letters, count: int, random: np.random.Generator) -> Letters:
-    """Letters of a table of 65,536, each as often as there."""
+    """Return letters drawn uniformly from a table of 65,536 letters."""
     letters = np.empty(count, np.uint8)
     for begin in range(0, count, BLOCK_LETTERS):
         some = letters[begin : begin + BLOCK_LETTERS]
@@ -129,5 +129,5 @@ def _drawn(table: Letters, count: int, random: np.random.Generator) -> Letters:
 
 
 def _sequences(letters: Letters, lengths: NDArray[np.int64]) -> Sequences:
-    """With numbers for names."""
+    """Return sequences with indices as names."""
     return Sequences([b"%d" % i for i in range(len(lengths))], letters, np.concatenate([[0], np.cumsum(lengths)]))

@@ -1,4 +1,4 @@
-"""parasail, the peer on the CPU: its striped kernel in 16 bits, a pair a call from Python, with a profile a query."""
+"""parasail, the peer on the CPU: its striped 16-bit kernel, one call from Python per pair, with a profile per query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from readmap.database.parameters import ScanScoring
 from readmap.reads.sequences import Sequences
 
 NAME = "sw_striped_profile_16"
-SUBJECTS = 1000  # that a thread takes at once
+SUBJECTS = 1000  # subjects per task of a thread
 
 Score = Callable[[str], int]
 
@@ -31,8 +31,8 @@ def is_installed() -> bool:
 
 
 def scorer(query: str, costs: ScanScoring) -> Score:
-    """Its function for a subject; a score that is too high for 16 bits is found again in 32."""
-    import parasail  # may be missing
+    """Return parasail's score function of a query; a score that saturates 16 bits is computed again in 32 bits."""
+    import parasail  # optional
 
     matrix, gaps = _matrix(costs.matrix), (costs.gap_open + costs.gap_extend, costs.gap_extend)
     narrow, broad = parasail.profile_create_16(query, matrix), parasail.profile_create_32(query, matrix)
@@ -47,7 +47,7 @@ def scorer(query: str, costs: ScanScoring) -> Score:
 
 
 def _matrix(matrix: ScoreMatrix) -> Any:
-    """Ours, since parasail's own differ in B, J, X and Z; its place for what is no letter is that of *."""
+    """Return readmap's matrix, since parasail's matrices differ in B, J, X and Z; unknown letters score like *."""
     import parasail
 
     made, known = parasail.matrix_create(LETTERS[:-1].tobytes().decode(), 1, -1), range(len(LETTERS))
@@ -58,18 +58,18 @@ def _matrix(matrix: ScoreMatrix) -> Any:
 
 
 def texts(database: Database) -> list[str]:
-    """The sequences of a database as text, the longest first."""
+    """Return the sequences of a database as text, the longest first."""
     text = LETTERS[database.codes[: database.letters]].tobytes().decode()
     bounds = zip(database.starts.tolist(), database.lengths.tolist(), strict=True)
     return [text[start : start + length] for start, length in bounds]
 
 
 def scores(queries: Sequences, database: Database, costs: ScanScoring, threads: int, work: Path) -> NDArray[np.int32]:
-    """int32 [queries, subjects], the longest subject first; kept in the work folder, and from there if they are."""
+    """Return scores as int32 [queries, subjects], the longest subject first; cached in the work folder."""
     path = work / f"scan-scores-{_digest(queries, database, costs)}.npy"
     if path.exists():
         return np.load(path)  # type: ignore[no-any-return]
-    print(f"parasail scores {len(queries) * len(database):,} pairs; they are kept in {path}", file=sys.stderr)
+    print(f"parasail scores {len(queries) * len(database):,} pairs; the scores are stored in {path}", file=sys.stderr)
     found = _scores(queries, texts(database), costs, threads)
     partial = path.with_suffix(f".{os.getpid()}")
     with open(partial, "wb") as file:
@@ -85,7 +85,7 @@ def _scores(queries: Sequences, subjects: Sequence[str], costs: ScanScoring, thr
         some = subjects[first : first + SUBJECTS]
         found[row, first : first + len(some)] = [score(subject) for subject in some]
 
-    # parasail holds no lock of the interpreter.
+    # parasail releases the GIL.
     with ThreadPoolExecutor(threads) as pool:
         running = [
             pool.submit(fill, row, scorer(query.tobytes().decode(), costs), first)
@@ -98,7 +98,7 @@ def _scores(queries: Sequences, subjects: Sequence[str], costs: ScanScoring, thr
 
 
 def _digest(queries: Sequences, database: Database, costs: ScanScoring) -> str:
-    """A digest of all that the scores depend on."""
+    """Return a digest of everything the scores depend on."""
     import parasail
 
     gaps = costs.gap_open, costs.gap_extend

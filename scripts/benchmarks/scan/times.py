@@ -1,4 +1,4 @@
-"""The best times of works that take turns, so that what else the machine does slows all of them, and none for good."""
+"""Best times of functions that are timed alternately, so that other load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from readmap.database.partition import Partition
 
 
 class Best(NamedTuple):
-    """The best time of a work; cpu_seconds: of the process, all its threads."""
+    """The best time of a function. cpu_seconds: processor time of all threads of the process."""
 
     seconds: float
     cpu_seconds: float
 
     def row(self, cells: int, backend: Backend, of: str = "") -> Row:
-        """Times and speed by name, with `of` before the names. A GPU's processor time says nothing."""
+        """Return times and speed by name, with the prefix `of`; without processor time on a GPU."""
         row = {f"{of}seconds": round(self.seconds, 6)}
         if backend.name == "cpu":
             row[f"{of}cpu_seconds"] = round(self.cpu_seconds, 6)
@@ -34,7 +34,7 @@ class Best(NamedTuple):
 def best_in_turn(
     works: Mapping[str, Callable[[], Any]], runs: int, backend: Backend, before: Callable[[], None] = lambda: None
 ) -> dict[str, Best]:
-    """The best times of each work; before: what is done before each, and not timed."""
+    """Return the best time of each function. before: called before each run, not timed."""
     taken: dict[str, list[Best]] = {name: [] for name in works}
     for _ in range(runs):
         for name, work in works.items():
@@ -48,12 +48,12 @@ def best_in_turn(
 
 
 def partition_of_all(database: Database, backend: Backend) -> Partition:
-    """The whole database for one device; what fits goes there with the first scan."""
+    """Return the whole database as a partition for one device, uploaded at the first scan."""
     partition = Partition(database, backend)
     partition.assign(0, len(database))
     return partition
 
 
 def scores_of(partition: Partition, queries: Sequence[NDArray[np.uint8]], costs: ScanScoring) -> NDArray[np.int32]:
-    """int32 [queries, subjects], on the host, the longest subject first; queries: codes."""
+    """Return scores as int32 [queries, subjects] on the host, the longest subject first. queries: codes."""
     return partition.scores(queries, costs, lambda cells: None)

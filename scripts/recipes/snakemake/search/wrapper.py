@@ -12,7 +12,7 @@ DUPLICATES = {"keep": "", "mark": "--markdup", "remove": "--remove-duplicates"}
 
 
 def choose(name, known, default):
-    """The options of a parameter whose values are known."""
+    """Return the options for the value of a parameter; raise ValueError if the value is unknown."""
     value = snakemake.params.get(name, default)
     if value not in known:
         raise ValueError(f"params.{name}: expected {', '.join(known)}, found {value!r}")
@@ -25,9 +25,9 @@ if len(reads) not in (1, 2):
 
 options = [choose("sort", SORTS, "none"), choose("duplicates", DUPLICATES, "keep"), snakemake.params.get("extra", "")]
 if options[1] and options[0] != SORTS["coordinate"]:
-    raise ValueError('params.duplicates: mark and remove want params.sort="coordinate"')
+    raise ValueError('params.duplicates: mark and remove require params.sort="coordinate"')
 if options[0] and (memory := snakemake.resources.get("mem_mb")):
-    # The other half is for the index and the reads.
+    # The other half is reserved for the index and the reads.
     options.append(f"--sort-memory {max(int(memory) // 2, 1)}M")
 written = {name: snakemake.output.get(name) for name in ("metrics", "report", "json")}
 files = [word for name, path in written.items() if path for word in (f"--{name}", path)]

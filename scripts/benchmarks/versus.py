@@ -1,4 +1,4 @@
-"""scripts/benchmark beside: pairs of a human-like genome on the CPU, whole commands in turn with another mapper's."""
+"""scripts/benchmark versus: map pairs of a human-like genome on the CPU, alternating with another mapper."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from benchmarks.map import check
 from benchmarks.peers import index_of, peer_of
 from benchmarks.reads import search
 
-#: Times the peer's reads a second: of minibwa on 16 threads, on a genome of human size.
+#: Target ratio of reads per second, readmap to minibwa on 16 threads, on a genome of human size.
 BAR = 1.0
 
 
-def benchmark_beside(options: Options) -> tuple[Row, Row]:
-    """Medians of the runs of each set, after one of each command that brings its index into memory."""
+def benchmark_versus(options: Options) -> tuple[Row, Row]:
+    """Return the medians of each set's runs, after one run that loads the indexes into memory."""
     reference, work, peer = genome(options), options.work, peer_of(options)
     if peer is None:
-        sys.exit("benchmark: there is nothing to run beside")
+        sys.exit("benchmark: the other mapper is not installed")
     sets = {"given": [*options.reads]} if options.reads else pairs(options, options.sets)
     readmap(options, "index", reference, "-o", work / "index.readmap", "--force")
     index = index_of(peer, options, reference)
@@ -32,17 +32,17 @@ def benchmark_beside(options: Options) -> tuple[Row, Row]:
     for name, reads in sets.items():
         own, other = list[Row](), list[Row]()
         for _ in range(options.runs + 1):
-            taken, told = search(options, reads, work / "out.sam")
+            taken, report = search(options, reads, work / "out.sam")
             own.append(taken)
             taken = run(peer.map(options, index, reads), work, work / "peer.sam")
-            other.append(taken | {"reads_a_second": round(told["counts"]["reads"] / taken["wall_seconds"])})
+            other.append(taken | {"reads_a_second": round(report["counts"]["reads"] / taken["wall_seconds"])})
             Path(work / "peer.sam").unlink()
         medians = [{key: median(row[key] for row in one[1:] or one) for key in one[0]} for one in (own, other)]
-        shown = {"set": name, "reads": told["counts"]["reads"]}
+        shown = {"set": name, "reads": report["counts"]["reads"]}
         rows += [
             shown | {"program": program} | row for program, row in zip(("readmap", peer.name), medians, strict=True)
         ]
         wall, cpu = (medians[1][key] / medians[0][key] for key in ("wall_seconds", "cpu_seconds"))
         bars.append(figure(f"reads/s, {name}, readmap / {peer.name}", wall, "times", ">=", BAR if held else None))
         bars.append(figure(f"CPU seconds, {name}, {peer.name} / readmap", cpu, "times"))
-    return checked | {"commands": rows, "bars": bars}, told
+    return checked | {"commands": rows, "bars": bars}, report
