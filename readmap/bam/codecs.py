@@ -68,12 +68,11 @@ def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
 
 
 def libdeflate_codec() -> Codec:
-    """Return the codec of the CPU."""
     return Codec("libdeflate", partial(BgzfOutput, compress=block_compressor()))
 
 
 def block_compressor() -> Compress:
-    """Return the function that compresses a group of blocks.
+    """Return the function that compresses a group of blocks with libdeflate.
 
     It calls libdeflate's C functions from a kernel, or its Python package if those or a compiler are missing.
     """
@@ -101,19 +100,14 @@ def block_compressor() -> Compress:
 
 
 class Compression:
-    """The compression of all outputs of a run.
-
-    level: of libdeflate.
-    """
+    """The compression of all outputs of a run, opened for the first compressed output. level: of libdeflate."""
 
     def __init__(self, open_codec: Callable[[], Codec] = libdeflate_codec, level: int | None = None) -> None:
-        """open_codec: called for the first compressed output. level: default: LEVEL."""
         self._open = open_codec
         self.level = level or LEVEL
 
     @cached_property
     def codec(self) -> Codec:
-        """The codec of all outputs."""
         return self._open()
 
     @property
@@ -130,5 +124,4 @@ def open_by_ending(path: str | None, threads: int, compression: Compression | No
 
 
 def open_bgzf(path: str | None, threads: int, compression: Compression) -> BlockOutput:
-    """Open an output with compression."""
     return compression.codec.open(open_output(path, threads), threads, compression.level)

@@ -47,12 +47,7 @@ RECORD_OVERHEAD_BYTES = 73
 
 @dataclass(frozen=True)
 class DevicePiece(Generic[Measured]):
-    """A piece of the sorted records.
-
-    Attributes:
-        bytes: uint8, the concatenated records, on the device or in a host buffer.
-        release: to be called when they have been read. measured: result of the `measure` callback.
-    """
+    """A piece of the sorted records, uint8, on the device or in a host buffer; `release` is called after reading."""
 
     bytes: Array
     release: Callable[[], None]
@@ -63,10 +58,9 @@ class DevicePiece(Generic[Measured]):
 class OrderedRecords:
     """The order of the records of some runs, which stay in place.
 
-    Attributes:
-        keys: uint64 [records], ascending. ends: int64 [records], where each record ends in the sorted output.
-        order: uint32 [records], the index of each sorted record in addresses, uint64, lengths, int64, and marks, uint8,
-            [all records]. runs: keep the memory of the records alive. marking: how duplicates are marked.
+    keys: uint64 [records], ascending. ends: int64 [records], where each record ends in the sorted output. order: uint32
+    [records], the index of each sorted record in addresses, uint64, lengths, int64, and marks, uint8, [all records].
+    runs: keep the memory of the records alive.
     """
 
     keys: Array
@@ -83,8 +77,7 @@ class DeviceRuns:
     """Sorted runs on a device, and the threads that gather their records in order."""
 
     def __init__(self, backend: Backend, contigs: int, max_bytes: int | None, reserved: int) -> None:
-        """contigs: number in the header. max_bytes: limit of the runs; None for no limit but the device memory.
-        reserved: bytes of device memory for other uses."""
+        """max_bytes: limit of the runs; None for all device memory except `reserved` bytes."""
         self.backend = backend
         self._contigs, self._max_bytes, self._reserved = contigs, max_bytes, reserved
         self._capacity: int | None = None
@@ -154,7 +147,6 @@ class DeviceRuns:
             yield pending.popleft().result()
 
     def close(self) -> None:
-        """End the threads and release the memory."""
         self._buffers.close()
         self._threads.shutdown(cancel_futures=True)
         self._runs = []

@@ -66,8 +66,6 @@ def _levels(longest: int) -> int:
 
 @dataclass
 class _Chunks:
-    """Intervals of the file whose records are in one bin: contigs, bins, starts and ends."""
-
     contigs: NDArray[np.int32]
     bins: NDArray[np.int32]
     starts: Offsets
@@ -84,10 +82,8 @@ def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], starts: Offsets
 class IndexEntries(NamedTuple):
     """The records of a piece that the index needs, in order.
 
-    Attributes:
-        rows: _ENTRY [entries]; the last record is always included. Offsets and indices are relative to the first
-        record.
-        records, size: number of records of the piece, and their bytes.
+    rows: _ENTRY [entries]; the last record is always included. Offsets and indices are relative to the first record.
+    records, size: number of records of the piece, and their bytes.
     """
 
     rows: NDArray[Any]
@@ -112,10 +108,9 @@ class FileIndex:
         self._pieces = list[IndexEntries]()
 
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> IndexEntries:
-        """Compute the index entries of records, uint8.
+        """Compute the index entries of records, uint8, on the device of `backend`, by default the host.
 
-        ends: int64, where each record ends, relative to the first record plus `origin`. backend: on whose device the
-        arrays are; None for the host.
+        ends: int64, where each record ends, relative to the first record plus `origin`.
         """
         return IndexEntries(self._entries(records, ends, origin, backend or self._backend), len(ends), len(records))
 
@@ -133,7 +128,6 @@ class FileIndex:
         return backend.to_host(entries).view(_ENTRY)[:, 0]
 
     def accumulate(self, entries: IndexEntries) -> None:
-        """Add the entries of the next piece."""
         self._pieces.append(entries)
         self._end += entries.size
 
@@ -207,9 +201,8 @@ class FileIndex:
         return rows[: placed + 1], records
 
     def _meta(self, rows: NDArray[Any]) -> tuple[Offsets, NDArray[np.bool_]]:
-        """Return for each contig, int64 [contigs, 4], start and end of its records and the numbers of mapped and
-        unmapped records; and whether it has records, bool [contigs]. rows: the first records of contigs in each piece.
-        """
+        """Return int64 [contigs, 4], start and end of the records and numbers of mapped and unmapped records, and
+        whether a contig has records, bool [contigs]. rows: the first records of contigs in each piece."""
         rows = rows[np.diff(rows["contig"], prepend=-1) != 0]
         contigs, mapped, records = rows["contig"][:-1], np.diff(rows["mapped"]), np.diff(rows["index"])
         meta, used = np.zeros((len(self._lengths), 4), np.int64), np.zeros(len(self._lengths), np.bool_)
@@ -218,8 +211,7 @@ class FileIndex:
         return meta, used
 
     def _windows(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Offsets:
-        """Return the offset of the first record of each window; an empty window has the offset of the next one of its
-        contig.
+        """Return the offset of the first record of each window; an empty window has the offset of the next one.
 
         first: first records of windows; longer: records that overlap further windows; used: contigs with records.
         """

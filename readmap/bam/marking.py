@@ -27,11 +27,9 @@ MAX_FRAGMENTS = 1 << 32
 class Marking:
     """How duplicates are marked; struct Marking of kernels/bam/marking.cuh.
 
-    Attributes:
-        marks: uint8 [fragments], DUPLICATE and OPTICAL.
-        tag_bytes: FRAGMENT_TAG_BYTES, or 0 if records have no fragment IDs.
-        is_removed: duplicates are dropped. has_type: duplicates get a DT tag.
-        is_kept: no record is marked, and the fragment ID is kept as the tag ZF.
+    marks: uint8 [fragments], DUPLICATE and OPTICAL. tag_bytes: FRAGMENT_TAG_BYTES, or 0 if records have no fragment
+    IDs. is_removed: duplicates are dropped. has_type: duplicates get a DT tag. is_kept: no record is marked, and the
+    fragment ID is kept as the tag ZF.
     """
 
     marks: Array

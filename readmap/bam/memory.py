@@ -24,10 +24,7 @@ def sort_memory_bytes(limit: int | None) -> int:
 
 
 class GrowableBuffer:
-    """A buffer that grows in place.
-
-    bytes: uint8; pages that have never been written take no memory.
-    """
+    """A buffer that grows in place. Its bytes, uint8, take no memory until they have been written."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None

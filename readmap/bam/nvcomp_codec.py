@@ -49,10 +49,7 @@ def open_nvcomp_codec(backends: Sequence[Backend]) -> Codec:
 
 
 class DeviceOutput(BlockOutput):
-    """A BlockOutput compressed by GPUs, with a single level.
-
-    The bytes depend only on the data, not on how they are split into writes.
-    """
+    """A BlockOutput compressed by GPUs, with a single level; the bytes depend on the data alone."""
 
     from_device = True
 
@@ -62,10 +59,6 @@ class DeviceOutput(BlockOutput):
         self._batch: _Batch | None = None
 
     def write(self, data: memoryview | bytes | Bytes) -> None:
-        """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return.
-
-        Raises errors of writing to the other output, now or in a later call; the caller still has to abort the output.
-        """
         self._fill(np.frombuffer(data, np.uint8))
 
     def write_borrowed(self, data: Any, release: Callable[[], None]) -> None:
@@ -109,7 +102,6 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        """True if the batch has no space left."""
         return self._filled == len(self._data)
 
     def fill(self, data: Any) -> int:
@@ -193,10 +185,7 @@ def _batch_blocks(library: Nvcomp, backend: CudaBackend) -> int:
 
 
 class _BatchPool:
-    """Batches on all devices, which outputs use in turn, and host buffers for their blocks.
-
-    count: number of batches.
-    """
+    """Batches on all devices, which outputs use in turn, and host buffers for their blocks."""
 
     def __init__(self, library: Nvcomp, backends: Sequence[CudaBackend]) -> None:
         self._free: queue.SimpleQueue[_Batch] = queue.SimpleQueue()

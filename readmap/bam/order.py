@@ -32,12 +32,9 @@ class SortOrder(StrEnum):
 class SortedRecords:
     """Sorted BAM records on a device.
 
-    Attributes:
-        bytes: uint8, the concatenated records.
-        keys: ascending. By coordinate uint64 [records]: contig, position + 1, strand, from the high bits to the low;
-        records
-            without a contig come last. By name uint8 [records, key bytes].
-        ends: int64 [records], where each record ends.
+    keys: ascending. By coordinate uint64 [records]: contig, position + 1, strand, from the high bits to the low;
+    records without a contig come last. By name uint8 [records, key bytes]. ends: int64 [records], where each record
+    ends.
     """
 
     bytes: Array
@@ -54,10 +51,7 @@ def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:
 def record_keys(
     records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend
 ) -> tuple[Array, Array, Array]:
-    """Compute the coordinate keys, uint64, indices, uint32, and is_record, uint8, of all entries.
-
-    The arguments are those of `sort_records`.
-    """
+    """Compute the coordinate keys, uint64, indices, uint32, and is_record, uint8, of entries as in `sort_records`."""
     entries = len(lengths)
     keys, indices = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     is_record = backend.empty(entries, np.uint8)
@@ -71,9 +65,8 @@ def sort_records(
 ) -> SortedRecords:
     """Sort records by coordinate.
 
-    records: uint8, concatenated entries. lengths: int64 [entries], 0 for an entry without a record; ends: inclusive
-    scan of the lengths. contigs: number of contigs in the header. fragments: int64 [entries], fragment IDs to append to
-    the records.
+    records: uint8, concatenated entries. lengths: int64 [entries], 0 for an entry without a record; ends: their
+    inclusive scan. contigs: number in the header. fragments: int64 [entries], fragment IDs to append to the records.
     """
     entries = len(lengths)
     keys, indices, is_record = record_keys(records, lengths, ends, contigs, backend)
@@ -94,9 +87,8 @@ def detach_fragment_tags(
 ) -> tuple[SortedRecords, int | None]:
     """Restore a sorted run from a file whose records have fragment IDs as tags; return it and its first invalid record.
 
-    records: uint8, modified in place. ends: int64 [records]. contigs: number of contigs in the header. fragments:
-    number of fragments in the file. The second value is the index of the first record that is out of order or has no
-    valid fragment ID, or None.
+    records: uint8, modified in place. ends: int64 [records]. contigs, fragments: numbers in the file. The second value
+    is the index of the first record that is out of order or has no valid fragment ID, or None.
     """
     keys, is_invalid = backend.empty(len(ends), np.uint64), backend.empty(len(ends), np.uint8)
     shape = {"contigs": contigs, "fragments": fragments, "tag_bytes": FRAGMENT_TAG_BYTES}
@@ -140,11 +132,7 @@ WORD_BYTES = 8
 def sort_by_name(
     records: Array, lengths: Array, ends: Array, backend: Backend, fragments: Array | None = None
 ) -> SortedRecords:
-    """Sort records by name, and records of one name by their flags.
-
-    records: uint8, concatenated entries. lengths: int64 [entries], 0 for an entry without a record; ends: inclusive
-    scan of the lengths. fragments: int64 [entries], fragment IDs to append to the records.
-    """
+    """Sort records by name, and records of one name by their flags; the arguments are those of `sort_records`."""
     entries, inputs = len(lengths), {"bytes": records, "lengths": lengths, "ends": ends}
     max_bytes = backend.full(1, 0, np.int32)
     backend.launch(_MEASURE, entries, **inputs, max_bytes=max_bytes)

@@ -33,11 +33,7 @@ from readmap.formats.samtools import INDEX_ENDINGS
 
 @dataclass(frozen=True)
 class BamIndex:
-    """The index to write together with a BAM file.
-
-    Attributes:
-        lengths: contig lengths. format: BAI or CSI. bam: output of the BAM file.
-    """
+    """The index to write together with a BAM file; lengths: contig lengths; bam: output of the BAM file."""
 
     lengths: list[int]
     format: IndexFormat
@@ -76,7 +72,7 @@ def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
 class SortedOutput(ByteSink):
     """Accepts a header, then sorted runs of records, and writes all records in order to another output.
 
-    name: the name of the other output. from_device: runs are added by `add_device_run`.
+    from_device: runs are added by `add_device_run`.
     """
 
     def __init__(
@@ -90,10 +86,9 @@ class SortedOutput(ByteSink):
         marker: Marker | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
-        """output: committed and aborted with this one. memory: bytes for runs; the others go to files in $TMPDIR or the
-        folder of the output. index: to write with the output. buffer: allocates memory, uint8 [nbytes], that the output
-        reads fastest. device: keeps runs before they are moved to the host. marker: marks duplicates; records have
-        fragment IDs. observers: in addition to the index."""
+        """memory: bytes for runs; the others go to files in $TMPDIR or the folder of the output. buffer: allocates
+        uint8 [nbytes] that the output reads fastest. device: keeps runs before they are moved to the host. marker:
+        marks duplicates; records have fragment IDs. observers: in addition to the index."""
         self.name, self.from_device = output.name, device is not None
         self._device = device
         self._marker, self._observers = marker, observers
@@ -121,9 +116,9 @@ class SortedOutput(ByteSink):
             self._resources = resources.pop_all()
 
     def begin_run(self, keys: Keys, ends: Offsets) -> None:
-        """Start a run; `write` adds its bytes. keys, ends: as in SortedRecords.
+        """Start a run with keys and ends as in SortedRecords; `write` adds its bytes.
 
-        Raises OSError that names a file if the disk is full.
+        Raises OSError that names a file.
         """
         self._is_header = False
         self._runs.add(keys, ends)
@@ -131,7 +126,7 @@ class SortedOutput(ByteSink):
     def add_device_run(self, run: SortedRecords, release: Callable[[], None]) -> None:
         """Add a run on the device, and call `release` when the next run can be added.
 
-        Raises OSError that names a file if the disk is full.
+        Raises OSError that names a file.
         """
         if self._device is None:
             raise TypeError(f"{self.name} keeps no runs on a device")
@@ -190,7 +185,6 @@ class SortedOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
-        """Finish, then commit the output and its index. Raises OSError as `finish` does."""
         self.finish()
         for ending in INDEX_ENDINGS:  # of a file that the output replaces
             with contextlib.suppress(FileNotFoundError):
@@ -201,7 +195,6 @@ class SortedOutput(ByteSink):
         self._resources.close()
 
     def abort(self) -> None:
-        """Abort the other output and remove the files of records."""
         self._runs.close()
         if self._device is not None:
             self._device.close()

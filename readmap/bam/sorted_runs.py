@@ -56,10 +56,8 @@ OFFSET_BYTES = 8
 class Run:
     """A sorted run of records.
 
-    Attributes:
-        keys: ascending. offsets: int64 [records + 1], start of each record and end of the last record.
-        start: offset of the run in the memory of all runs, or in its file.
-        file: path; None in memory.
+    keys: ascending. offsets: int64 [records + 1], start of each record and end of the last record. start: offset of the
+    run in the memory of all runs, or in its file. file: None in memory.
     """
 
     keys: Keys
@@ -72,9 +70,8 @@ class Run:
 class Piece(Generic[Measured]):
     """A piece of the merged records.
 
-    Attributes:
-        buffer: has the records at its start; to be released. keys: their keys. ends: int64, where each record ends.
-        measured: result of the `measure` callback; None without records.
+    buffer: has the records at its start; to be released. ends: int64, where each record ends. measured: result of the
+    `measure` callback; None without records.
     """
 
     buffer: Buffer
@@ -84,12 +81,10 @@ class Piece(Generic[Measured]):
 
     @property
     def bytes(self) -> Bytes:
-        """The concatenated records."""
         return self.buffer.data[: self.ends[-1]]
 
     @property
     def release(self) -> Callable[[], None]:
-        """Releases the buffer; to be called when the bytes have been read."""
         return self.buffer.release
 
 
@@ -125,7 +120,6 @@ class SortedRuns:
 
     @property
     def records(self) -> int:
-        """The number of records of all runs."""
         return sum(len(run.keys) for run in self._runs)
 
     def add(self, keys: Keys, ends: Offsets) -> None:
@@ -189,7 +183,7 @@ class SortedRuns:
     def merged(self, measure: Measure[Measured], marking: Marking | None = None) -> Iterator[Piece[Measured]]:
         """Yield all records in pieces, while threads merge the next ones; each piece has to be released.
 
-        marking: on the host; default: none.
+        marking: on the host.
         """
         return self._merged(self._runs, marking or no_marking(self._single), measure)
 
@@ -338,8 +332,8 @@ def _read(path: Path, start: int, target: Bytes) -> None:
 def _cuts(runs: list[Run], piece_bytes: int) -> Iterator[Offsets]:
     """Yield the cuts between pieces of about `piece_bytes`: for each run, the number of records before the cut.
 
-    A cut is at a record of one run. Before the cut are the records with smaller keys and, for equal keys, the records
-    of earlier runs and earlier records of the same run.
+    A cut is at a record of one run. Before it are the records with smaller keys and, for equal keys, the records of
+    earlier runs and earlier records of the same run.
     """
     candidates = [np.arange(0, len(run.keys), STEP) for run in runs]
     keys = np.concatenate([run.keys[at] for run, at in zip(runs, candidates, strict=True)])

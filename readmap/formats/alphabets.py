@@ -51,8 +51,8 @@ _LETTERS = {
 def guess_alphabet(start: bytes) -> Alphabet:
     """Return NUCLEOTIDES if at least 90 % of the letters are A, C, G, T, U or N, else PROTEINS.
 
-    start: the start of a FASTA or FASTQ file, cut anywhere; a megabyte is enough. FASTA headers and case are ignored.
-    FASTQ, and text without letters, is taken for nucleotides.
+    start: of a FASTA or FASTQ file, cut anywhere; a megabyte is enough. FASTQ, and text without letters, is taken for
+    nucleotides.
     """
     if start.lstrip(LINE_BREAKS).startswith(b"@"):
         return Alphabet.NUCLEOTIDES

@@ -29,10 +29,7 @@ _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADF)
 
 
 class ArraySource(Protocol):
-    """An array, possibly not in host memory, whose bytes can be read in parts.
-
-    read_bytes: a context manager that provides bytes [start, end) as uint8; threads may use it concurrently.
-    """
+    """An array, possibly not in host memory; several threads may read its bytes [start, end), uint8, at once."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -41,8 +38,6 @@ class ArraySource(Protocol):
 
 
 class _HostArray:
-    """An array in host memory."""
-
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.dtype, self.shape = array.dtype, array.shape
         self._bytes = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -52,9 +47,9 @@ class _HostArray:
 
 
 class ArrayFiles:
-    """Writes arrays to files of a folder; a context manager, whose end cancels unfinished writes and ends the threads.
+    """Writes arrays to files of a folder, and computes the checksum of each block while it is in the cache.
 
-    A thread computes the checksum of a block and writes it while it is in the cache.
+    The end of the context cancels unfinished writes and ends the threads.
     """
 
     def __init__(
@@ -97,10 +92,10 @@ class ArrayFiles:
         return sink
 
     def close(self) -> dict[str, dict[str, Any]]:
-        """Wait until all arrays are written and return their manifest entries by name, in the order they were added.
+        """Wait until all arrays are written; return their manifest entries by name, in the order they were added.
 
-        An entry has dtype, shape, bytes of the file, and checksums of the blocks, ints. Raises the first error of a
-        thread, OSError or an error of the checksum, and ValueError if parts of an array have not been written.
+        Raises the first error of a thread, OSError or an error of the checksum, and ValueError if parts of an array
+        have not been written.
         """
         _wait(self._jobs)
         with self.naming():
@@ -132,10 +127,7 @@ class ArrayFiles:
 
 
 class ArraySink:
-    """The file of one array, in the format of np.save; its parts are written in any order, each element once.
-
-    block_bytes: size of the blocks that are checksummed and written.
-    """
+    """The file of one array, in the format of np.save; its parts are written in any order, each element once."""
 
     def __init__(self, files: ArrayFiles, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.block_bytes = files.block_bytes
@@ -162,10 +154,10 @@ class ArraySink:
         return np.memmap(self._path, self._dtype, "r", self._data_start, self._shape)
 
     def write(self, start: int, rows: np.ndarray[Any, Any] | ArraySource) -> Callable[[], None]:
-        """Start to write rows [start, start + len(rows)). Returns a function that waits until they have been written.
+        """Start to write rows [start, start + len(rows)).
 
-        rows: with the dtype and row shape of the array. They must not change until then, except blocks that several
-        calls contribute to, which are copied. The returned function raises errors of writing. Not thread-safe.
+        Returns a function that waits until they have been written. rows must not change until then, except blocks that
+        several calls contribute to, which are copied. The returned function raises errors of writing. Not thread-safe.
         """
         if isinstance(rows, np.ndarray):
             rows = _HostArray(np.atleast_1d(rows))

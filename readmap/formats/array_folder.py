@@ -70,9 +70,8 @@ class StoredArrays:
 class FolderKind:
     """A kind of folder (index, database), and the operations on its folders.
 
-    noun: for messages and the manifest. command: that builds such a folder. version: of the format; folders of another
-    version are rejected. error: raised if a folder is invalid. checksum: function of the bytes of a block. block_bytes:
-    size of each block but the last.
+    noun: for messages and the manifest. command: builds such a folder. Folders of another format version are rejected.
+    error: raised if a folder is invalid.
     """
 
     noun: str
@@ -136,10 +135,7 @@ class FolderKind:
             raise OSError(error.errno, f"{error.strerror}, while writing the {self.noun}", str(path)) from error
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
-        """Map the arrays `names`, and those of `optional` that are in the manifest.
-
-        Checks the manifest, and sizes and headers of the files, but not the contents of the arrays.
-        """
+        """Map the arrays `names`, and those of `optional` that are in the manifest, without checking their contents."""
         record = self._manifest(path)
         try:
             present = [*names, *(name for name in optional if name in record["arrays"])]
@@ -153,7 +149,6 @@ class FolderKind:
         return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.rebuild_hint}")
 
     def _manifest(self, path: Path) -> Manifest:
-        """Read and check manifest.json."""
         restore_folder(path)
         try:
             with file_name_context(str(path / MANIFEST)):
@@ -197,7 +192,6 @@ class FolderKind:
 
     @property
     def rebuild_hint(self) -> str:
-        """The advice for a folder that cannot be used."""
         return f"build the {self.noun} again"
 
     def _renew(self, path: Path, record: Manifest) -> str:
@@ -218,10 +212,7 @@ class FolderKind:
 
 
 class PendingFolder(ArrayFiles):
-    """A folder being written; as a PendingOutput it is renamed when it is committed.
-
-    path: the temporary folder.
-    """
+    """A folder being written, at the temporary path `path`; a PendingOutput."""
 
     def __init__(self, kind: FolderKind, name: Path, path: Path, target: Path, threads: int) -> None:
         """name: for messages. target: final path, whose folder is replaced."""
@@ -238,7 +229,7 @@ class PendingFolder(ArrayFiles):
     def finish(self) -> None:
         """Wait until all arrays are written, and write the manifest.
 
-        Raises OSError about the folder, and other errors of threads; then the folder is removed at the end.
+        Raises OSError about the folder, and errors of threads.
         """
         if self._is_whole:
             return
@@ -269,13 +260,11 @@ def sizes(path: Path) -> dict[str, int]:
 
 
 def _sealed(text: bytes) -> bytes:
-    """Return the text of a manifest with its own checksum inserted."""
     checksum = hashlib.blake2b(text, digest_size=16).hexdigest()
     return text.removesuffix(_END) + _SEAL.replace(b"?", checksum.encode())
 
 
 def _unsealed(text: bytes) -> bytes:
-    """Return the text of a manifest without its own checksum."""
     return text[: text.rfind(_SEAL[: _SEAL.index(b"?")])] + _END
 
 

@@ -11,11 +11,9 @@ import numpy as np
 class Column(NamedTuple):
     """A column of a table.
 
-    Attributes:
-        name: name of the column.
-        values: int8, uint8, int32 or int64 [rows]; for a text column uint8, the concatenated UTF-8 of all rows.
-        valid: bool [rows], False if the row is null; None if no row is null.
-        offsets: int64 [rows + 1] for a text column: row i is values[offsets[i]:offsets[i + 1]]; else None.
+    values: int8, uint8, int32 or int64 [rows]; for a text column uint8, the concatenated UTF-8 of all rows. valid: bool
+    [rows], False if the row is null. offsets: int64 [rows + 1] for a text column: row i is values[offsets[i]:offsets[i
+    + 1]].
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Files and folders that replace their target atomically: under its name is the old or the new one, complete.
 
-Until then they are next to the target under a temporary name, and locked. What a killed run left is not locked, and the
-next run removes it.
+Until then they are next to the target under a temporary name, and locked. The next run removes unlocked ones, which
+killed runs left.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ REPLACED = ".replaced"
 
 
 def _prefix(target: str | Path) -> str:
-    """Return the prefix of the temporary names of a target."""
     return f".{os.path.basename(target)[:NAME_CHARACTERS]}."
 
 

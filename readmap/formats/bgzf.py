@@ -50,9 +50,9 @@ Bytes = NDArray[np.uint8]
 
 
 class Blocks(NamedTuple):
-    """BGZF blocks.
+    """BGZF blocks: their bytes in parts, and the bytes of each block.
 
-    data: their bytes, in parts. sizes: bytes of each block. release: to be called when the parts have been read.
+    release: to be called when the parts have been read.
     """
 
     data: Sequence[bytes | Bytes]
@@ -65,11 +65,10 @@ Compress = Callable[[Sequence[Bytes], int], Blocks]
 
 
 class BlockOutput(ByteSink):
-    """An output of BGZF blocks, which are compressed in groups by threads and written in order to another output.
+    """An output of BGZF blocks, compressed in groups by threads and written in order to another output.
 
-    name: the name of the other output.
-    block_sizes: bytes of each block written so far.
-    buffer: allocates memory, uint8 [nbytes], that `write_borrowed` reads fastest.
+    block_sizes: bytes of each block written so far. buffer: allocates uint8 [nbytes] that `write_borrowed` reads
+    fastest.
     """
 
     buffer: Callable[[int], Bytes] = staticmethod(lambda nbytes: np.empty(nbytes, np.uint8))
@@ -92,10 +91,7 @@ class BlockOutput(ByteSink):
         """Submit the data that have not been submitted."""
 
     def finish(self) -> None:
-        """Write the remaining data and the end-of-file block, and finish the other output.
-
-        Raises OSError that names the output; the caller still has to abort it.
-        """
+        """Write the remaining data and the end-of-file block, and finish the other output."""
         if not self._is_ended:
             self._flush()
             while self._pending:
@@ -105,7 +101,6 @@ class BlockOutput(ByteSink):
         self._output.finish()
 
     def commit(self) -> None:
-        """Finish, then commit the other output. Raises OSError as `finish` does."""
         self.finish()
         self._output.commit()
 
@@ -115,7 +110,6 @@ class BlockOutput(ByteSink):
         self._output.abort()
 
     def _expect_open(self) -> None:
-        """Raise OSError if the output has ended."""
         if self._is_ended:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.name)
 
@@ -147,10 +141,7 @@ class BlockOutput(ByteSink):
 
 
 class BgzfOutput(BlockOutput):
-    """A BlockOutput compressed by threads of the CPU, each with about 3 MB of memory.
-
-    The bytes depend only on the data, not on how they are split into writes nor on the number of threads.
-    """
+    """A BlockOutput compressed by CPU threads, each with about 3 MB of memory; the bytes depend on the data alone."""
 
     def __init__(self, output: ByteSink, threads: int, level: int = LEVEL, compress: Compress | None = None) -> None:
         """level: of libdeflate, 1 to 12. compress: default: libdeflate's Python package."""
@@ -181,10 +172,7 @@ class BgzfOutput(BlockOutput):
                 self._add_copied()
 
     def write_borrowed(self, data: Bytes, release: Callable[[], None]) -> None:
-        """Append all of `data`, almost without a copy, and call `release` when all of it has been read.
-
-        Raises the errors of `write`.
-        """
+        """Append all of `data`, almost without a copy, and call `release` when all of it has been read."""
         head = min(-self._filled % BLOCK_BYTES, len(data))
         self.write(data[:head])
         whole = head + (len(data) - head) // BLOCK_BYTES * BLOCK_BYTES
@@ -277,7 +265,7 @@ def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]
 class Codec(NamedTuple):
     """An implementation of BGZF compression.
 
-    name: for reports. open: (output, threads, level of libdeflate) -> an output that compresses to the given one.
+    open: (output, threads, level of libdeflate) -> an output that compresses to it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A file, a range of its text, or standard input -> bytes, decompressed if they are gzip, read into the caller's buffers."""
+"""A file, a range of its text, or standard input -> bytes, read into buffers of the caller; gzip is decompressed."""
 
 import errno
 import io
@@ -51,8 +51,7 @@ class FilePosition(NamedTuple):
 class ByteSource(ABC):
     """The bytes of one input, in order; a context manager.
 
-    name: for messages, the path or "standard input".
-    first_record: if the source is a part of a file of reads, the number of records before it.
+    first_record: number of records of the file before a part of it.
     """
 
     name: str
@@ -85,10 +84,9 @@ class ByteSource(ABC):
 
 
 def open_bytes(path: str | ByteSource, threads: int = 1, inflaters: Inflaters = NO_INFLATERS) -> ByteSource:
-    """Open a file, or standard input if path is "-", and decompress it if it starts with the magic bytes of gzip.
+    """Open a file, or standard input for "-", decompressed if it starts with the magic bytes of gzip.
 
-    path: an open source is returned unchanged. threads: to read a plain file or to decompress gzip. inflaters: as for
-    `inflate`. Raises OSError if the file cannot be opened or read.
+    path: an open source is returned unchanged. threads: to read a plain file or to decompress gzip. Raises OSError.
     """
     if isinstance(path, ByteSource):
         return path
@@ -160,7 +158,6 @@ class PlainSource(ByteSource):
         return FilePosition(self._file.fileno(), self._file.tell()) if self._is_regular and not self._head else None
 
     def skip(self, count: int) -> None:
-        """Skip bytes that the caller has read through `position`."""
         self._file.seek(count, os.SEEK_CUR)
         if isinstance(self._file, NamedFile):
             self._file.delivered += count
@@ -247,14 +244,10 @@ SKIPPED_BYTES = 1 << 19
 
 
 class ByteRange(ByteSource):
-    """A range of another source, which is closed with the range.
-
-    delivered: bytes read so far.
-    """
+    """A range of another source, which is closed with the range. delivered: bytes read so far."""
 
     def __init__(self, source: ByteSource, skipped: int = 0, size: int | None = None, is_last: bool = True) -> None:
-        """skipped: bytes of the source before the range. size: None for all bytes that remain. is_last: the source is
-        expected to end at the end of the range."""
+        """size: None for all bytes that remain. is_last: the source is expected to end at the end of the range."""
         self.name = source.name
         self.delivered = 0
         self._source, self._skipped = source, skipped
@@ -273,13 +266,11 @@ class ByteRange(ByteSource):
         return position._replace(max_bytes=left) if left else None
 
     def skip(self, count: int) -> None:
-        """Skip bytes that the caller has read through `position`."""
         assert isinstance(self._source, PlainSource)
         self._source.skip(count)
         self.delivered += count
 
     def readinto(self, target: memoryview) -> int:
-        """Fill `target` as ByteSource does. Raises DataError if the source does not end where expected."""
         while self._skipped:
             scratch = memoryview(bytearray(min(self._skipped, SKIPPED_BYTES)))
             self._skipped -= self._read_some(scratch)
@@ -310,7 +301,7 @@ def open_range(
     """Open the decompressed text [start, end) of a file.
 
     is_last: the text is expected to end there. point: for gzip, an access point at or before `start`; None for a plain
-    file. threads, inflaters: as for `open_bytes`. Raises OSError if the file cannot be opened.
+    file. Raises OSError if the file cannot be opened.
     """
     file = NamedFile(path)
     if point is None:

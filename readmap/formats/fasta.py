@@ -24,9 +24,9 @@ EMPTY_FILE = "expected FASTA, found no sequence: the file is empty"
 
 @dataclass(frozen=True)
 class Contig:
-    """A sequence of the reference: its name, length in bases, and the MD5 of its upper-case letters.
+    """A sequence of the reference.
 
-    alternate: the sequence is an ALT contig, another version of a part of the primary assembly.
+    md5: of its upper-case letters. alternate: an ALT contig, another version of a part of the assembly.
     """
 
     name: str
@@ -39,9 +39,8 @@ class Contig:
 class Fasta:
     """The records of a FASTA file, in file order.
 
-    names: headers up to the first whitespace, not empty.
-    letters: uint8 [letters], the concatenated sequences in upper case, with T for U in nucleotides.
-    offsets: int64 [records + 1]; record i is letters[offsets[i]:offsets[i + 1]].
+    names: headers up to the first whitespace, not empty. letters: uint8 [letters], the concatenated sequences in upper
+    case, with T for U in nucleotides. offsets: int64 [records + 1]; record i is letters[offsets[i]:offsets[i + 1]].
     titles: headers without '>' and trailing whitespace.
     """
 
@@ -79,10 +78,9 @@ def invalid_letter(record: str, position: int, character: bytes, alphabet: Alpha
 def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int], None] | None = None) -> Fasta:
     """Parse a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
-    Records may be empty, and names may be repeated. progress: called with the number of decompressed bytes read so far,
-    about once per megabyte. Peak memory is 1.25 bytes per letter.
-    Raises DataError if there is no record, a record without a name, or a character that is not in the alphabet, and
-    what `source` raises.
+    Records may be empty, and names may be repeated. progress: called with the decompressed bytes read so far, about
+    once per megabyte. Peak memory is 1.25 bytes per letter. Raises DataError if there is no record, a record without a
+    name, or a character that is not in the alphabet, and what `source` raises.
     """
     records = _Records(source.name, alphabet)
     target = memoryview(bytearray(BLOCK_BYTES))
@@ -116,8 +114,6 @@ def _add_block(records: "_Records", block: bytes) -> bytes:
 
 
 class _Records:
-    """The records read so far; the last record may be incomplete."""
-
     def __init__(self, path: str, alphabet: Alphabet) -> None:
         self._path = path
         self._alphabet = alphabet

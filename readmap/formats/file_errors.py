@@ -30,7 +30,7 @@ def file_name_context(name: str) -> Iterator[None]:
 class NamedFile(io.FileIO):
     """A file whose read errors name it.
 
-    delivered: bytes read so far; any thread may look at it, also after the file was closed.
+    delivered: bytes read so far; any thread may read it, also after the file was closed.
     """
 
     def __init__(self, file: str | int, name: str = "") -> None:

@@ -18,12 +18,10 @@ WINDOW_BYTES = 1 << 15
 class AccessPoint:
     """A position where decompression can start: a gzip member, or a deflate block inside a member.
 
-    Attributes:
-        text: offset in the decompressed text.
-        bit: offset in the file, in bits, of the block or the header of the member.
-        member, member_text: offsets of the enclosing member, in bytes of the file and of the text.
-        checksum: CRC-32 of the member's text before the point.
-        window: the text before the point, at most 32 KiB, compressed with zlib; empty at the start of a member.
+    text: offset in the decompressed text. bit: offset in the file, in bits, of the block or the header of the member.
+    member, member_text: offsets of the enclosing member, in bytes of the file and of the text. checksum: CRC-32 of the
+    member's text before the point. window: the text before the point, at most 32 KiB, compressed with zlib; empty at
+    the start of a member.
     """
 
     text: int
@@ -35,7 +33,6 @@ class AccessPoint:
 
     @property
     def is_member(self) -> bool:
-        """True if a member starts at the point."""
         return self.bit == 8 * self.member
 
     @property
@@ -44,15 +41,11 @@ class AccessPoint:
         return self.text - self.member_text
 
     def inflated_window(self) -> bytes:
-        """Return the decompressed window. Raises zlib.error if it is corrupt."""
         return zlib.decompressobj().decompress(self.window, WINDOW_BYTES) if self.window else b""
 
 
 class AccessPoints:
-    """The access points of a file, collected while the file is decompressed.
-
-    found: in ascending order, starting with the first member.
-    """
+    """The access points of a file, ascending from its first member, collected while the file is decompressed."""
 
     def __init__(self, spacing: int) -> None:
         """spacing: the minimum bytes of text between two points."""
@@ -64,7 +57,6 @@ class AccessPoints:
         return not self.found or text >= self.found[-1].text + self._spacing
 
     def add(self, point: AccessPoint) -> None:
-        """Append a point that is due."""
         self.found.append(point)
 
     def at_member(self, position: int, text: int) -> None:

@@ -52,8 +52,8 @@ IsalError = cast(type[Exception], igzip_lib.IsalError)
 class Inflater(NamedTuple):
     """An implementation that inflates groups of BGZF blocks.
 
-    inflate: (data, ends) of a group of _BlockGroups -> its text, or None if a block is corrupt.
-    blocks: maximum blocks of a group. threads: maximum threads that call `inflate`; None for no limit.
+    inflate: (data, ends) of a group of _BlockGroups -> its text, or None if a block is corrupt. blocks: maximum of a
+    group. threads: maximum that call `inflate`; None for no limit.
     """
 
     inflate: Callable[[bytes, list[int]], memoryview | None]
@@ -105,11 +105,11 @@ def inflate(
 ) -> Generator[Piece, None, None]:
     """Yield the text of gzip data in pieces of 1 byte to 4 MiB, in order. Closing the generator ends its threads.
 
-    head: the first 18 or more bytes, or all, which have been read from `file` already. name: for messages.
-    threads: at most. With few threads, or if the data are not a file, one thread inflates gzip other than BGZF ahead.
-    points: access points to collect from a regular file. done: bytes of text before the data, for messages.
-    Raises DataError, after all pieces before the error, if the data are truncated, corrupt, or followed by anything but
-    zeros; MissingEofBlock after all pieces.
+    head: the first 18 or more bytes, or all, which have been read from `file` already. name: for messages. threads: at
+    most. With few threads, or if the data are not a file, one thread inflates gzip other than BGZF ahead. points:
+    access points to collect from a regular file. done: bytes of text before the data, for messages. Raises DataError,
+    after all pieces before the error, if the data are truncated, corrupt, or followed by anything but zeros;
+    MissingEofBlock after all pieces.
     """
     if _block_length(head, 0):
         inflater = inflaters.open_blocks()
@@ -152,10 +152,8 @@ def read_fully(file: File, count: int) -> bytes:
 def _inflate_members(
     file: File, name: str, data: bytes, done: int, points: AccessPoints | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the text of members in sequence.
-
-    data: the first bytes of a member, which have been read already. done: bytes of text before them, for messages.
-    """
+    """Yield the text of members in sequence; data: first bytes of a member; done: bytes of text before them, for
+    messages."""
     while data:
         if points:
             points.at_member(file.tell() - len(data), done)
@@ -185,10 +183,7 @@ def _or_members(
     start: AccessPoint,
     points: AccessPoints | None,
 ) -> Generator[Piece, None, None]:
-    """Yield the text of `parts`; after NotParallelizable, inflate the rest in sequence.
-
-    start: where `parts` start; the member there is inflated again from its start to find the rest.
-    """
+    """Yield the text of `parts`; after NotParallelizable, inflate the member at `start` again, to find the rest."""
     done = start.skipped
     try:
         with contextlib.closing(parts):
@@ -260,12 +255,10 @@ def _inflate_blocks(
 class _BlockGroups:
     """An iterable of groups of complete blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
 
-    rest: bytes read after the last group, not a complete block.
-    is_marked: the last block is an end-of-file block.
+    rest: bytes read after the last group, not a complete block. is_marked: the last block is an end-of-file block.
     """
 
     def __init__(self, file: File, data: bytes, blocks: int, points: AccessPoints | None) -> None:
-        """data: read already. blocks: maximum of a group. points: collected at the start of groups."""
         self.rest = data
         self._points = points
         self._blocks = blocks
@@ -298,10 +291,7 @@ def max_group_bytes(blocks: int) -> int:
 
 
 def declared_sizes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the text size in the trailer of each block, at most BLOCK_BYTES: int64 [blocks].
-
-    data, ends: a group of blocks as _BlockGroups yields it.
-    """
+    """Return the text size in the trailer of each block of a group, at most BLOCK_BYTES: int64 [blocks]."""
     sizes: NDArray[np.uint32] = data[ends[1:, None] - np.arange(4, 0, -1)].view("<u4")
     return np.minimum(sizes, BLOCK_BYTES).astype(np.int64).reshape(-1)
 

@@ -40,7 +40,7 @@ class PendingOutput(Protocol):
 class ByteSink(abc.ABC):
     """An output of bytes; a context manager that aborts an output which has not been committed.
 
-    name: for messages. from_device: `write_borrowed` accepts arrays on the device.
+    from_device: `write_borrowed` accepts arrays on the device.
     """
 
     name: str
@@ -114,10 +114,7 @@ class _SharedUse:
 
 
 class Output(ByteSink):
-    """An open file or stream; a thread may abort it while another writes.
-
-    name: for messages, the path or "standard output".
-    """
+    """An open file or stream; a thread may abort it while another writes."""
 
     def __init__(self, name: str, descriptor: int, move: tuple[str, str] | None = None, threads: int = 1) -> None:
         """descriptor: closed with the output. move: the temporary and the final path. threads: at most, for writing."""
@@ -131,9 +128,9 @@ class Output(ByteSink):
         self._lock = os.dup(descriptor) if move else -1
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return.
+        """Append all of `data`.
 
-        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output, as for a full disk.
+        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output.
         """
         view = data.data if isinstance(data, np.ndarray) else memoryview(data)
         written = 0
@@ -170,17 +167,12 @@ class Output(ByteSink):
         return self._descriptor
 
     def finish(self) -> None:
-        """Close the output. Raises OSError that names it; the caller still has to abort it."""
         try:
             self._use.end()
         except OSError as error:
             raise with_file_name(error, self.name) from None
 
     def commit(self) -> None:
-        """Close the output and rename a file to its final path, replacing what was there.
-
-        Raises OSError that names the output; the caller still has to abort it.
-        """
         self.finish()
         try:
             if self._move:
@@ -240,8 +232,8 @@ def open_output(path: str | None, threads: int = 1) -> Output:
 
     A regular file is written under a temporary name in the same folder, with the permissions of an ordinary open, and
     renamed by `commit`; the target of a symbolic link is replaced, not the link. Devices, pipes and /dev/stdout are
-    written directly. threads: at most, where parallel writing is faster.
-    Raises OSError if the path is a folder, or its folder is missing or not writable.
+    written directly. threads: at most, where parallel writing is faster. Raises OSError if the path is a folder, or its
+    folder is missing or not writable.
     """
     if path is None or path == "-":
         return _open_descriptor("standard output", 1)
@@ -289,10 +281,7 @@ def _open_descriptor(name: str, descriptor: int) -> Output:
 
 
 def commit_together(outputs: Sequence[PendingOutput]) -> None:
-    """Finish all outputs, then commit them: if the disk fills up, none of them appears.
-
-    Raises what their `finish` and `commit` raise; the caller still has to abort them.
-    """
+    """Finish all outputs, then commit them: if the disk fills up, none of them appears. The caller aborts them."""
     for output in outputs:
         output.finish()
     for output in outputs:

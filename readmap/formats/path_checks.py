@@ -32,7 +32,7 @@ def refuse_same_output(name: str, path: str | None, output: str | None, what: st
 def refuse_same_outputs(outputs: Mapping[str, str | None], contents: Mapping[str, str]) -> None:
     """Raise UsageError if two options name one file.
 
-    outputs: paths by options, the main output first. contents: what goes to some of the others, for the message.
+    outputs: paths by options, the main output first. contents: what goes to some of them, for the message.
     """
     (_, output), *others = outputs.items()
     for name, path in others:

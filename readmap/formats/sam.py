@@ -42,11 +42,9 @@ def header_lines(
 ) -> list[str]:
     """Return the header: @HD, an @SQ with M5 for each contig, the given lines, and readmap's @PG.
 
-    order: sort order for SO of @HD; None keeps @HD unchanged.
-
-    Given @HD and @SQ lines replace readmap's. readmap's @PG follows the last given @PG (PP), has a unique ID, and CL
-    unless the command line is empty.
-    Raises UsageError if given @SQ lines do not match the contigs, or a line that must be unique is repeated.
+    order: sort order for SO of @HD; None keeps @HD unchanged. Given @HD and @SQ lines replace readmap's. readmap's @PG
+    follows the last given @PG (PP), has a unique ID, and CL unless the command line is empty. Raises UsageError if
+    given @SQ lines do not match the contigs, or a line that must be unique is repeated.
     """
     hd_lines = [line for line in given if line.startswith("@HD")]
     sequences = [line for line in given if line.startswith("@SQ")]
@@ -73,7 +71,6 @@ def sorted_header(given: Sequence[str], version: str, command_line: str, order: 
 
 
 def read_groups(lines: Sequence[str]) -> list[ReadGroupInfo]:
-    """Return the read groups of header lines."""
     found = [_fields(line) for line in lines if line.startswith("@RG\t")]
     return [ReadGroupInfo(fields["ID"], *(fields.get(name) for name in ("LB", "SM"))) for fields in found]
 
@@ -175,9 +172,9 @@ def header(
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
-    """Return the header of a file, encoded; see `header_lines`.
+    """Return the encoded header of a file; lines: header lines from options and from the file of reads.
 
-    read_group: the line of option -R. lines: header lines from options and from the file of reads.
+    See `header_lines`.
     """
     given = [read_group.decode(), *lines] if read_group else lines
     all_lines = header_lines(contigs, given, version, command_line, order)
@@ -240,10 +237,7 @@ def common_tags(read_group: ReadGroup, program: str, encoding: SamEncoding) -> b
 
 
 def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
-    r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs.
-
-    name: option name for messages. Raises UsageError if it is not an @RG line with one ID.
-    """
+    r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs; name: of the option. Raises UsageError."""
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:
         raise UsageError(f"{name} {option}: expected a line that begins with '@RG\\t'")
@@ -258,7 +252,7 @@ def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
 
 
 def hash_text(text: bytes) -> int:
-    """Return the FNV-1a hash of a text, 1 instead of 0, as hash_tag_text does."""
+    """Return the FNV-1a hash of a text, 1 instead of 0, as hash_tag_text of kernels/bam/tags.cuh does."""
     value = 0xCBF29CE484222325
     for letter in text:
         value = (value ^ letter) * 0x100000001B3 % (1 << 64)

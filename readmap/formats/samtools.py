@@ -53,10 +53,8 @@ class Samtools:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """stdout: another destination, as for subprocess. folder: the working directory; default: the caller's.
-
         arguments: {scratch} is replaced by a folder for temporary files in $TMPDIR, which is removed at the end, or by
-        the next command if the run is killed. environment: added to the caller's variables.
-        """
+        the next command if the run is killed. environment: added to the caller's variables."""
         self._command = command
         with contextlib.ExitStack() as resources:
             scratch = str(resources.enter_context(temporary_folder(SCRATCH, tempfile.gettempdir())))
@@ -210,10 +208,7 @@ Letters = Iterable[NDArray[np.uint8]]
 
 
 class SamtoolsOutput(ByteSink):
-    """Accepts uncompressed BAM and writes the output of a samtools command on it.
-
-    name: the name of the output.
-    """
+    """Accepts uncompressed BAM and writes the output of a samtools command on it."""
 
     def __init__(
         self, output: Output, command: Samtools, index: tuple[Path, Output] | None, resources: contextlib.ExitStack
@@ -248,7 +243,6 @@ class SamtoolsOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
-        """Finish, then commit the output and its index. Raises OSError as `finish` does."""
         self.finish()
         outputs = [self._output]
         if self._index is not None:
@@ -261,7 +255,6 @@ class SamtoolsOutput(ByteSink):
         self._resources.close()
 
     def abort(self) -> None:
-        """Kill the command, and remove its files and an output that was not committed."""
         self._resources.close()
 
     def _failed(self) -> OSError:
@@ -275,8 +268,7 @@ def open_samtools_output(
 ) -> SamtoolsOutput:
     """Open a CRAM file for writing; it accepts uncompressed BAM with these contigs.
 
-    path: None or - for standard output. letters: the letters of each contig. threads: for samtools. indexed: also write
-    path.crai, for sorted records. Raises OSError as `open_output` does.
+    letters: of each contig. indexed: also write path.crai, for sorted records. Raises OSError as `open_output` does.
     """
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))

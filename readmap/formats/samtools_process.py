@@ -10,10 +10,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main(parent: str, command: str, *arguments: str) -> int:
-    """Run the command and return the exit code; if it fails, print its error messages to standard error.
-
-    parent: process ID; the command is killed when that process ends.
-    """
+    """Run the command and return the exit code; print its error messages. parent: ID of the process to end with."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != int(parent):  # the parent has ended already

@@ -85,5 +85,4 @@ class MappedAppender:
         return sum(self._pool.map(lambda start: fill(start, target[start : start + size]), starts))
 
     def close(self) -> None:
-        """End the threads."""
         self._pool.shutdown()

@@ -28,10 +28,7 @@ PROPER_PAIR = constant("common/sam_flags.cuh", "PROPER_PAIR")
 
 
 class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
-    """The alignments of the entries of a record plan.
-
-    plan: the record plan; dropped entries have the role NOT_REPORTED. extensions: the CIGARs.
-    """
+    """The alignments of the entries of a record plan; dropped entries have the role NOT_REPORTED."""
 
     plan: RecordPlan
     extensions: Extensions
@@ -85,7 +82,6 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
 
 
 def _drop_duplicate_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
-    """Return the alignments with duplicate secondary entries dropped."""
     plan, backend = alignments.plan, context.backend
     new_roles = backend.empty(plan.entries, np.uint8)
     batch.launch(

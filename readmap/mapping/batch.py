@@ -15,8 +15,8 @@ from readmap.mapping.context import Context
 from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import DeviceCounters
 from readmap.mapping.parameters import UNSEARCHED
-from readmap.reads.parsing import Reads, absent_mask
 from readmap.reads.packing import Queries, pack_queries
+from readmap.reads.parsing import Reads, absent_mask
 
 WINDOW = row_dtype("mapping/windows.cuh", "Window")
 WINDOW_WORDS = WINDOW.itemsize // 8
@@ -46,10 +46,8 @@ class Batch:
     """Reads with their windows and placements, which the stages update in place.
 
     A batch belongs to one attempt: if device memory runs out, the batch is dropped, and its reads start again.
-
-    Attributes:
-        device_counters: counts on the device; read_back adds them to `counters` and `work`.
-        partition_seeds: the look-ups, until the first read_back.
+    device_counters: read_back adds them to `counters` and `work`. partition_seeds: the look-ups, until the first
+    read_back.
     """
 
     reads: Reads

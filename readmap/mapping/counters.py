@@ -35,16 +35,12 @@ PASS_COUNTERS = {
 class WorkCounters:
     """Amount of work done for a batch or a run; shows why a run was slow.
 
-    Reads that were searched before the insert sizes were known count again if they are searched again.
-
-    Attributes:
-        resolved: reads placed by partition seeds.
-        near_mates: reads searched near their mates before a seed search; resolved_near_mates: reads placed there.
-        searched: reads searched by seeds; repetitive, divergent, alt_hidden, split: reads of the later search passes.
-        windows: candidate placements compared with reads.
-        scored: banded alignments scored; traced: banded alignments with a traceback.
-        rescues: mates searched near their placed mate; rescued: mates placed there.
-        repeated: reads of batches that were searched again because a list exceeded its capacity.
+    Reads that were searched before the insert sizes were known count again if they are searched again. resolved: reads
+    placed by partition seeds. near_mates: reads searched near their mates before a seed search; resolved_near_mates:
+    reads placed there. searched: reads searched by seeds; repetitive, divergent, alt_hidden, split: reads of the later
+    search passes. windows: candidate placements compared with reads. scored: banded alignments scored; traced: with a
+    traceback. rescues: mates searched near their placed mate; rescued: mates placed there. repeated: reads of batches
+    that were searched again because a list exceeded its capacity.
     """
 
     resolved: int = 0
@@ -68,7 +64,6 @@ class WorkCounters:
             setattr(self, name, getattr(self, name) + counts[name])
 
     def add(self, other: WorkCounters) -> None:
-        """Add the counters of another batch."""
         for one in fields(WorkCounters):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
@@ -77,14 +72,9 @@ class WorkCounters:
 class Counters:
     """Counts of reads and records of a batch; a run has the sum of its batches.
 
-    Attributes:
-        reads: records read; singles: reads without a mate.
-        replaced: ambiguous letters other than N, which are written as N.
-        primary: primary records, one per read; mapped: mapped reads.
-        properly_paired: reads in proper pairs.
-        supplementary, secondary: supplementary and secondary records.
-        too_short: reads too short to reach the minimum score without any difference.
-        mapqs: int64 [61], mapped reads by MAPQ.
+    singles: reads without a mate. replaced: ambiguous letters other than N, which are written as N. primary: records,
+    one per read. too_short: reads too short to reach the minimum score without any difference. mapqs: int64 [61],
+    mapped reads by MAPQ.
     """
 
     reads: int = 0
@@ -111,6 +101,5 @@ class Counters:
         self.secondary += int(counts[SECONDARY_TALLY])
 
     def add(self, other: Counters) -> None:
-        """Add the counters of another batch."""
         for one in fields(Counters):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

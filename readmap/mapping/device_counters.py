@@ -66,12 +66,9 @@ class CapacityEstimates:
 class Reservation:
     """Capacities and device counters of the lists of a stage, by kind of element.
 
-    Attributes:
-        name: counter that the sizes are added to.
-        keys: names of the lists in CapacityEstimates.
-        capacities: elements of each list; None if the host reads the sizes back at once.
-        counts: int64 [kinds] on the device, elements of each list, 0 if its capacity is exceeded.
-        needed: int64 [kinds] on the device, elements found.
+    name: counter that the sizes are added to. keys: names of the lists in CapacityEstimates. capacities: elements of
+    each list; None if the host reads the sizes back at once. counts: int64 [kinds] on the device, elements of each
+    list, 0 if its capacity is exceeded. needed: int64 [kinds] on the device, elements found.
     """
 
     name: str
@@ -136,8 +133,8 @@ class DeviceCounters:
     ) -> Reservation:
         """Reserve lists, or return a reservation without capacities if the host shall read the sizes back at once.
 
-        items: number of items that produce the elements; if the host knows it, the host reads the sizes back at once.
-        may_be_more: the elements may exceed max_counts; if the estimate says so, the host reads the sizes back at once.
+        The host does so if it knows the number of items that produce the elements, or if an estimate reaches max_counts
+        and `may_be_more`.
         """
         if not self._estimates:
             return _unreserved(name)
@@ -218,8 +215,7 @@ class DeviceCounters:
     def read_back(self, *sums: tuple[Array, int]) -> tuple[Counter[str], list[int], list[int]]:
         """Return the counts by name, the tallies and the row ends of `sums`, and reset all counters.
 
-        sums: (prefix sums, rows), as Backend.row_ends takes them.
-        Raises CapacityExceeded if a list was too small.
+        sums: (prefix sums, rows), as Backend.row_ends takes them. Raises CapacityExceeded if a list was too small.
         """
         backend, counted, first_sum = self._backend, self._counted, self._taken
         for ends, rows in sums:

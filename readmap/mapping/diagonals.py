@@ -59,8 +59,7 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
 def order_by_position(strands: Array, positions: Array, batch: Batch, context: Context) -> Array:
     """Return the uint32 permutation that sorts diagonals by read, orientation and position; the sort is stable.
 
-    strands: uint64, 2 * read index + orientation. positions: uint64, diagonal + length of the longest read, so never
-    negative.
+    strands: uint64, 2 * read index + orientation. positions: uint64, diagonal + length of the longest read.
     """
     position_bits = (WORD_BASES * len(context.index.reference.words) + batch.queries.max_length).bit_length()
     return argsort_columns([(strands, batch.reads.count.bit_length() + 1), (positions, position_bits)], context.backend)

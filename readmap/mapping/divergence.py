@@ -27,8 +27,7 @@ ONE_ERROR = 1 << 24
 def measure_divergence(batch: Batch, max_reads: int, context: Context) -> NDArray[np.int64]:
     """Return what the first `max_reads` reads of the input show: int64 [reads, 3], zeros if a read shows nothing.
 
-    Columns: reliable bases, differences among them, and sequencing errors expected from their qualities, in units of
-    1 / ONE_ERROR.
+    Columns: reliable bases, differences among them, and expected sequencing errors in units of 1 / ONE_ERROR.
     """
     backend, count = context.backend, min(batch.reads.count, max_reads)
     tallies = backend.empty((count, 3), np.int64)

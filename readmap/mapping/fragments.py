@@ -67,10 +67,7 @@ def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Arra
 
 
 def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[DeviceList, SeedMatches]]:
-    """Yield (mates, their matches), split so that the matches of a part fit into memory.
-
-    mates: records, mates next to each other.
-    """
+    """Yield (mates, their matches), split so that a part's matches fit into memory; mates are next to each other."""
     backend = context.backend
     capacity = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
     matches = _matches(mates, capacity, batch, context)

@@ -73,7 +73,6 @@ class InsertSizeTable(Table, struct="mapping/pairs.cuh:InsertSizeTable"):
 
 
 def insert_size_table(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
-    """Return the distributions as a table on the device."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
     penalties: list[int] = []
@@ -122,10 +121,9 @@ def fixed_insert_size(
 
 
 def estimate_insert_sizes(directions: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[InsertSize, ...]:
-    """Return the distributions of the directions with enough pairs.
+    """Return the distributions of the directions with enough pairs; outliers are removed by quartiles as in bwa mem.
 
-    directions: uint8 [pairs], index into DIRECTIONS or a value of enum NoDirection; sizes: int32 [pairs], in bases,
-    valid for pairs with a direction. Outliers are removed by quartiles, as bwa mem does.
+    directions: uint8 [pairs], index into DIRECTIONS or a value of enum NoDirection. sizes: int32 [pairs], in bases.
     """
     found = [np.sort(sizes[directions == direction]) for direction in range(len(DIRECTIONS))]
     min_pairs = max(MIN_PAIRS, MIN_SHARE * int(np.count_nonzero(directions != UNCERTAIN)))

@@ -53,8 +53,8 @@ def find_matches(
     """Return the seed matches of the reads in `slots`; a read shorter than a seed gets no matches.
 
     stride: bases between seeds. fitting: number of matches that fit into memory; if there may be more, the host reads
-    the count back. max_matches: if given, slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than
-    this gets none.
+    the count back. max_matches: slots 2i and 2i + 1 are mates, and a pair with a mate of more matches than this gets
+    none.
     """
     backend, index, numbers = context.backend, context.index, slots.indices
     seed_bases = dense_seed_bases(index.suffix_count)

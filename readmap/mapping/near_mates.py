@@ -41,7 +41,7 @@ def can_search_near_mates(batch: Batch, context: Context) -> bool:
 def resolve_near_mates(batch: Batch, context: Context, *, seeded: bool) -> None:
     """Place the reads that fit a proper pair with their resolved mate; leave the others to the seed search.
 
-    seeded: the batch has already been searched by seeds, so a read without a resolved mate is not searched again.
+    seeded: the batch has been searched by seeds, so a read without a resolved mate is not searched again.
     """
     backend, table, sizes = context.backend, batch.partition_seeds, context.sample.insert_sizes
     context = replace(context, sample=Sample(MIN_BASES_PER_DIFFERENCE))  # the result must not depend on the sample

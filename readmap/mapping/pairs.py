@@ -18,8 +18,7 @@ from readmap.mapping.context import Context
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable
-from readmap.mapping.windows import choose_windows
-from readmap.mapping.windows import add_windows
+from readmap.mapping.windows import add_windows, choose_windows
 
 _LIST, _RESCUE = Kernel("mapping/rescues", "list_rescues"), Kernel("mapping/rescues", "rescue_mates")
 _MARK = Kernel("mapping/rescues", "mark_rescued")
@@ -27,22 +26,14 @@ _MARK = Kernel("mapping/rescues", "mark_rescued")
 
 @dataclass(frozen=True)
 class Rescues:
-    """Mates that were searched.
-
-    Attributes:
-        slots: slots of the mates.
-        window_counts: int32 [rescues], number of windows before the rescue.
-    """
+    """Mates that were searched. window_counts: int32 [rescues], number of windows before the rescue."""
 
     slots: DeviceList
     window_counts: Array
 
 
 def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Rescues | None:
-    """Search mates at the positions their partners predict, and choose their windows again.
-
-    Returns None if no mate needs a rescue.
-    """
+    """Search mates at the positions their partners predict; return None if no mate needs that."""
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
@@ -82,8 +73,7 @@ _MEASURE, _PAIR = Kernel("mapping/pairs", "measure_inserts"), Kernel("mapping/pa
 def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Return the direction (uint8 [pairs]) and insert size (int32 [pairs]) of each pair, in input order.
 
-    The direction is UNCERTAIN if a mate is not placed confidently, FAR_APART if the mates make no fragment; the size is
-    then 0.
+    The direction is UNCERTAIN if a mate is not placed confidently, FAR_APART if the mates make no fragment.
     """
     backend, pairs = context.backend, batch.reads.count // 2
     directions, sizes = backend.empty(pairs, np.uint8), backend.empty(pairs, np.int32)

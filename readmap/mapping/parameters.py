@@ -92,12 +92,10 @@ class Scoring:
 
     @property
     def clip_5(self) -> int:
-        """The clipping penalty of the 5' end of the read as sequenced."""
         return _both(self.clip_penalty)[0]
 
     @property
     def clip_3(self) -> int:
-        """The clipping penalty of the 3' end of the read as sequenced."""
         return _both(self.clip_penalty)[1]
 
     @property
@@ -225,12 +223,9 @@ MAX_SPLIT_WINDOWS = constant("mapping/windows.cuh", "MAX_SPLIT_WINDOWS")
 class SearchPass:
     """A search of unresolved reads by seeds.
 
-    Attributes:
-        reason: the bit of enum Unresolved whose reads the pass searches.
-        stride: bases between seed positions of reads of at least 150 bases; less in proportion for shorter reads.
-        min_stride: smallest stride of short reads.
-        min_seed_bases: length of the shortest seed.
-        max_suffixes: suffixes examined at each position.
+    reason: the bit of enum Unresolved whose reads the pass searches. stride: bases between seed positions of reads of
+    at least 150 bases; less in proportion for shorter reads, but at least min_stride. max_suffixes: suffixes examined
+    at each position.
     """
 
     reason: int
@@ -258,8 +253,8 @@ def dense_seed_bases(suffixes: int) -> int:
 def search_passes(suffixes: int, alternates: bool = False) -> tuple[SearchPass, ...]:
     """Return the search passes in order; each searches reads that the passes before it left unresolved.
 
-    suffixes: size of the suffix array. Seeds are two or three bases longer than what occurs once by chance.
-    alternates: the reference has ALT contigs, of which a gene may have hundreds; all of them are examined.
+    suffixes: size of the suffix array. Seeds are two or three bases longer than what occurs once by chance. alternates:
+    the reference has ALT contigs, of which a gene may have hundreds; all of them are examined.
     """
     sparse, dense = min(max(_unique_bases(suffixes) + 3, 12), 19), dense_seed_bases(suffixes)
     return (

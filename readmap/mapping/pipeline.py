@@ -52,7 +52,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
 
 def _search_by_seeds(batch: Batch, context: Context) -> None:
-    """Search the unresolved reads by seeds, in passes of increasing search_pass."""
+    """Search the unresolved reads by seeds, in passes of increasing effort."""
     for search_pass in search_passes(context.index.suffix_count, context.index.host.has_alternates):
         for selection in select_reads(search_pass, batch):
             seeds = find_seeds(selection, batch, context)
@@ -95,8 +95,8 @@ def _align(plan: RecordPlan, inserts: InsertSizeTable, batch: Batch, context: Co
 def _align_all(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
     """Return the alignments with all secondary ones.
 
-    The secondary alignments of a read depend on which of its split segments turn out to be alignments, so a read with
-    several segments is traced first.
+    These depend on which of a read's split segments turn out to be alignments, so a read with several segments is
+    traced first.
     """
     plan = plan_records(batch, context)
     skip_single_entries(plan, batch, context)

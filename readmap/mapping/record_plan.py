@@ -25,7 +25,7 @@ PLACEMENT_WORDS = SECONDARY_PLACEMENT.itemsize // 8
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
     """An entry for each record or XA hit of the reads, in input order; the first entry of a read is its primary record.
 
-    entries: number of entries. window_rows: int64 [rows, WINDOW_WORDS], the windows that `windows` indexes.
+    window_rows: int64 [rows, WINDOW_WORDS], the windows that `windows` indexes.
     """
 
     entries: int
@@ -68,9 +68,9 @@ class ReportedPlacements(Table, struct="mapping/record_plan.cu:ReportedPlacement
 def with_secondaries(
     plan: RecordPlan, reported: ReportedPlacements, rows: Array, batch: Batch, context: Context
 ) -> RecordPlan:
-    """Return a plan with secondary records after the entries of each read.
+    """Return a plan with the `reported` placements, whose owners are entries of `plan`, after the entries of each read.
 
-    reported: their owners are entries of `plan`. rows: windows of the batch, followed by those of the placements.
+    rows: windows of the batch, followed by those of the placements.
     """
     backend, reads = context.backend, batch.reads.count
     offsets, own = backend.empty(reads + 1, np.int64), {"reported": reported, "own_offsets": plan.offsets}

@@ -23,14 +23,10 @@ _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam
 class RecordStyle:
     """Format and optional contents of the output.
 
-    Attributes:
-        encoding: text or binary records.
-        read_groups: read group of each lane.
-        program: ID of readmap's @PG line in the header.
-        comments: append the tags in the comments of reads.
-        barcodes: write the barcode of a read name, its eighth field, as RX.
-        order: sort order of binary records within a batch; None to keep the order of the reads.
-        unmapped: write unmapped reads to a separate output too.
+    read_groups: of each lane. program: ID of readmap's @PG line in the header. comments: append the tags in the
+    comments of reads. barcodes: write the barcode of a read name, its eighth field, as RX. order: sort order of binary
+    records within a batch; None to keep the order of the reads. unmapped: write unmapped reads to a separate output
+    too.
     """
 
     encoding: SamEncoding = SamEncoding.TEXT
@@ -50,9 +46,7 @@ class _RecordStyleTable(Table, struct="mapping/sam.cu:RecordStyle"):
 class AlignmentRecords:
     """The records of a batch in input order, on the device.
 
-    Attributes:
-        bytes: uint8.
-        lengths: int64 [entries], length of each entry's record, 0 for none; ends: int64 [entries], its prefix sum.
+    bytes: uint8. lengths: int64 [entries], of each entry's record, 0 for none; ends: int64 [entries], its prefix sum.
     """
 
     bytes: Array

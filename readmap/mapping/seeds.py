@@ -1,4 +1,4 @@
-"""Select the reads of a search pass and look up their seeds in the suffix array (SearchPass, Batch -> Selection -> Seeds)."""
+"""Select the reads of a search pass and look up their seeds in the suffix array (Batch -> Selection -> Seeds)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from readmap.mapping.parameters import SearchPass
 
 @dataclass(frozen=True)
 class Selection:
-    """Reads that a pass searches with the same stride; none is shorter than the pass's shortest seed.
-
-    Attributes:
-        slots: slots of the reads, not empty as far as the host knows.
-        stride: bases between seed positions.
-        search_pass: the pass.
-    """
+    """Reads, by slot, that a pass searches with the same stride; none is shorter than the pass's shortest seed."""
 
     slots: DeviceList
     stride: int
@@ -77,7 +71,6 @@ def seed_offsets(
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
-    """Return the seeds of the selected reads."""
     backend, shortest, stride = context.backend, selection.search_pass.min_seed_bases, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     dtype = context.index.suffixes.dtype

@@ -1,4 +1,4 @@
-"""Merge diagonals into windows, the candidate placements of a read, and choose the best (Diagonals -> Windows -> Placements)."""
+"""Merge diagonals into windows, the candidate placements of a read, and choose the best window of each read."""
 
 from __future__ import annotations
 
