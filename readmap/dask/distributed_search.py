@@ -26,8 +26,7 @@ from readmap.formats.sam import parse_header_lines
 from readmap.formats.wording import pluralize
 from readmap.index.index import Index
 from readmap.reads.file_splitter import FileSplitter
-from readmap.reads.record_ranges import RecordLocator
-from readmap.reads.shards import SplitLanes
+from readmap.reads.shards import RecordLocator, SplitLanes
 from readmap.reads.split_table import SplitFile, read_table
 from readmap.run.config import SearchConfig
 from readmap.run.conflicts import check_pair_options

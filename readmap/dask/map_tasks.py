@@ -25,7 +25,7 @@ from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.formats.output import ByteSink, commit_together, open_output
 from readmap.reads.chunks import PairLayout
 from readmap.reads.inflaters import inflaters_for
-from readmap.reads.record_ranges import RecordRange
+from readmap.reads.shards import RecordRange
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import estimate_from_lanes
 from readmap.run.file_checks import InputFiles

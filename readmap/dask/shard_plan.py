@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from readmap.reads.file_splitter import RECORDS_PER_MARK
-from readmap.reads.record_ranges import RecordRange
-from readmap.reads.shards import Shard, SplitLanes
+from readmap.reads.shards import RecordRange, Shard, SplitLanes
 
 #: A shard starts at a mark of the split table, which needs no search, if it has at least this many marks.
 MIN_MARKS = 16

@@ -12,8 +12,7 @@ from readmap.formats.gzip_reader import Inflaters
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.bam_records import ALL_TAGS
 from readmap.reads.chunks import PairLayout
-from readmap.reads.record_ranges import RecordLocator, RecordRange
-from readmap.reads.shards import Shard, SplitLanes
+from readmap.reads.shards import RecordLocator, RecordRange, Shard, SplitLanes
 from readmap.reads.split_table import read_table
 from readmap.run.batch_processor import RunSummary
 from readmap.run.config import SearchConfig

@@ -16,8 +16,7 @@ from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.mapping.inserts import InsertSize
 from readmap.mapping.parameters import Scoring
-from readmap.reads.record_ranges import RecordRange
-from readmap.reads.shards import Shard
+from readmap.reads.shards import RecordRange, Shard
 from readmap.run.batch_processor import RunSummary
 from readmap.run.exact import ALL, ExactSummary, LineFormat, Parameters
 from readmap.run.read_mapper import MappingSummary

@@ -21,8 +21,7 @@ from readmap.reads import file_splitter, parallel_gzip, record_starts
 from readmap.reads.chunks import PairLayout
 from readmap.reads.file_splitter import FileSplitter, split_files
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.record_ranges import RecordLocator, RecordRange
-from readmap.reads.shards import SplitLanes
+from readmap.reads.shards import RecordLocator, RecordRange, SplitLanes
 from readmap.reads.split_table import SplitFile
 
 DRAW = random.Random(83)

@@ -24,8 +24,7 @@ from readmap.formats.gzip_reader import NO_INFLATERS, Inflaters
 from readmap.reads import file_splitter, parallel_gzip, record_file, record_starts, split_table
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.record_ranges import RecordLocator, RecordRange
-from readmap.reads.shards import Shard, SplitLanes
+from readmap.reads.shards import RecordLocator, RecordRange, Shard, SplitLanes
 from readmap.reads.split_table import SplitFile, SplitTable, read_table
 
 DRAW = random.Random(5)
