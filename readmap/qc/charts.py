@@ -21,10 +21,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a chart, interrupted at NaN; colour: its class in the style sheet.
-
-    low, high: borders of a band around the line.
-    """
+    """A line, interrupted at NaN, with a band from low to high if not None; colour: its class in the style sheet."""
 
     name: str
     values: Values
@@ -75,13 +72,9 @@ class _Plot:
         self._first, self._last = float(x_values[0]) - self._half, float(x_values[-1]) + self._half
         if self._last <= self._first:
             self._last = self._first + 1
-        drawn = [
-            values[~np.isnan(values)]
-            for line in lines
-            for values in (line.values, line.low, line.high)
-            if values is not None
-        ]
+        drawn = [each for line in lines for each in (line.values, line.low, line.high) if each is not None]
         shown = np.concatenate([*drawn, [one for one in (y.low, y.high) if one is not None], [0.0] if is_bars else []])
+        shown = shown[~np.isnan(shown)]
         low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
         self._ticks = _ticks(low, high if high > low else low + 1, (HEIGHT - TOP - BOTTOM) // TICK_HEIGHT)
         self._low, self._high = min(low, self._ticks[0]), max(high, self._ticks[-1])
@@ -93,7 +86,6 @@ class _Plot:
         return HEIGHT - BOTTOM - (value - self._low) / (self._high - self._low) * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, x: Axis, y: Axis) -> str:
-        """Return the grid, ticks and titles."""
         bottom, parts = HEIGHT - BOTTOM, []
         for tick in self._ticks:
             at = self.y(tick)
@@ -113,29 +105,22 @@ class _Plot:
 
     def path(self, values: Values) -> str:
         """Return the path of a line through all values except NaN."""
-        drawn, is_down = [], False
+        drawn, command = [], "M"
         for x_value, value in zip(self._x_values, values, strict=True):
-            if math.isnan(value):
-                is_down = False
-                continue
-            drawn.append(f"{'L' if is_down else 'M'}{self.x(x_value):.1f} {self.y(value):.1f}")
-            is_down = True
+            if not math.isnan(value):
+                drawn.append(f"{command}{self.x(x_value):.1f} {self.y(value):.1f}")
+            command = "M" if math.isnan(value) else "L"
         return "".join(drawn)
 
     def band(self, low: Values, high: Values) -> str:
         """Return the path of the area between two lines where both have values."""
         known = ~(np.isnan(low) | np.isnan(high))
         x_values = self._x_values[known]
-        forth = [
-            f"{self.x(x_value):.1f} {self.y(value):.1f}" for x_value, value in zip(x_values, high[known], strict=True)
-        ]
-        back = [
-            f"{self.x(x_value):.1f} {self.y(value):.1f}" for x_value, value in zip(x_values, low[known], strict=True)
-        ]
-        return f"M{'L'.join([*forth, *reversed(back)])}Z" if forth else ""
+        corners = [*zip(x_values, high[known], strict=True), *zip(x_values[::-1], low[known][::-1], strict=True)]
+        drawn = "L".join(f"{self.x(x_value):.1f} {self.y(value):.1f}" for x_value, value in corners)
+        return f"M{drawn}Z" if drawn else ""
 
     def bars(self, counts: Values) -> str:
-        """Return all bars as one path."""
         zero, drawn = self.y(0), []
         for x_value, count in zip(self._x_values, counts, strict=True):
             if count > 0:

@@ -16,8 +16,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
-from readmap.formats.sam import hash_text
-from readmap.formats.sam import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo, hash_text
 
 _SOURCE = "qc/coverage.cu"
 _COUNT, _LIST = Kernel("qc/coverage", "count_events"), Kernel("qc/coverage", "list_events")
@@ -50,9 +49,8 @@ class _Events:
 class CoverageEvents:
     """The events of consecutive records.
 
-    Attributes:
-        events: of all samples; bounds: for each sample the number of events of that and all previous samples.
-        frontier: the position before which no later record starts.
+    events: of all samples; bounds: for each sample the number of events of that and all previous samples. frontier: the
+    position before which no later record starts.
     """
 
     events: _Events
@@ -63,9 +61,8 @@ class CoverageEvents:
 class Coverage:
     """Depths of all bases. Records are measured on several threads and accumulated in order.
 
-    Attributes:
-        histogram: uint64 [samples * DEPTHS], bases by depth; covered: uint64 [samples * contigs * COVERED]; missing_mc:
-            uint64 [samples], later mates of proper pairs without MC, whose overlaps count twice; on the device.
+    histogram: uint64 [samples * DEPTHS], bases by depth; covered: uint64 [samples * contigs * COVERED]; missing_mc:
+    uint64 [samples], later mates of proper pairs without MC, whose overlaps count twice; on the device.
     """
 
     def __init__(
@@ -74,15 +71,10 @@ class Coverage:
         """samples: index of the sample of each read group, and of records without one. lengths: of the contigs."""
         self._backend = backend
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
-        contigs = np.cumsum([0, *(length + 1 for length in lengths)])
-        to_device = backend.to_device
-        self._layout = _CoverageLayout(
-            contigs=to_device(contigs),
-            names=to_device(names),
-            samples=to_device(np.array(samples, np.uint16)),
-            contig_count=len(lengths),
-            groups=len(groups),
-        )
+        arrays = {"contigs": np.cumsum([0, *(length + 1 for length in lengths)]), "names": names}
+        arrays["samples"] = np.array(samples, np.uint16)
+        on_device = {name: backend.to_device(array) for name, array in arrays.items()}
+        self._layout = _CoverageLayout(**on_device, contig_count=len(lengths), groups=len(groups))
         self._samples = max(samples) + 1
         self._bits = _POSITION_BITS + (self._samples - 1).bit_length()
         self.histogram = backend.full(self._samples * DEPTHS, 0, np.uint64)
@@ -102,10 +94,8 @@ class Coverage:
         listed = {"event_ends": event_ends, "positions": positions, "changes": changes, "events": total}
         backend.launch(_LIST, count, **inputs, **listed)
         found = _Events(*sort_pairs(positions, changes, scratch[0], scratch[1], self._bits, backend))
-        bounds = self._not_above(
-            found, [(sample << _POSITION_BITS) + _END_OF_POSITIONS for sample in range(self._samples)]
-        )
-        return CoverageEvents(found, bounds, int(backend.to_host(frontier)[0]))
+        ends_of_samples = [(sample << _POSITION_BITS) + _END_OF_POSITIONS for sample in range(self._samples)]
+        return CoverageEvents(found, self._not_above(found, ends_of_samples), int(backend.to_host(frontier)[0]))
 
     def accumulate(self, measured: CoverageEvents) -> None:
         """Add the events of the next records in order."""
@@ -124,13 +114,10 @@ class Coverage:
         self._backend.synchronize()
 
     def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return bases by depth, int64 [samples, DEPTHS]; `covered`, [samples, contigs, COVERED]; `missing_mc`,
-        [samples].
-        """
+        """Return int64 [samples, DEPTHS], [samples, contigs, COVERED] and [samples], as in the attributes."""
         host, samples = self._backend.to_host, self._samples
-        histogram, covered, missing_mc = (
-            host(one).astype(np.int64) for one in (self.histogram, self.covered, self.missing_mc)
-        )
+        counts = (self.histogram, self.covered, self.missing_mc)
+        histogram, covered, missing_mc = (host(one).astype(np.int64) for one in counts)
         return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), missing_mc
 
     def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
@@ -139,18 +126,11 @@ class Coverage:
         (size,) = self._not_above(events, [(sample << _POSITION_BITS) + frontier])
         first = sample * contigs * COVERED
         depths = backend.inclusive_sum(events.changes[:size].view(np.int64))
-        backend.launch(
-            _SWEEP,
-            -(-size // _SECTION),
-            positions=events.positions[:size],
-            depths=depths,
-            contigs=self._layout.contigs,
-            histogram=self.histogram[sample * DEPTHS : (sample + 1) * DEPTHS],
-            covered=self.covered[first : first + contigs * COVERED],
-            size=size,
-            contig_count=contigs,
-            frontier=frontier,
-        )
+        inputs = {"positions": events.positions[:size], "depths": depths, "size": size, "frontier": frontier}
+        inputs |= {"contigs": self._layout.contigs, "contig_count": contigs}
+        histogram = self.histogram[sample * DEPTHS : (sample + 1) * DEPTHS]
+        covered = self.covered[first : first + contigs * COVERED]
+        backend.launch(_SWEEP, -(-size // _SECTION), **inputs, histogram=histogram, covered=covered)
         depth = int(backend.to_host(depths[-1:])[0]) if size else 0
         rest = events.part(size, len(events.positions))
         if depth or len(rest.positions):
@@ -169,9 +149,7 @@ class Coverage:
     def _not_above(self, events: _Events, bounds: list[int]) -> list[int]:
         """Return for each bound the number of events at positions not greater than it."""
         backend, found = self._backend, self._backend.empty(len(bounds), np.int64)
-        inputs = backend.to_device(np.array(bounds, np.uint64))
-        backend.launch(
-            _BOUNDS, len(bounds), positions=events.positions, bounds=inputs, found=found, size=len(events.positions)
-        )
+        inputs = {"positions": events.positions, "bounds": backend.to_device(np.array(bounds, np.uint64))}
+        backend.launch(_BOUNDS, len(bounds), **inputs, found=found, size=len(events.positions))
         numbers: list[int] = backend.to_host(found).tolist()
         return numbers

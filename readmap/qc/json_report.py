@@ -84,9 +84,8 @@ def _coverage(depths: Depths) -> dict[str, Any]:
         "contigs": [
             {"contig": name, "length": length, "mean": round(mean, 4)}
             | {"breadth": {str(depth): _rounded(part) for depth, part in breadths.items()}}
-            for (name, length), (mean, breadths) in (
-                (contig, depths.of_contig(number)) for number, contig in enumerate(depths.contigs)
-            )
+            for number, (name, length) in enumerate(depths.contigs)
+            for mean, breadths in [depths.of_contig(number)]
         ],
     }
 

@@ -85,9 +85,8 @@ def _general(sample: SampleTally, name: str) -> dict[str, Any]:
 
 
 def _plot(section: Section) -> dict[str, Any]:
-    """Return a section as MultiQC's custom content."""
     named = f"readmap_{section.id}"
-    axes = {"xlab": section.x, "ylab": section.y}
+    title = {"id": f"{named}_plot", "title": f"readmap: {section.title}"}
     return {
         "id": named,
         "parent_id": "readmap",
@@ -96,7 +95,7 @@ def _plot(section: Section) -> dict[str, Any]:
         "section_name": section.title,
         "description": section.description,
         "plot_type": "linegraph",
-        "pconfig": {"id": f"{named}_plot", "title": f"readmap: {section.title}", **axes},
+        "pconfig": title | {"xlab": section.x, "ylab": section.y},
         "data": section.lines,
     }
 
@@ -106,66 +105,29 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
     tally = sample.tally
     by_mate = {mate: f"{name} read {mate + 1}" if tally.bases[1].any() else name for mate in range(2)}
     mates = {mate: label for mate, label in by_mate.items() if tally.bases[mate].any()}
-    yield Section(
-        "quality",
-        "Mean quality by cycle",
-        "Phred, mean of all reads.",
-        "Cycle",
-        "Phred",
-        {label: _line(tally.mean_quality(mate), 1) for mate, label in mates.items()},
-    )
-    yield Section(
-        "mismatches",
-        "Mismatches by cycle",
-        "Percentage of the aligned bases, from the tag MD.",
-        "Cycle",
-        "%",
-        {label: _line(100 * tally.mismatch_shares(mate), 1) for mate, label in mates.items()},
-    )
-    yield Section(
-        "adapters",
-        "Adapters by cycle",
-        "Percentage of the reads in which an adapter has started.",
-        "Cycle",
-        "%",
-        {
-            f"{name} {adapter}": _line(100 * row, 1)
-            for adapter, row in zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True)
-            if row.any()
-        },
-    )
-    yield Section(
-        "gc",
-        "GC of reads",
-        "Reads by percentage of G and C.",
-        "% GC",
-        "Reads",
-        {name: _line(tally.gc_of_reads.sum(0), 0)},
-    )
-    yield Section(
-        "inserts",
-        "Insert sizes",
-        "Pairs by orientation.",
-        "Bases",
-        "Pairs",
-        {
-            f"{name} {orientation}": _line(row[: int(np.flatnonzero(row)[-1]) + 1], 0)
-            for orientation, row in zip(ORIENTATION_NAMES, tally.pairs_by_insert[:, :-1], strict=True)
-            if row.any()
-        },
-    )
+    lines = {label: _line(tally.mean_quality(mate), 1) for mate, label in mates.items()}
+    yield Section("quality", "Mean quality by cycle", "Phred, mean of all reads.", "Cycle", "Phred", lines)
+    lines = {label: _line(100 * tally.mismatch_shares(mate), 1) for mate, label in mates.items()}
+    description = "Percentage of the aligned bases, from the tag MD."
+    yield Section("mismatches", "Mismatches by cycle", description, "Cycle", "%", lines)
+    rows = zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True)
+    lines = {f"{name} {adapter}": _line(100 * row, 1) for adapter, row in rows if row.any()}
+    description = "Percentage of the reads in which an adapter has started."
+    yield Section("adapters", "Adapters by cycle", description, "Cycle", "%", lines)
+    lines = {name: _line(tally.gc_of_reads.sum(0), 0)}
+    yield Section("gc", "GC of reads", "Reads by percentage of G and C.", "% GC", "Reads", lines)
+    lines = {
+        f"{name} {orientation}": _line(row[: int(np.flatnonzero(row)[-1]) + 1], 0)
+        for orientation, row in zip(ORIENTATION_NAMES, tally.pairs_by_insert[:, :-1], strict=True)
+        if row.any()
+    }
+    yield Section("inserts", "Insert sizes", "Pairs by orientation.", "Bases", "Pairs", lines)
     if sample.depths and sample.depths.covered.any():
         depths = sample.depths.all_depths
         reached = np.cumsum(depths[::-1])[::-1] / max(depths.sum(), 1)
         end = int(np.flatnonzero(reached > 1e-4)[-1]) + 1
-        yield Section(
-            "coverage",
-            "Cumulative coverage",
-            "Percentage of the bases that reach a depth.",
-            "Depth",
-            "%",
-            {name: _line(100 * reached[:end], 0)},
-        )
+        description, lines = "Percentage of the bases that reach a depth.", {name: _line(100 * reached[:end], 0)}
+        yield Section("coverage", "Cumulative coverage", description, "Depth", "%", lines)
 
 
 def _line(values: NDArray[Any], first: int) -> list[list[float]]:

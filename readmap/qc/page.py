@@ -33,26 +33,23 @@ def write_page(samples: Sequence[SampleTally], tables: Sequence[ReportTable], ou
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
     links = "".join(f'<li><a href="#s{number}">{escape(name)}</a></li>' for number, name in enumerate(names))
     style = files("readmap.qc").joinpath("page.css").read_text("utf-8")
-    return "".join(
-        [
-            "<!doctype html>\n",
-            '<html lang="en"><head><meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)} - readmap</title>\n<style>\n{style}</style></head>\n<body>\n",
-            f"<header><h1>{escape(title)}</h1>",
-            f"<p>Records of <code>{escape(output)}</code>, counted as they were written by readmap {__version__}.</p>",
-            f"<p><code>{escape(command)}</code></p>" if command else "",
-            f'<nav aria-label="Samples"><ul>{links}</ul></nav>' if len(names) > 1 else "",
-            "</header>\n<main>\n",
-            *(_section(sample, number, len(samples) == 1) for number, sample in enumerate(samples)),
-            *map(_further, tables),
-            "</main>\n</body></html>\n",
-        ]
-    )
+    parts = [
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(title)} - readmap</title>\n<style>\n{style}</style></head>\n<body>\n",
+        f"<header><h1>{escape(title)}</h1>",
+        f"<p>Records of <code>{escape(output)}</code>, counted as they were written by readmap {__version__}.</p>",
+        f"<p><code>{escape(command)}</code></p>" if command else "",
+        f'<nav aria-label="Samples"><ul>{links}</ul></nav>' if len(names) > 1 else "",
+        "</header>\n<main>\n",
+        *(_section(sample, number, len(samples) == 1) for number, sample in enumerate(samples)),
+        *map(_further, tables),
+        "</main>\n</body></html>\n",
+    ]
+    return "".join(parts)
 
 
 def _section(sample: SampleTally, number: int, is_only: bool) -> str:
-    """Return the report of a sample."""
     heading = "" if is_only else f"<h2>{escape(sample.name)}</h2>"
     plots = "".join(map(_figure, sample_plots(sample)))
     return (
@@ -63,7 +60,6 @@ def _section(sample: SampleTally, number: int, is_only: bool) -> str:
 
 
 def _facts(sample: SampleTally) -> str:
-    """Return the most important numbers."""
     tally, depths = sample.tally, sample.depths
     facts = [
         ("Reads", format_si(tally.reads), ""),
@@ -86,18 +82,8 @@ def _facts(sample: SampleTally) -> str:
 
 
 _LANE_COLUMNS = (
-    "Lane",
-    "Library",
-    "Reads",
-    "Bases",
-    "Q30",
-    "GC",
-    "Mapped",
-    "Proper",
-    "Duplicates",
-    "Errors",
-    "Insert",
-    "Adapters",
+    *("Lane", "Library", "Reads", "Bases", "Q30", "GC"),
+    *("Mapped", "Proper", "Duplicates", "Errors", "Insert", "Adapters"),
 )
 
 
@@ -141,7 +127,6 @@ def _contigs(depths: Depths) -> str:
 
 
 def _further(table: ReportTable) -> str:
-    """Return an additional section."""
     return (
         f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
         f'<div class="table"><h3>{escape(table.description)}</h3>{_table(table.columns, table.rows)}</div></section>\n'
@@ -161,9 +146,8 @@ def _table(columns: Row, rows: Sequence[Row], words: int = 1, tall: bool = False
     def cell(tag: str, at: int, text: str) -> str:
         return f"<{tag}{' class=words' if 0 < at < words else ''}>{escape(text)}</{tag}>"
 
-    head = "".join(
-        cell("th scope=col", at, name).replace("</th scope=col>", "</th>") for at, name in enumerate(columns)
-    )
+    heads = (cell("th scope=col", at, name) for at, name in enumerate(columns))
+    head = "".join(heads).replace("</th scope=col>", "</th>")
     body = "".join(f"<tr>{''.join(cell('td', at, text) for at, text in enumerate(row))}</tr>" for row in rows)
     return (
         f'<div class="scroll{" tall" if tall else ""}" tabindex="0" role="region" aria-label="{escape(columns[0])}">'

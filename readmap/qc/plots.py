@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.formats.wording import format_number, format_percent, format_percent_3, format_percent_4, format_si
-from readmap.qc.charts import Axis, Line, Values, bar_chart, line_chart
+from readmap.qc.charts import Axis, Line, bar_chart, line_chart
 from readmap.qc.counts import INSERTS
 from readmap.qc.json_report import BASE_NAMES, ORIENTATION_NAMES
 from readmap.qc.tally import ADAPTER_NAMES, Depths, SampleTally, Tally, share
@@ -43,20 +44,14 @@ def sample_plots(sample: SampleTally) -> Iterator[Plot]:
     if tally.cycles and mates:
         yield from _by_cycle(sample, mates)
     yield _histogram("GC of reads", "Reads by share of G and C.", tally.gc_of_reads.sum(0), "GC, %", "Reads")
-    if tally.quality_of_reads.any():
-        yield _histogram(
-            "Mean quality of reads",
-            "Reads by mean base quality.",
-            _shown(tally.quality_of_reads.sum(0)),
-            "Phred",
-            "Reads",
-        )
+    if (counts := tally.quality_of_reads.sum(0)).any():
+        shown = counts[: int(np.flatnonzero(counts)[-1]) + 1]
+        yield _histogram("Mean quality of reads", "Reads by mean base quality.", shown, "Phred", "Reads")
     if tally.pairs_by_insert.any():
         yield _inserts(tally)
     if tally.mapqs.any():
-        yield _histogram(
-            "Mapping quality", "Mapped reads without failed and duplicate reads.", tally.mapqs[:61], "MAPQ", "Reads"
-        )
+        description = "Mapped reads without failed and duplicate reads."
+        yield _histogram("Mapping quality", description, tally.mapqs[:61], "MAPQ", "Reads")
     if sample.depths and sample.depths.covered.any():
         yield from _depths(sample.depths)
 
@@ -69,81 +64,51 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
     x = Axis("Cycle")
 
     def plot(title: str, description: str, lines: Sequence[Line], y: Axis) -> Plot:
-        kept = [
-            Line(
-                line.name,
-                _cut(line.values, shown),
-                line.colour,
-                _cut(line.low, shown),
-                _cut(line.high, shown),
-                line.is_dashed,
-            )
+        cut: list[dict[str, Any]] = [
+            {name: value[:shown] if isinstance(value, np.ndarray) else value for name, value in vars(line).items()}
             for line in lines
         ]
-        rows = [
-            (f"{number:,.0f}", *(y.form(float(line.values[at])) for line in kept)) for at, number in enumerate(cycles)
-        ]
+        kept = [Line(**each) for each in cut]
+        rows = [(f"{cycle:,.0f}", *(y.form(float(one.values[i])) for one in kept)) for i, cycle in enumerate(cycles)]
         picture = line_chart(title, cycles, kept, x, y)
         return Plot(title, description, picture, ("Cycle", *(line.name for line in kept)), rows)
 
     names, colours = [MATES[mate] if len(mates) > 1 else "reads" for mate in mates], ("c1", "c2")
-    qualities = [
-        Line(
-            name,
-            tally.mean_quality(mate),
-            colours[mate],
-            _known(tally.quality_quantile(mate, 0.1)),
-            _known(tally.quality_quantile(mate, 0.9)),
-        )
-        for name, mate in zip(names, mates, strict=True)
-    ]
+    lines = []
+    for name, mate in zip(names, mates, strict=True):
+        quantiles = (tally.quality_quantile(mate, quantile) for quantile in (0.1, 0.9))
+        low, high = (np.where(values < 0, np.nan, values) for values in quantiles)
+        lines.append(Line(name, tally.mean_quality(mate), colours[mate], low, high))
     if tally.qualities.any():
-        yield plot(
-            "Quality by cycle",
-            "Mean, and a band with eight of ten bases.",
-            qualities,
-            Axis("Phred", format_number, 0, 40),
-        )
+        description = "Mean, and a band with eight of ten bases."
+        yield plot("Quality by cycle", description, lines, Axis("Phred", format_number, 0, 40))
     if len(sample.lanes) > 1 and tally.qualities.any():
-        yield plot(
-            "Quality by cycle and lane",
-            "Mean qualities; read 2 is dashed.",
-            [
-                Line(
-                    f"{lane.name or 'no read group'} {MATES[mate]}",
-                    _pad(lane.tally.mean_quality(mate), tally.cycles),
-                    f"c{number % LANE_COLOURS + 1}",
-                    is_dashed=mate > 0,
-                )
-                for number, lane in enumerate(sample.lanes)
-                for mate in mates
-            ],
-            Axis("Phred", format_number, 20, 40),
-        )
+        lines = []
+        for (number, lane), mate in itertools.product(enumerate(sample.lanes), mates):
+            name, colour = f"{lane.name or 'no read group'} {MATES[mate]}", f"c{number % LANE_COLOURS + 1}"
+            padded = np.full(tally.cycles, np.nan)
+            padded[: lane.tally.cycles] = lane.tally.mean_quality(mate)
+            lines.append(Line(name, padded, colour, is_dashed=mate > 0))
+        description, y = "Mean qualities; read 2 is dashed.", Axis("Phred", format_number, 20, 40)
+        yield plot("Quality by cycle and lane", description, lines, y)
     for name, mate in zip(names, mates, strict=True):
         bases = tally.base_shares(mate)
-        yield plot(
-            f"Bases by cycle, {name}",
-            "Shares of the letters.",
-            [Line(letter, bases[:, at], BASE_COLOURS[at]) for at, letter in enumerate(BASE_NAMES)],
-            Axis("Share", format_percent_4, 0, 0.4),
-        )
+        lines = [Line(letter, bases[:, at], BASE_COLOURS[at]) for at, letter in enumerate(BASE_NAMES)]
+        y = Axis("Share", format_percent_4, 0, 0.4)
+        yield plot(f"Bases by cycle, {name}", "Shares of the letters.", lines, y)
     if tally.mismatches.any():
-        yield plot(
-            "Mismatches by cycle",
-            "Share of the aligned bases, from the tag MD.",
-            [Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in zip(names, mates, strict=True)],
-            Axis("Share", format_percent_3, 0),
-        )
-    yield plot(
-        "Adapters by cycle",
+        lines = [
+            Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in zip(names, mates, strict=True)
+        ]
+        description = "Share of the aligned bases, from the tag MD."
+        yield plot("Mismatches by cycle", description, lines, Axis("Share", format_percent_3, 0))
+    rows = zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True)
+    lines = [Line(name, row, f"c{number + 1}") for number, (name, row) in enumerate(rows)]
+    description, y = (
         "Share of reads in which twelve bases of an adapter have started.",
-        [
-            Line(name, row, f"c{number + 1}")
-            for number, (name, row) in enumerate(zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True))
-        ],
         Axis("Share", format_percent_3, 0, 0.001),
     )
+    yield plot("Adapters by cycle", description, lines, y)
 
 
 def _histogram(title: str, description: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
@@ -156,13 +121,8 @@ def _inserts(tally: Tally) -> Plot:
     counted = tally.pairs_by_insert
     total = counted.sum(0)[: INSERTS - 1]
     end = int(np.searchsorted(np.cumsum(total), SHOWN * total.sum())) + 1 if total.any() else 1
-    width = max(-(-end // MAX_BARS), 1)
-    bins = -(-end // width)
-    binned = np.zeros((3, bins * width))
-    shown = min(bins * width, INSERTS - 1)
-    binned[:, :shown] = counted[:, :shown]
-    binned = binned.reshape(3, bins, width).sum(2)
-    x_values = np.arange(bins, dtype=np.float64) * width
+    binned, width = _binned(counted[:, : INSERTS - 1], end)
+    x_values = np.arange(binned.shape[1], dtype=np.float64) * width
     lines = [
         Line(name, row, colour)
         for name, row, colour in zip(ORIENTATION_NAMES, binned, ("c1", "c2", "c5"), strict=True)
@@ -182,21 +142,15 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     counts = depths.all_depths
     covered = counts[1:]
     end = int(np.searchsorted(covered.cumsum(), SHOWN * covered.sum())) + 2
-    width = max(-(-end // MAX_BARS), 1)
-    bins = -(-end // width)
-    padded = np.zeros(bins * width)
-    shown = min(len(padded), len(covered))
-    padded[:shown] = covered[:shown]
-    x_values = np.arange(bins, dtype=np.float64) * width + 1
-    binned = padded.reshape(bins, width).sum(1)
-    lost = (
-        f" {depths.missing_mc:,} reads have no MC: overlaps with their mates count twice." if depths.missing_mc else ""
-    )
+    (binned,), width = _binned(covered[np.newaxis], end)
+    x_values = np.arange(len(binned), dtype=np.float64) * width + 1
+    missing = f" {depths.missing_mc:,} reads have no MC: overlaps with their mates count twice."
+    missing = missing if depths.missing_mc else ""
     left_out = "Unmapped, secondary, failed and duplicate records are left out; overlapping mates count once."
     uncovered = format_percent(share(int(counts[0]), depths.length))
     yield Plot(
         "Depth",
-        f"Covered bases by depth; {uncovered} of the bases are not covered. {left_out}{lost}",
+        f"Covered bases by depth; {uncovered} of the bases are not covered. {left_out}{missing}",
         bar_chart("Depth", x_values, binned, Axis("Depth"), Axis("Bases", format_si)),
         ("Depth", "Bases"),
         [(f"{x_value:,.0f}", f"{count:,.0f}") for x_value, count in zip(x_values, binned, strict=True)],
@@ -212,19 +166,10 @@ def _depths(depths: Depths) -> Iterator[Plot]:
     )
 
 
-def _cut(values: Values | None, end: int) -> Any:
-    return None if values is None else values[:end]
-
-
-def _pad(values: Values, size: int) -> Values:
-    """Pad values with NaN."""
-    return np.concatenate([values, np.full(size - len(values), np.nan)])
-
-
-def _shown(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the counts up to the last that is not 0."""
-    return counts[: int(np.flatnonzero(counts)[-1]) + 1]
-
-
-def _known(values: NDArray[np.int64]) -> Values:
-    return np.where(values < 0, np.nan, values)
+def _binned(counts: NDArray[np.int64], end: int) -> tuple[NDArray[np.float64], int]:
+    """Return the first `end` counts of each row in at most MAX_BARS bins, [rows, bins], and the width of a bin."""
+    width = max(-(-end // MAX_BARS), 1)
+    padded = np.zeros((len(counts), -(-end // width) * width))
+    shown = min(padded.shape[1], counts.shape[1])
+    padded[:, :shown] = counts[:, :shown]
+    return padded.reshape(len(counts), -1, width).sum(2), width

@@ -72,9 +72,8 @@ def write_flagstat(tally: Tally) -> str:
 
 
 def _shares(parts: tuple[int, int], wholes: tuple[int, int]) -> str:
-    return " : ".join(
-        f"{100 * part / whole:.2f}%" if whole else "N/A" for part, whole in zip(parts, wholes, strict=True)
-    )
+    pairs = zip(parts, wholes, strict=True)
+    return " : ".join(f"{100 * part / whole:.2f}%" if whole else "N/A" for part, whole in pairs)
 
 
 def write_stats(tally: Tally, version: str) -> str:
@@ -115,7 +114,6 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     inward, outward, other = tally.pairs_by_insert.sum(1)
     apart = tally.scalar("OTHER_CONTIG") + tally.scalar("FAILED_OTHER_CONTIG") - tally.scalar("EMPTY_OTHER_CONTIG")
     marked = flag_mask(DUPLICATE, without=SECONDARY)
-    longest = [_longest(tally, mates) for mates in ((0, 1), (0,), (1,))]
     quality = float((tally.qualities.sum((0, 1)) * np.arange(QUALITIES)).sum())
     yield "raw total sequences", sequences
     yield "filtered sequences", 0
@@ -145,9 +143,9 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     yield "average length", f"{share(total, sequences):.0f}"
     yield "average first fragment length", f"{share(total_first, first):.0f}"
     yield "average last fragment length", f"{share(total_last, last):.0f}"
-    yield "maximum length", longest[0]
-    yield "maximum first fragment length", longest[1]
-    yield "maximum last fragment length", longest[2]
+    yield "maximum length", _longest(tally, (0, 1))
+    yield "maximum first fragment length", _longest(tally, (0,))
+    yield "maximum last fragment length", _longest(tally, (1,))
     yield "average quality", f"{share(quality, total):.1f}"
     yield "insert size average", f"{mean:.1f}"
     yield "insert size standard deviation", f"{deviation:.1f}"

@@ -18,9 +18,7 @@ MAX_READ_GROUPS = 256
 
 
 class Survey:
-    """An observer of the records that an output writes: `begin`, then `measure` on several threads and `accumulate` in
-    order.
-    """
+    """An observer of written records: `begin`, then `measure` on several threads and `accumulate` in order."""
 
     def __init__(self, backend: Backend, are_sorted: bool = True) -> None:
         """backend: measures the records. are_sorted: by coordinate; otherwise coverage is not computed."""
@@ -35,9 +33,7 @@ class Survey:
         self._lock = threading.Lock()
 
     def begin(self, groups: Sequence[ReadGroupInfo], contigs: Sequence[tuple[str, int]]) -> None:
-        """Set the read groups and contigs (name, length) of the header; raise UsageError if there are too many read
-        groups.
-        """
+        """Set the read groups and contigs (name, length); raise UsageError if there are too many read groups."""
         if len(groups) > MAX_READ_GROUPS:
             raise UsageError(f"--report: {len(groups):,} read groups, the maximum is {MAX_READ_GROUPS}")
         self._groups, self._contigs = groups, contigs
@@ -52,7 +48,9 @@ class Survey:
         """
         counts, coverage = self._tables
         if backend is None:
-            self._take_stream()
+            if not hasattr(self._threads, "has_stream"):
+                self._backend.use_thread_stream()
+                self._threads.has_stream = True
             records, ends = self._backend.upload([records]), self._backend.to_device(ends)
         counts.measure(records, ends, origin)
         events = coverage.measure(records, ends, origin) if self._are_sorted else None
@@ -64,12 +62,6 @@ class Survey:
         """Add the coverage events of the next records."""
         if self._coverage is not None and events is not None:
             self._coverage.accumulate(events)
-
-    def _take_stream(self) -> None:
-        """Give the calling thread its own stream at its first call."""
-        if not hasattr(self._threads, "has_stream"):
-            self._backend.use_thread_stream()
-            self._threads.has_stream = True
 
     @property
     def _tables(self) -> tuple[RecordCounts, Coverage]:

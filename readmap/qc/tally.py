@@ -22,18 +22,10 @@ Numbers = NDArray[np.int64]
 
 PAIRED, PROPER, UNMAPPED, MATE_UNMAPPED, FIRST, SECOND, SECONDARY, FAILED, DUPLICATE, SUPPLEMENTARY = (
     constant("common/sam_flags.cuh", name)
-    for name in [
-        "PAIRED",
-        "PROPER_PAIR",
-        "UNMAPPED",
-        "MATE_UNMAPPED",
-        "FIRST_MATE",
-        "SECOND_MATE",
-        "SECONDARY",
-        "QC_FAILED",
-        "DUPLICATE_RECORD",
-        "SUPPLEMENTARY",
-    ]
+    for name in (
+        *("PAIRED", "PROPER_PAIR", "UNMAPPED", "MATE_UNMAPPED", "FIRST_MATE", "SECOND_MATE"),
+        *("SECONDARY", "QC_FAILED", "DUPLICATE_RECORD", "SUPPLEMENTARY"),
+    )
 )
 _FLAGS = np.arange(FLAGS)
 _PRIMARY = (_FLAGS & (SECONDARY | SUPPLEMENTARY)) == 0
@@ -58,11 +50,10 @@ def flag_mask(flags: int, *, without: int = 0) -> NDArray[np.bool_]:
 class Tally:
     """Counts, int64; mate 0: first mates and single reads, mate 1: second mates.
 
-    Attributes:
-        records: [mates, UNIT_COUNTERS], enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records
-            without bases. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases:
-            [mates, CYCLES, BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], reads by the cycle
-            at which the adapter starts.
+    records: [mates, UNIT_COUNTERS], enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records without
+    bases. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases: [mates, CYCLES,
+    BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], reads by the cycle at which the adapter
+    starts.
     """
 
     records: Numbers
@@ -107,12 +98,10 @@ class Tally:
 
     @property
     def mapped(self) -> int:
-        """Number of mapped reads."""
         return self.count(_PRIMARY & flag_mask(0, without=UNMAPPED))
 
     @property
     def paired(self) -> int:
-        """Number of reads of pairs."""
         return self.count(_PRIMARY & flag_mask(PAIRED))
 
     @property
@@ -122,7 +111,6 @@ class Tally:
 
     @property
     def duplicates(self) -> int:
-        """Number of reads marked as duplicates."""
         return self.count(_PRIMARY & flag_mask(DUPLICATE))
 
     @property
@@ -132,7 +120,6 @@ class Tally:
 
     @property
     def bases_with_quality(self) -> int:
-        """Number of bases with a known quality."""
         return int(self.qualities.sum())
 
     @property
@@ -143,7 +130,6 @@ class Tally:
 
     @property
     def error_rate(self) -> float:
-        """Differences from the reference per aligned base."""
         return share(self.scalar("DIFFERENCES"), self.scalar("ALIGNED_BASES"))
 
     @property
@@ -172,9 +158,7 @@ class Tally:
 
     @property
     def pairs_by_insert(self) -> Numbers:
-        """Number of pairs by orientation (inward, outward, other) and insert size, [3, INSERTS]; both mates were
-        counted.
-        """
+        """Number of pairs by orientation (inward, outward, other) and size, [3, INSERTS]; both mates were counted."""
         return self.inserts // 2
 
     @property
@@ -222,9 +206,7 @@ class Tally:
         return _ratio(counted, counted.sum(1, keepdims=True))
 
     def mismatch_shares(self, mate: int) -> NDArray[np.float64]:
-        """Return the share of mismatches in each cycle among reads with MD that are not clipped there, [cycles]; NaN
-        without reads.
-        """
+        """Return the share of mismatches by cycle among unclipped reads with MD, [cycles]; NaN without reads."""
         begun, ended = (self._part(name, CYCLES)[mate] for name in ("ALIGNED_START", "ALIGNED_END"))
         aligned = np.cumsum(begun - ended)[: self.cycles]
         return _ratio(self.mismatches[mate, : self.cycles], aligned)
@@ -244,7 +226,6 @@ class Tally:
 
 
 def _at(name: str) -> int:
-    """Return the index of a counter in enum UnitCounter."""
     return constant("qc/counts.cuh", name)
 
 
@@ -277,10 +258,9 @@ class LaneTally:
 class Depths:
     """Depth of coverage by fragments, without unmapped, secondary, failed and duplicate records.
 
-    Attributes:
-        contigs: names and lengths. histogram: [DEPTHS], covered bases by depth; the last bin stands for all greater
-            depths. covered: [contigs, COVERED]: sum of depths, then bases that reach each of BREADTHS.
-        missing_mc: reads without MC, whose overlap with the mate counts twice.
+    contigs: names and lengths. histogram: [DEPTHS], covered bases by depth; the last bin stands for all greater depths.
+    covered: [contigs, COVERED]: sum of depths, then bases that reach each of BREADTHS. missing_mc: reads without MC,
+    whose overlap with the mate counts twice.
     """
 
     contigs: Sequence[tuple[str, int]]
@@ -290,7 +270,6 @@ class Depths:
 
     @property
     def length(self) -> int:
-        """Sum of the contig lengths."""
         return sum(length for _, length in self.contigs)
 
     @property
@@ -301,9 +280,7 @@ class Depths:
     @property
     def breadths(self) -> dict[int, float]:
         """Share of all bases that reach each depth of BREADTHS."""
-        return {
-            depth: share(int(self.covered[:, number].sum()), self.length) for number, depth in enumerate(BREADTHS, 1)
-        }
+        return self._breadths(self.covered.sum(0), self.length)
 
     @property
     def all_depths(self) -> Numbers:
@@ -315,7 +292,11 @@ class Depths:
     def of_contig(self, number: int) -> tuple[float, dict[int, float]]:
         """Return the mean depth and the breadths of a contig."""
         length, row = self.contigs[number][1], self.covered[number]
-        return share(int(row[0]), length), {depth: share(int(row[at]), length) for at, depth in enumerate(BREADTHS, 1)}
+        return share(int(row[0]), length), self._breadths(row, length)
+
+    @staticmethod
+    def _breadths(row: Numbers, length: int) -> dict[int, float]:
+        return {depth: share(int(row[at]), length) for at, depth in enumerate(BREADTHS, 1)}
 
 
 @dataclass(frozen=True)
@@ -328,15 +309,11 @@ class SampleTally:
 
     @functools.cached_property
     def tally(self) -> Tally:
-        """The sum of all lanes."""
-        return _total([lane.tally for lane in self.lanes])
+        return functools.reduce(Tally.__add__, (lane.tally for lane in self.lanes))
 
     @property
     def libraries(self) -> dict[str, Tally]:
-        """The sum of the lanes of each library."""
-        names = dict.fromkeys(lane.library for lane in self.lanes)
-        return {name: _total([lane.tally for lane in self.lanes if lane.library == name]) for name in names}
-
-
-def _total(tallies: Sequence[Tally]) -> Tally:
-    return functools.reduce(Tally.__add__, tallies)
+        found: dict[str, Tally] = {}
+        for lane in self.lanes:
+            found[lane.library] = found[lane.library] + lane.tally if lane.library in found else lane.tally
+        return found
