@@ -29,8 +29,7 @@ BLOCK_LETTERS = 1 << 16
 class Titles:
     """The FASTA header line of each sequence, without ">", in the order of the file.
 
-    text: uint8, all titles concatenated.
-    offsets: int64 [sequences + 1]; title i is text[offsets[i]:offsets[i + 1]].
+    text: uint8, all titles concatenated. offsets: int64 [sequences + 1]; title i is text[offsets[i]:offsets[i + 1]].
     """
 
     text: NDArray[np.uint8]
@@ -203,7 +202,6 @@ class Database:
 def _sorted_codes(
     sequences: Sequences, order: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Return the codes of the sequences in sorted order."""
     count = len(sequences.letters)
     codes = np.full(count + PADDING, PAD, np.uint8)
     shifts = sequences.offsets[:-1][order] - starts
@@ -225,10 +223,7 @@ def _sorted_codes(
 
 
 def build_database(
-    fasta: str,
-    threads: int = 1,
-    molecule: Alphabet | None = None,
-    progress: Callable[[int], None] | None = None,
+    fasta: str, threads: int = 1, molecule: Alphabet | None = None, progress: Callable[[int], None] | None = None
 ) -> Database:
     """Build a database from a FASTA file.
 
@@ -264,9 +259,8 @@ def build_database(
 def open_database(path: str, threads: int = 1, molecule: Alphabet | None = None, check: bool = True) -> Database:
     """Open a database folder, or build a database from a FASTA file.
 
-    molecule: required molecule, None for any. check: as in Database.open.
-    Raises DatabaseFolderError for an incomplete folder, DataError for another molecule or an invalid file, OSError from
-    reading.
+    molecule: required molecule, None for any. check: as in Database.open. Raises DatabaseFolderError for an incomplete
+    folder, DataError for another molecule or an invalid file, OSError from reading.
     """
     if not Path(path).is_dir():
         return build_database(path, threads, molecule)

@@ -33,7 +33,6 @@ class _Worker:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return scores, int32 [queries, subjects of the partition]; report: called with numbers of computed cells."""
         started = time.perf_counter()
 
         def count(cells: int) -> None:
@@ -51,10 +50,7 @@ class _Worker:
 
 
 class DevicePool:
-    """The devices of a scan. Their number and speeds do not change the result.
-
-    The database is divided equally at first, then in proportion to the measured speeds.
-    """
+    """The devices of a scan; shares of the database follow the measured speeds, which do not change the result."""
 
     def __init__(self, database: Database, team: Team) -> None:
         self.team, self._database = team, database
@@ -65,10 +61,7 @@ class DevicePool:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return the scores, int32 [queries, subjects], subjects in sorted order.
-
-        queries: codes. report: called with numbers of computed cells.
-        """
+        """Return int32 [queries, subjects in sorted order]; queries: codes; report: gets numbers of computed cells."""
         lock, stopped = Lock(), False
 
         def count(cells: int) -> None:

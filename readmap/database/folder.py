@@ -21,10 +21,7 @@ _CHUNK = 1 << 20
 
 
 def verify_shapes(stored: StoredArrays) -> None:
-    """Raise an error if arrays have wrong dtypes or shapes, or are inconsistent with each other.
-
-    Reads the arrays with one element per sequence and the first letter of each title, not all codes.
-    """
+    """Raise an error if arrays have wrong dtypes or shapes or are inconsistent; reads little of the large arrays."""
     arrays = stored.arrays
     count = arrays["lengths"].size
     for name in ("lengths", "starts", "order"):
@@ -58,10 +55,7 @@ def _check_titles(stored: StoredArrays) -> None:
 
 
 def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
-    """Raise an error if an array differs from its checksum, or contains an invalid code.
-
-    backend: computes the checksums. verify_shapes must have passed.
-    """
+    """Raise an error if an array (whose shape is right) differs from its checksum or contains an invalid code."""
     for name, array in stored.arrays.items():
         stored.expect_checksums(name, host_checksums(array, backend))
     codes = stored.arrays["codes"][:-PADDING]
@@ -84,10 +78,7 @@ def default_folder(fasta: str) -> Path:
 
 
 def read(path: Path) -> tuple[str, Alphabet, StoredArrays]:
-    """Return the source, the molecule and the memory-mapped arrays of a folder.
-
-    Raise DatabaseFolderError if they are inconsistent. The contents of the large arrays are not read.
-    """
+    """Return source, molecule and mapped arrays of a folder; raise DatabaseFolderError if they are inconsistent."""
     stored = KIND.read(path, ARRAYS)
     try:
         source, molecule = str(stored.manifest["source"]), Alphabet(stored.manifest["molecule"])

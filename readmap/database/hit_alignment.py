@@ -124,15 +124,10 @@ def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backe
         raise InternalError(f"a hit has score {expected[wrong[0]]}, but its alignment {found.scores[wrong[0]]}")
     forward = np.zeros(len(pairs), np.bool_)
     check(Results(queries, subjects, forward, found, False, 0, 0), scores, Mode.LOCAL)
-    query_starts = np.array([pair.query_start for pair in pairs], np.int64)
-    subject_starts = np.array([pair.subject_start for pair in pairs], np.int64)
-    return replace(
-        found,
-        query_starts=found.query_starts + query_starts,
-        query_ends=found.query_ends + query_starts,
-        target_starts=found.target_starts + subject_starts,
-        target_ends=found.target_ends + subject_starts,
-    )
+    starts = {"query": [pair.query_start for pair in pairs], "target": [pair.subject_start for pair in pairs]}
+    names_of_sides = ((f"{side}_{end}", side) for side in starts for end in ("starts", "ends"))
+    moved = {name: vars(found)[name] + np.array(starts[side], np.int64) for name, side in names_of_sides}
+    return replace(found, **moved)
 
 
 @dataclass(frozen=True)

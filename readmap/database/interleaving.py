@@ -22,12 +22,10 @@ BLOCK_COLUMNS = constant("database/scan_lanes.cuh", "BLOCK_COLUMNS")
 class InterleavedSubjects:
     """Subjects on a device, sorted by decreasing length, in groups of neighbours that share the lanes of a thread.
 
-    Attributes:
-        letters: uint8 [columns * lanes], interleaved codes of each group (kernels/database/scan_lanes.cuh).
-        subjects: number of subjects; the last group may have fewer subjects than lanes.
-        offsets: int64 [groups + 1] on the host, first column of each group.
-        starts, sizes, groups: int64, int32 and int32 [groups] on the device: first column, number of columns and index
-            of each group.
+    letters: uint8 [columns * lanes], interleaved codes of each group (kernels/database/scan_lanes.cuh). subjects:
+    number of subjects; the last group may have fewer subjects than lanes. offsets: int64 [groups + 1] on the host,
+    first column of each group. starts, sizes, groups: int64, int32 and int32 [groups] on the device: first column,
+    number of columns and index of each group.
     """
 
     letters: Array
@@ -39,41 +37,27 @@ class InterleavedSubjects:
 
     @property
     def count(self) -> int:
-        """Number of groups."""
         return len(self.offsets) - 1
 
     def longer_than(self, columns: int) -> int:
         """Return the number of groups with more columns; they are the first groups."""
-        return bisect.bisect_left(
-            range(self.count), True, key=lambda i: self.offsets[i + 1] - self.offsets[i] <= columns
-        )
+        offsets = self.offsets
+        return bisect.bisect_left(range(self.count), True, key=lambda i: offsets[i + 1] - offsets[i] <= columns)
 
 
 def interleave(
     codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend
 ) -> InterleavedSubjects:
-    """Interleave subjects on the device.
-
-    starts: offset of each subject in `codes`. lengths: decreasing.
-    """
+    """Interleave subjects on the device. starts: offset of each subject in `codes`. lengths: decreasing."""
     lanes = backend.lanes_16bit
     sizes = lengths[::lanes].astype(np.int64)
     if backend.warp_width == 1:
         sizes = -(-sizes // BLOCK_COLUMNS) * BLOCK_COLUMNS
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     letters = backend.empty(int(offsets[-1]) * lanes, np.uint8)
-    device_offsets = backend.to_device(offsets)
-    backend.launch(
-        _INTERLEAVE,
-        len(sizes),
-        codes=backend.to_device(codes),
-        starts=backend.to_device(starts),
-        lengths=backend.to_device(lengths.astype(np.int32)),
-        columns=device_offsets,
-        letters=letters,
-        subjects=len(lengths),
-    )
-    indices = backend.to_device(np.arange(len(sizes), dtype=np.int32))
-    return InterleavedSubjects(
-        letters, len(lengths), offsets, device_offsets[:-1], backend.to_device(sizes.astype(np.int32)), indices
-    )
+    arrays: dict[str, NDArray[Any]] = {"codes": codes, "starts": starts, "columns": offsets}
+    arrays["lengths"] = lengths.astype(np.int32)
+    inputs = {name: backend.to_device(array) for name, array in arrays.items()}
+    backend.launch(_INTERLEAVE, len(sizes), **inputs, letters=letters, subjects=len(lengths))
+    groups = (backend.to_device(each.astype(np.int32)) for each in (sizes, np.arange(len(sizes))))
+    return InterleavedSubjects(letters, len(lengths), offsets, inputs["columns"][:-1], *groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,14 +18,8 @@ from readmap.pairwise.parameters import CODES, MAX_SCORE
 
 #: The built-in matrices, with the gap_open and gap_extend that blastp uses by default.
 STANDARD = {
-    "BLOSUM45": (14, 2),
-    "BLOSUM50": (13, 2),
-    "BLOSUM62": (11, 1),
-    "BLOSUM80": (10, 1),
-    "BLOSUM90": (10, 1),
-    "PAM30": (9, 1),
-    "PAM70": (10, 1),
-    "PAM250": (14, 2),
+    **{"BLOSUM45": (14, 2), "BLOSUM50": (13, 2), "BLOSUM62": (11, 1), "BLOSUM80": (10, 1), "BLOSUM90": (10, 1)},
+    **{"PAM30": (9, 1), "PAM70": (10, 1), "PAM250": (14, 2)},
 }
 #: Default gap costs for other protein matrices (blastp's for BLOSUM62), and for nucleotides (blastn's).
 CUSTOM_MATRIX_GAPS, NUCLEOTIDE_GAPS = (11, 1), (5, 2)
@@ -45,10 +40,9 @@ _AMINO_ACIDS = np.array([LETTERS.index(letter) for letter in "ACDEFGHIKLMNPQRSTV
 class ScoreMatrix:
     """The scores of all pairs of letters.
 
-    name: a standard matrix, a file, or such as +2/-3 for match and mismatch.
-    scores: int32 [32, 32], read-only; row: code of the query's letter, column: code of the subject's letter. Codes that
-        are not letters have the lowest of all scores.
-    match, mismatch: of nucleotides, the mismatch as a positive penalty; None for other matrices.
+    name: a standard matrix, a file, or such as +2/-3 for match and mismatch. scores: int32 [32, 32], read-only; row:
+    code of the query's letter, column: code of the subject's letter. Codes that are not letters have the lowest of all
+    scores. match, mismatch: of nucleotides, the mismatch as a positive penalty; None for other matrices.
     """
 
     name: str
@@ -58,7 +52,6 @@ class ScoreMatrix:
 
     @property
     def is_nucleotide(self) -> bool:
-        """Whether the matrix consists of a match and a mismatch."""
         return self.match is not None
 
 
@@ -86,10 +79,9 @@ def read_matrix(path: str | os.PathLike[str]) -> ScoreMatrix:
 
     Lines that start with # are comments. The first other line names the columns by letters A to Z and *, in upper or
     lower case. Each further line is a letter, which names the row, and its integer scores, -1000 to 1000. Every column
-    has a row; the matrix need not be symmetric.
-
-    Letters missing in the file are scored as others: U as C, any other letter as X. Without X, these and * have the
-    lowest of all scores. Raises DataError for an invalid file, OSError if it cannot be read.
+    has a row; the matrix need not be symmetric. Letters missing in the file are scored as others: U as C, any other
+    letter as X. Without X, these and * have the lowest of all scores. Raises DataError for an invalid file, OSError if
+    it cannot be read.
     """
     letters, table = _read_table(path)
     sources = [_row_of(letter, letters) for letter in LETTERS]
@@ -144,8 +136,7 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
             if not letters:
                 letters = _header(words)
             else:
-                letter = _row_letter(words[0], letters, rows)
-                rows[letter] = _row_scores(words[1:], letters)
+                rows |= _row(words, letters, rows)
         except ValueError as error:
             raise DataError(f"{path}, line {number}: {error}") from None
     if not letters:
@@ -164,19 +155,15 @@ def _header(words: list[str]) -> str:
     return letters
 
 
-def _row_letter(word: str, letters: str, rows: dict[str, list[int]]) -> str:
-    letter = _letter(word)
+def _row(words: list[str], letters: str, known: Collection[str]) -> dict[str, list[int]]:
+    letter = _letter(words[0])
     if letter not in letters:
         raise ValueError(f"expected a row of one of {letters}, found one of {letter}")
-    if letter in rows:
+    if letter in known:
         raise ValueError(f"expected one row of {letter}, found a second one")
-    return letter
-
-
-def _row_scores(words: list[str], letters: str) -> list[int]:
-    if len(words) != len(letters):
-        raise ValueError(f"expected {len(letters)} scores, one for each of {letters}, found {len(words)}")
-    return [_score(word) for word in words]
+    if len(words) - 1 != len(letters):
+        raise ValueError(f"expected {len(letters)} scores, one for each of {letters}, found {len(words) - 1}")
+    return {letter: [_score(word) for word in words[1:]]}
 
 
 def _letter(word: str) -> str:

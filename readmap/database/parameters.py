@@ -36,18 +36,13 @@ class ScanScoring:
     gap_extend: int
 
     def __post_init__(self) -> None:
-        # Validates the gap costs.
-        self.pairwise_scores()
+        self.pairwise_scores()  # validates the gap costs
 
     @classmethod
     def of(cls, matrix: ScoreMatrix, gap_open: int | None = None, gap_extend: int | None = None) -> ScanScoring:
         """Return the scoring of a matrix; None selects BLAST's default for the matrix."""
-        default_open, default_extend = default_gaps(matrix)
-        return cls(
-            matrix,
-            default_open if gap_open is None else gap_open,
-            default_extend if gap_extend is None else gap_extend,
-        )
+        costs = zip((gap_open, gap_extend), default_gaps(matrix), strict=True)
+        return cls(matrix, *(default if chosen is None else chosen for chosen, default in costs))
 
     def pairwise_scores(self) -> SubstitutionScores:
         """Return the scoring scheme of readmap.pairwise."""
@@ -105,10 +100,8 @@ def find_matrix(name: str) -> ScoreMatrix:
 class HitFilter:
     """Which hits are reported.
 
-    evalue: maximum; None is EVALUE if the scoring has statistical parameters, else no limit.
-    min_score: minimum score, at least 1.
-    max_hits: per query; the best hits are kept.
-    strand: strands of nucleotide subjects to search.
+    evalue: maximum; None is EVALUE if the scoring has statistical parameters, else no limit. min_score: minimum score,
+    at least 1. max_hits: per query; the best hits are kept. strand: strands of nucleotide subjects to search.
     database_letters, database_sequences: database size for E-values; None for the actual size.
     """
 
@@ -120,15 +113,9 @@ class HitFilter:
     database_sequences: int | None = None
 
     def __post_init__(self) -> None:
-        for name, minimum in {
-            "evalue": 0,
-            "min_score": 1,
-            "max_hits": 1,
-            "database_letters": 1,
-            "database_sequences": 1,
-        }.items():
-            value = getattr(self, name)
-            if value is not None and not value >= minimum:
+        for name, value in vars(self).items():
+            minimum = 0 if name == "evalue" else 1
+            if value is not None and name != "strand" and not value >= minimum:
                 raise UsageError(f"{name.replace('_', ' ')} is {value}, expected at least {minimum}")
 
     @staticmethod

@@ -34,11 +34,9 @@ UNCUT_LETTERS, MIN_PIECES = 1 << 16, 64
 class SubjectBatch:
     """Subjects on the device.
 
-    Attributes:
-        first, end: sorted positions [first, end) in the database.
-        columns: the subjects, or pieces of them, interleaved.
-        owners: int64 [pieces], subject of each piece, counted from `first`; None if no subject is cut.
-        span: letters of an alignment that some piece contains as a whole.
+    first, end: sorted positions [first, end) in the database. columns: the subjects, or pieces of them, interleaved.
+    owners: int64 [pieces], subject of each piece, counted from `first`; None if no subject is cut. span: letters of an
+    alignment that some piece contains as a whole.
     """
 
     first: int
@@ -74,10 +72,7 @@ class Partition:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return the scores, int32 [queries, subjects].
-
-        queries: codes. report: called with numbers of computed cells; may raise to stop the scan.
-        """
+        """Return int32 [queries, subjects]; queries: codes; report: gets numbers of computed cells, may raise."""
         on_device = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
         for batch in self._batches(max((query.span for query in on_device), default=0)):

@@ -6,6 +6,7 @@ Needs matplotlib, which readmap[plot] installs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -82,10 +83,7 @@ class Histograms:
         panel = _Panel(label_text(name), counts, count_scores(hits), threshold)
         self._queries += 1
         self._counts, self._hits = _sum(self._counts, panel.counts), _sum(self._hits, panel.hits)
-        if self._queries <= MAX_PANELS:
-            self._panels.append(panel)
-        else:
-            self._panels = []
+        self._panels = [*self._panels, panel] if self._queries <= MAX_PANELS else []
 
     def draw(self, file_format: str) -> bytes:
         """Return the picture as a png, svg or pdf file."""
@@ -151,9 +149,9 @@ def _draw(axes: Axes, panel: _Panel, edges: Counts, threshold_name: str, height:
     inch = 1 / height
     if panel.threshold is not None and edges[0] < panel.threshold < edges[-1]:
         axes.axvline(panel.threshold, color=GREY, linewidth=0.8, linestyle=(0, (3, 2)))
-        position, size = (panel.threshold, 1 - 0.06 * inch), 9 if is_alone else 8
-        label = f" {threshold_name}"
-        axes.text(*position, label, transform=axes.get_xaxis_transform(), color=GREY, fontsize=size, va="top")
+        style: dict[str, Any] = {"color": GREY, "fontsize": 9 if is_alone else 8, "va": "top"}
+        position = panel.threshold, 1 - 0.06 * inch
+        axes.text(*position, f" {threshold_name}", transform=axes.get_xaxis_transform(), **style)
     # Two title lines above the panel.
     large, small, upper, lower = (12, 9, 0.42, 0.18) if is_alone else (9, 8, 0.26, 0.09)
     axes.text(0, 1 + upper * inch, panel.name, transform=axes.transAxes, fontsize=large, fontweight="bold")

@@ -65,10 +65,7 @@ _KINDS = max(EQUAL, DIFFERENT) + 1
 
 @dataclass(frozen=True)
 class ScanQuery:
-    """A query of a scan.
-
-    name: title up to the first blank. title: FASTA header line without ">". letters: uint8, upper case.
-    """
+    """A query; name: title up to the first blank; title: header line without >; letters: uint8, upper case."""
 
     name: bytes
     title: bytes
@@ -83,14 +80,12 @@ class ScanQuery:
 class ScanHit:
     """A subject and the alignment of the query with it.
 
-    query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given.
-    covered: letters of the query aligned in any hit of the same subject.
-    query, subject: uint8, the aligned letters of the query as given, and of the subject or its reverse complement
-        (`reverse`).
-    operations: uint32, as in PairAlignments, along the query as given.
-    equal, different, gaps: columns of the alignment with equal letters, with different letters, with a gap.
-    gap_openings: number of gaps.
-    are_similar: bool [256, 256], whether a letter of the query and a letter of the subject have a positive score.
+    query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given. covered: letters
+    of the query aligned in any hit of the same subject. query, subject: uint8, the aligned letters of the query as
+    given, and of the subject or its reverse complement (`reverse`). operations: uint32, as in PairAlignments, along the
+    query as given. equal, different, gaps: columns of the alignment with equal letters, with different letters, with a
+    gap. gap_openings: number of gaps. are_similar: bool [256, 256], whether a letter of the query and a letter of the
+    subject have a positive score.
     """
 
     name: bytes
@@ -116,7 +111,6 @@ class ScanHit:
 
     @property
     def size(self) -> int:
-        """Number of columns of the alignment."""
         return self.equal + self.different + self.gaps
 
     @property
@@ -142,7 +136,6 @@ class ScanHit:
 
 
 def cigar(operations: NDArray[np.uint32]) -> bytes:
-    """Return operations as SAM text."""
     return b"".join(cigar_operations(operations))
 
 
@@ -163,17 +156,16 @@ class QueryHits:
 
     @property
     def are_nucleotides(self) -> bool:
-        """Whether the sequences have two strands."""
         return self.subjects.molecule == Alphabet.NUCLEOTIDES
 
     def __iter__(self) -> Iterator[ScanHit]:
         hits, subjects = self.hits, self.subjects
-        names, titles, covered, are_similar = subjects.names, subjects.titles, self._covered(), self._are_similar()
+        names, titles, covered, codes = subjects.names, subjects.titles, self._covered(), np.minimum(CODE_OF_BYTE, PAD)
+        are_similar = self.letter_scores[np.ix_(codes, codes)] > 0
         columns = (hits.subjects, hits.reverse, hits.scores, hits.bit_scores, hits.evalues, *self._ranges())
         rows = zip(*(each.tolist() for each in columns), strict=True)
         cuts = pairwise([0, *hits.alignments.operation_ends.tolist()])
-        for row, (first, last), counts in zip(rows, cuts, self._counts(), strict=True):
-            equal, different, gaps, openings = counts
+        for row, (first, last), (equal, different, gaps, openings) in zip(rows, cuts, self._counts(), strict=True):
             index, reverse, score, bit_score, evalue, query_start, query_end, start, stop = row
             length = subjects.subject_length(index)
             if reverse:
@@ -201,11 +193,6 @@ class QueryHits:
         counts = (columns[:, EQUAL], columns[:, DIFFERENT], columns[:, gaps].sum(axis=1), openings[:, gaps].sum(axis=1))
         rows: list[list[int]] = np.stack(counts, axis=1).tolist()
         return rows
-
-    def _are_similar(self) -> NDArray[np.bool_]:
-        codes = np.minimum(CODE_OF_BYTE, PAD)
-        are_similar: NDArray[np.bool_] = self.letter_scores[np.ix_(codes, codes)] > 0
-        return are_similar
 
     def _ranges(self) -> tuple[NDArray[np.int64], ...]:
         found = self.hits.alignments

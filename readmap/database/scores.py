@@ -84,11 +84,9 @@ class DeviceQuery(Table, struct="database/scan_lanes.cuh:Query"):
 class ColumnRanges:
     """Ranges of the interleaved columns of groups.
 
-    Attributes:
-        offsets: int64 [ranges + 1] on the host, start of each range's borders, if any, and end of the last borders.
-        starts, columns, groups: int64, int32 and int32 [ranges] on the device: first column, number of columns and
-            group of each range.
-        border_starts: int64 [ranges] on the device, `offsets` without the end.
+    offsets: int64 [ranges + 1] on the host, start of each range's borders, if any, and end of the last borders. starts,
+    columns, groups: int64, int32 and int32 [ranges] on the device: first column, number of columns and group of each
+    range. border_starts: int64 [ranges] on the device, `offsets` without the end.
     """
 
     offsets: NDArray[np.int64]
@@ -99,11 +97,9 @@ class ColumnRanges:
 
     @property
     def count(self) -> int:
-        """Number of ranges."""
         return len(self.offsets) - 1
 
     def part(self, first: int, end: int) -> ColumnRanges:
-        """Return the ranges [first, end)."""
         return ColumnRanges(self.offsets[first : end + 1], *(array[first:end] for array in self._arrays))
 
     @property
@@ -128,14 +124,14 @@ class _Ends(Table, struct="database/scan_lanes.cuh:EndCells"):
 def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
     """Return the score of every subject, int32 [subjects], in the order of the interleaved columns."""
     scores = backend.full(columns.count * backend.lanes_16bit, 0, np.int32)
-    results = {"scores": scores}
-    _launch("score", query, _column_ranges(query, columns, backend), columns, results, query.is_narrow, backend)
+    arguments = {"letters": columns.letters, "scores": scores}
+    _launch("score", query, _column_ranges(query, columns, backend), arguments, query.is_narrow, backend)
     found = backend.to_host(scores)
     if query.is_narrow and found.max(initial=0) >= OVERFLOW:
         groups = np.unique(np.flatnonzero(found >= OVERFLOW) // backend.lanes_16bit)
         offsets = columns.offsets
         ranges = _make_ranges(offsets[groups], offsets[groups + 1] - offsets[groups], groups, 0, backend)
-        _launch("score", query, ranges, columns, results, False, backend)
+        _launch("score", query, ranges, arguments, False, backend)
         found = backend.to_host(scores)
     return found[: columns.subjects]
 
@@ -147,10 +143,8 @@ def _column_ranges(query: DeviceQuery, columns: InterleavedSubjects, backend: Ba
     """
     # Overlaps are computed twice, so pieces are as long as possible while there are enough of them for all threads.
     enough = int(columns.offsets[-1]) // (PIECES_PER_GROUP * backend.concurrent_warps)
-    own, before = (
-        _round_to_blocks(max(UNCUT_COLUMNS, 2 * query.span, min(8 * query.span, enough))),
-        _round_to_blocks(query.span),
-    )
+    own = _round_to_blocks(max(UNCUT_COLUMNS, 2 * query.span, min(8 * query.span, enough)))
+    before = _round_to_blocks(query.span)
     whole = ColumnRanges(columns.offsets, columns.starts, columns.sizes, columns.groups, columns.starts)
     long = columns.longer_than(own + before)
     if long == 0:
@@ -166,7 +160,6 @@ def _column_ranges(query: DeviceQuery, columns: InterleavedSubjects, backend: Ba
 
 
 def _round_to_blocks(columns: int) -> int:
-    """Round up to whole blocks of columns."""
     return -(-columns // BLOCK_COLUMNS) * BLOCK_COLUMNS
 
 
@@ -194,8 +187,9 @@ def find_ends(
     firsts = backend.to_device(np.full(count, NO_END, np.uint64))
     ends = _Ends.allocate(backend, subjects=count, firsts=firsts, fill={"last_rows": 0, "last_columns": 0})
     is_narrow = query.is_narrow and bool(scores.max(initial=0) < OVERFLOW)
-    arguments = {"origins": columns.starts, "scores": backend.to_device(targets), "ends": ends}
-    _launch("find_ends", query, _column_ranges(query, columns, backend), columns, arguments, is_narrow, backend)
+    arguments = {"letters": columns.letters, "origins": columns.starts, "scores": backend.to_device(targets)}
+    arguments["ends"] = ends
+    _launch("find_ends", query, _column_ranges(query, columns, backend), arguments, is_narrow, backend)
     keys = backend.to_host(firsts)[: len(scores)]
     first_columns = (~keys & 0xFFFFFFFF).astype(np.int64)
     first_rows = (keys >> 32).astype(np.int64) - first_columns
@@ -204,34 +198,20 @@ def find_ends(
 
 
 def _launch(
-    kernel_name: str,
-    query: DeviceQuery,
-    ranges: ColumnRanges,
-    columns: InterleavedSubjects,
-    arguments: dict[str, Any],
-    is_narrow: bool,
-    backend: Backend,
+    name: str, query: DeviceQuery, ranges: ColumnRanges, arguments: dict[str, Any], is_narrow: bool, backend: Backend
 ) -> None:
-    """Launch the kernel for the best shape over slices and rounds of the ranges."""
+    """Launch the kernel `name` for the best shape over slices and rounds of the ranges."""
     if not ranges.count or not query.rows:
         return
-    shape = _shape(query.rows, ranges, CELLS if is_narrow and kernel_name == "score" else CELLS[:1], backend)
-    kernel = Kernel("database/scan", f"{kernel_name}_{shape.cells if is_narrow else 'broad'}")
+    shape = _shape(query.rows, ranges, CELLS if is_narrow and name == "score" else CELLS[:1], backend)
+    kernel = Kernel("database/scan", f"{name}_{shape.cells if is_narrow else 'broad'}")
     # The thread groups of a block fill its shared memory together: none of them may be missing.
     block = BLOCK_GROUPS * (backend.warp_width // shape.width)
     for part, borders in _slices(query, ranges, shape, is_narrow, backend):
+        items = -(-part.count // block) * BLOCK_GROUPS
         for i, own in enumerate(_rounds(query, part, backend)):
-            backend.launch(
-                kernel,
-                -(-part.count // block) * BLOCK_GROUPS,
-                query=query,
-                letters=columns.letters,
-                ranges=own,
-                borders=borders,
-                width=shape.width,
-                resumes=i > 0,
-                **arguments,
-            )
+            own_arguments = {"ranges": own, "borders": borders, "resumes": i > 0, "width": shape.width}
+            backend.launch(kernel, items, query=query, **own_arguments, **arguments)
 
 
 def _shape(rows: int, ranges: ColumnRanges, sizes: Sequence[int], backend: Backend) -> StripShape:

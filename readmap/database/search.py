@@ -38,9 +38,8 @@ Codes = NDArray[np.uint8]
 class QueryResult(NamedTuple):
     """The result of a scan with one query.
 
-    hits: reported hits.
-    scores: int32 [subjects], of every sequence of the database in the order of its file, the maximum of both strands.
-    threshold: minimum score of a hit with a subject of median length; None if unknown.
+    hits: reported hits. scores: int32 [subjects], of every sequence of the database in the order of its file, the
+    maximum of both strands. threshold: minimum score of a hit with a subject of median length; None if unknown.
     """
 
     hits: ScanHits
@@ -99,15 +98,12 @@ class Scan:
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
     def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[QueryResult]:
-        """Yield the results of a block of queries."""
         scores = np.stack([self._scores(queries, reverse, report) for reverse in self.strands], axis=1)
         chosen = [self._select_hits(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
         for i, (selected, found) in enumerate(zip(chosen, alignments, strict=True)):
-            subjects = self.database.order[selected.ranks]
-            hits = ScanHits(
-                first + i, subjects, selected.reverse, selected.scores, selected.bit_scores, selected.evalues, found
-            )
+            own = {name: value for name, value in vars(selected).items() if name not in ("ranks", "threshold")}
+            hits = ScanHits(first + i, self.database.order[selected.ranks], **own, alignments=found)
             in_file_order = np.empty(len(self.database), np.int32)
             in_file_order[self.database.order] = scores[i].max(axis=0)
             yield QueryResult(hits, in_file_order, selected.threshold)
@@ -163,7 +159,6 @@ class Scan:
             yield AlignmentRequest(query, subjects, selected.scores)
 
     def _subject(self, rank: int, reverse: bool) -> Codes:
-        """Return the codes of a subject, or of its reverse complement."""
         start = int(self.database.starts[rank])
         codes = self.database.codes[start : start + int(self.database.lengths[rank])]
         return _reverse_complement(codes) if reverse else codes

@@ -51,10 +51,9 @@ class FiniteSize:
 class KarlinAltschulParameters:
     """Statistical parameters of a matrix and gap costs.
 
-    lambda_: nats per unit of score. k: dimensionless. h: nats per pair of letters.
-    alpha, beta: an alignment of score S occupies alpha * S + beta letters of a sequence.
-    rounds_down: an odd score has the E-value of the even score below it.
-    finite_size: for proteins; None for nucleotides.
+    lambda_: nats per unit of score. k: dimensionless. h: nats per pair of letters. alpha, beta: an alignment of score S
+    occupies alpha * S + beta letters of a sequence. rounds_down: an odd score has the E-value of the even score below
+    it. finite_size: for proteins; None for nucleotides.
     """
 
     lambda_: float
@@ -73,10 +72,7 @@ class KarlinAltschulParameters:
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The search space of a query.
-
-    query_length: in letters. letters, sequences: size of the database, or the size that the user gave.
-    """
+    """A query length and a database size, of the database or given by the user; all in letters."""
 
     parameters: KarlinAltschulParameters
     query_length: int
@@ -124,16 +120,14 @@ class SearchSpace:
         adjustment = length_adjustment(self.parameters, self.query_length, self.letters, self.sequences)
         return max(self.query_length - adjustment, 1), max(self.letters - self.sequences * adjustment, 1)
 
-    def _corrected_evalues(
-        self, finite_size: FiniteSize, scores: NDArray[Any], subject_lengths: NDArray[Any]
-    ) -> Floats:
+    def _corrected_evalues(self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any]) -> Floats:
         """Return E-values with the finite-size correction."""
         query_probabilities, query_room = self._room(finite_size, scores, self.query_length)
-        subject_probabilities, subject_room = self._room(finite_size, scores, subject_lengths)
+        subject_probabilities, subject_room = self._room(finite_size, scores, lengths)
         covariances = self._evaluate_line(finite_size.covariance, scores)
         areas = query_room * subject_room + covariances * query_probabilities * subject_probabilities
         # The area of one subject is scaled to the database; an empty subject has no alignment.
-        shares = self.letters / np.maximum(subject_lengths, 1)
+        shares = self.letters / np.maximum(lengths, 1)
         evalues: Floats = areas * self.parameters.k * np.exp(-self.parameters.lambda_ * scores) * shares
         return evalues
 

@@ -29,11 +29,7 @@ ENDINGS = {
 
 
 def writer(
-    format: ScanFormat,
-    database: Database,
-    version: str,
-    command_line: str,
-    columns: tuple[str, ...] = tab.STANDARD,
+    format: ScanFormat, database: Database, version: str, command_line: str, columns: tuple[str, ...] = tab.STANDARD
 ) -> RecordWriter[QueryHits]:
     """Return the writer of a format.
 

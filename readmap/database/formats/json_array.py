@@ -22,10 +22,7 @@ def records(results: QueryHits) -> list[bytes]:
 
 
 def _members(hit: ScanHit, are_nucleotides: bool) -> dict[str, Any]:
-    """Return the members of a hit. Positions are 1-based, inclusive; the smaller position of the subject comes first.
-
-    The CIGAR is along the query as given.
-    """
+    """Return the members of a hit; positions are 1-based, inclusive, the smaller position of the subject first."""
     columns = hit.size
     return {
         "subject": decode_name(hit.name),

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from readmap.database.database import Database
 from readmap.database.results import QueryHits, ScanHit, ScanQuery, cigar
-from readmap.formats.sam import check_contig_names, query_name
-from readmap.formats.sam import header_lines
+from readmap.formats.sam import check_contig_names, header_lines, query_name
 from readmap.pairwise.formats.paf import UNKNOWN
 from readmap.pairwise.formats.sam import REVERSE, UNMAPPED
 
@@ -50,26 +49,14 @@ def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
     start, end = hit.query_start, hit.query_end
     if hit.reverse:
         start, end = len(letters) - end, len(letters) - start
-    clips = [
-        b"%d%c" % (length, b"S" if is_primary else b"H") if length else b"" for length in (start, len(letters) - end)
-    ]
-    return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tAS:i:%d\tNM:i:%d\tPI:f:%.2f%b\n" % (
-        query_name(query.name),
-        (REVERSE if hit.reverse else 0) | (0 if is_primary else SECONDARY),
-        hit.name,
-        hit.subject_start + 1,
-        UNKNOWN,
-        clips[0],
-        cigar(hit.operations[::-1] if hit.reverse else hit.operations),
-        clips[1],
-        (letters if is_primary else letters[start:end]).tobytes(),
-        hit.score,
-        hit.different + hit.gaps,
-        100 * hit.equal / max(hit.equal + hit.different, 1),
-        _statistics(hit),
-    )
-
-
-def _statistics(hit: ScanHit) -> bytes:
+    clip = b"S" if is_primary else b"H"
+    clips = [b"%d%c" % (length, clip) if length else b"" for length in (start, len(letters) - end)]
+    flag = (REVERSE if hit.reverse else 0) | (0 if is_primary else SECONDARY)
+    operations = cigar(hit.operations[::-1] if hit.reverse else hit.operations)
+    identity = 100 * hit.equal / max(hit.equal + hit.different, 1)
     known = ((name, value) for name, value in ((b"EV", hit.evalue), (b"BS", hit.bit_score)) if not math.isnan(value))
-    return b"".join(b"\t%b:f:%g" % each for each in known)
+    return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tAS:i:%d\tNM:i:%d\tPI:f:%.2f%b\n" % (
+        *(query_name(query.name), flag, hit.name, hit.subject_start + 1, UNKNOWN, clips[0], operations, clips[1]),
+        *((letters if is_primary else letters[start:end]).tobytes(), hit.score, hit.different + hit.gaps, identity),
+        b"".join(b"\t%b:f:%g" % each for each in known),
+    )

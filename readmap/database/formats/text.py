@@ -29,12 +29,9 @@ def records(results: QueryHits) -> Iterator[bytes]:
     if not len(results):
         yield _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
         return
-    table, alignments = [], []
-    for hit in results:
-        table.append(_table_line(hit))
-        alignments.append(_alignment(hit, results.are_nucleotides))
-    yield _bytes(head + _TABLE_HEAD + "".join(table) + "\n\n")
-    yield from alignments
+    texts = [(_table_line(hit), _alignment(hit, results.are_nucleotides)) for hit in results]
+    yield _bytes(head + _TABLE_HEAD + "".join(line for line, _ in texts) + "\n\n")
+    yield from (alignment for _, alignment in texts)
 
 
 def _table_line(hit: ScanHit) -> str:
@@ -51,12 +48,9 @@ def _alignment(hit: ScanHit, are_nucleotides: bool) -> bytes:
 def _facts(hit: ScanHit, are_nucleotides: bool) -> list[str]:
     """Return the lines between the length of a subject and the alignment."""
     columns = hit.size
-    shares = [("Identities", hit.equal), ("Positives", hit.positives), ("Gaps", hit.gaps)]
-    counts = [
-        f"{name} = {count}/{columns} ({_rounded_percent(count, columns)}%)"
-        for name, count in shares
-        if not (are_nucleotides and name == "Positives")
-    ]
+    positives = [] if are_nucleotides else [("Positives", hit.positives)]
+    shares = [("Identities", hit.equal), *positives, ("Gaps", hit.gaps)]
+    counts = [f"{name} = {count}/{columns} ({_rounded_percent(count, columns)}%)" for name, count in shares]
     scores = f" Score = {format_bit_score(hit.bit_score)} bits ({hit.score}),  Expect = {format_evalue(hit.evalue, 0)}"
     strand = [f" Strand=Plus/{'Minus' if hit.reverse else 'Plus'}"] if are_nucleotides else []
     return [scores, f" {', '.join(counts)}", *strand]
@@ -84,14 +78,8 @@ def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
     # As wide as in BLAST, which uses the digits of the last letter's 0-based position.
     digits = max(len(str(max(hit.query_end, hit.subject_end) - 1)), *(len(row.first) for row in (*query, *subject)))
     for i, (upper, lower) in enumerate(zip(query, subject, strict=True)):
-        strokes = middle[i * WIDTH : (i + 1) * WIDTH].rstrip()
-        yield b"%b\n%*s%b\n%b\n\n" % (
-            _line(b"Query", upper, digits),
-            digits + 9,
-            b"",
-            strokes,
-            _line(b"Sbjct", lower, digits),
-        )
+        strokes = b"%*s%b" % (digits + 9, b"", middle[i * WIDTH : (i + 1) * WIDTH].rstrip())
+        yield b"%b\n%b\n%b\n\n" % (_line(b"Query", upper, digits), strokes, _line(b"Sbjct", lower, digits))
 
 
 class _Row(NamedTuple):
@@ -108,9 +96,8 @@ def _rows(letters: bytes, position: int, step: int) -> list[_Row]:
     for start in range(0, len(letters), WIDTH):
         part = letters[start : start + WIDTH]
         count = len(part) - part.count(b"-")
-        rows.append(
-            _Row(b"%d" % position, part, b"%d" % (position + step * (count - 1))) if count else _Row(b"", part, b"")
-        )
+        last = position + step * (count - 1)
+        rows.append(_Row(b"%d" % position, part, b"%d" % last) if count else _Row(b"", part, b""))
         position += step * count
     return rows
 
