@@ -26,7 +26,6 @@ from readmap.pairwise.device_sequences import (
 )
 from readmap.pairwise.pairs import align_pairs as align_letters
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
-from readmap.pairwise.results import Result
 from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand
 
@@ -137,23 +136,14 @@ def compare(
     """
     if strand not in tuple(Strand):
         raise UsageError(f"strand is {strand!r}, expected {', '.join(Strand)}")
-    settings = CompareSettings(
-        MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend), score_only, pruning, memory
-    )
-    sides = _sequences("query", query), _sequences("target", target)
+    scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
+    settings = CompareSettings(scores, score_only, pruning, memory)
+    named = {"query": query, "target": target}
+    left, right = (Sequences.of([name.encode()], [checked(name, named[name], Alphabet.NUCLEOTIDES)]) for name in named)
     with Team.open(device, gpus, threads) as team:
-        (results,) = compare_all(*sides, settings, Strand(strand), team, lambda done, total: None)
-    return _of_result(*results)
-
-
-def _sequences(name: str, text: Text) -> Sequences:
-    return Sequences.of([name.encode()], [checked(name, text, Alphabet.NUCLEOTIDES)])
-
-
-def _of_result(result: Result) -> Comparison:
-    """Convert a result to the public class."""
-    strand, cigar = -1 if result.reverse else 1, result.cigar.decode()
-    own: dict[str, Any] = {"strand": strand, "cigar": cigar}
+        (results,) = compare_all(left, right, settings, Strand(strand), team, lambda done, total: None)
+    (result,) = results
+    own: dict[str, Any] = {"strand": -1 if result.reverse else 1, "cigar": result.cigar.decode()}
     names = {field.name for field in fields(Comparison)} - own.keys()
     return Comparison(**{name: getattr(result, name) for name in names}, **own)
 
@@ -221,10 +211,11 @@ def align_pairs(
     >>> found.target_starts.tolist(), found.target_ends.tolist()
     ([2, 0], [10, 4])
     """
-    chosen = _mode(mode)
+    if mode not in tuple(Mode):
+        raise UsageError(f"mode is {mode}, expected one of {', '.join(Mode)}")
     scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
     with Team.open(device, gpus, threads) as team:
-        return align_arrays(_as_arrays(queries), _as_arrays(targets), scores, chosen, score_only, team)
+        return align_arrays(_as_arrays(queries), _as_arrays(targets), scores, Mode(mode), score_only, team)
 
 
 def align_arrays(
@@ -245,13 +236,6 @@ def align_arrays(
     bounds = [0, *sorted(cuts - {0}), len(cells)]
     parts = list(team.run_tasks(partial(align, first, end) for first, end in pairwise(bounds)))
     return join_alignments(parts) if len(parts) > 1 else parts[0]
-
-
-def _mode(name: str) -> Mode:
-    try:
-        return Mode(name)
-    except ValueError:
-        raise UsageError(f"mode is {name}, expected one of {', '.join(Mode)}") from None
 
 
 def _as_arrays(sequences: SequenceInput) -> SequenceArrays:

@@ -31,12 +31,7 @@ _BAND_WORDS = row_dtype("pairwise/pair_blocks.cuh", "BlockBand").itemsize // 4
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch in which query i is aligned with target i.
-
-    Attributes:
-        scheme, mode: scoring and mode of the alignments. module: kernel module for both.
-        max_cells: maximum number of cells of a pair; larger pairs are skipped.
-    """
+    """A batch in which query i is aligned with target i; module: kernel module; pairs above `max_cells` are skipped."""
 
     queries: DeviceSequences
     targets: DeviceSequences
@@ -44,10 +39,16 @@ class _Batch:
     mode: Mode
     module: str
     max_cells: int
+    backend: Backend
 
     @property
     def pairs(self) -> int:
         return len(self.queries)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of all kernels that depend on the sequences and the scoring."""
+        return {"pairs": self, "scheme": self.scheme, "mode": self.mode.code}
 
 
 class _Ends(Table, struct="pairwise/batches.cuh:AlignmentEnds"):
@@ -60,13 +61,7 @@ class _Paths(Table, struct="pairwise/batches.cuh:AlignmentPaths"):
 
 @dataclass(frozen=True)
 class _Order:
-    """Pairs processed by one kernel, sorted so that neighbours have similar sizes.
-
-    Attributes:
-        pairs: uint32, indices of the pairs.
-        bits: size of a score, 16 or 32.
-        lanes: pairs per group, which is an item of the kernel.
-    """
+    """Pairs (uint32 indices) of similar sizes for a kernel; bits of a score, 16 or 32; lanes: pairs per item."""
 
     pairs: Array
     bits: int
@@ -110,71 +105,42 @@ def align_batch(
     score_only: bool = False,
     limit: int | None = None,
 ) -> PairAlignments:
-    """Align query i with target i for every i, and return the alignments in the order of the input.
-
-    limit: maximum cells of a pair, default max_cells(backend). Larger pairs (find_large_pairs) get an empty alignment.
-    """
+    """Align query i with target i for every i; pairs above `limit` cells (default max_cells) get an empty alignment."""
     count = len(queries)
     limit = max_cells(backend) if limit is None else limit
-    batch = _Batch(queries, targets, scores.to_device(backend), mode, scores.kernel_module("batches", mode), limit)
+    module, scheme = scores.kernel_module("batches", mode), scores.to_device(backend)
+    batch = _Batch(queries, targets, scheme, mode, module, limit, backend)
     keys, counts_by_class = backend.empty(count, np.int64), backend.full(2, 0, np.uint64)
-    backend.launch(
-        _KEY_SCORES,
-        count,
-        pairs=batch,
-        scheme=batch.scheme,
-        keys=keys,
-        counts=counts_by_class,
-        max_cells=limit,
-        mode=mode.code,
-    )
+    backend.launch(_KEY_SCORES, count, **batch.arguments, keys=keys, counts=counts_by_class, max_cells=limit)
     wide, large = map(int, backend.to_host(counts_by_class))
     narrow = count - wide - large
     ends = _Ends.allocate(backend, pairs=count, fill={"scores": 0, "query_ends": 0, "target_ends": 0})
     for order in _orders(keys, narrow, wide, backend):
-        _launch("score_bands", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch, backend)
+        _launch("score_bands", {"pairs": batch}, "score_pairs", {"ends": ends}, order, batch)
     if not score_only:
-        return _trace(batch, ends, keys, narrow, wide, backend)
+        return _trace(batch, ends, keys, narrow, wide)
     unknown, none = backend.full(count, -1, np.int64), backend.full(count, 0, np.int64)
     operations = backend.empty(0, np.uint32)
     return PairAlignments(ends.scores, unknown, ends.query_ends, unknown, ends.target_ends, none, operations)
 
 
-def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int, backend: Backend) -> PairAlignments:
+def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int) -> PairAlignments:
     """Compute the paths back from the ends; `keys` is overwritten."""
-    count, empty = batch.pairs, backend.empty
+    backend, count, empty = batch.backend, batch.pairs, batch.backend.empty
     shifts, widths = empty(count, np.int32), empty(count, np.int32)
-    backend.launch(
-        _KEY_PATHS,
-        count,
-        pairs=batch,
-        scheme=batch.scheme,
-        ends=ends,
-        shifts=shifts,
-        widths=widths,
-        keys=keys,
-        max_cells=batch.max_cells,
-        mode=batch.mode.code,
-    )
+    shapes = {"ends": ends, "shifts": shifts, "widths": widths}
+    backend.launch(_KEY_PATHS, count, **batch.arguments, **shapes, keys=keys, max_cells=batch.max_cells)
     words = (batch.queries.count + batch.targets.count) // 16 + count
     starts = dict.fromkeys(("query_starts", "target_starts", "move_counts", "run_counts"), 0)
     paths = _Paths.allocate(backend, pairs=count, moves=empty(words, np.uint32), fill=starts)
-    shapes = {"ends": ends, "shifts": shifts, "widths": widths}
     for order in _orders(keys, narrow, wide, backend):
         own = {"ends": ends, "shifts": shifts, "paths": paths}
-        _launch("path_bands", shapes, "trace_pairs", own, order, batch, backend)
+        _launch("path_bands", shapes, "trace_pairs", own, order, batch)
     operation_ends, total = backend.inclusive_sum_with_total(paths.run_counts)
     operations = empty(total, np.uint32)
     backend.launch(_FILL, count, pairs=batch, paths=paths, operation_ends=operation_ends, operations=operations)
-    return PairAlignments(
-        ends.scores,
-        paths.query_starts,
-        ends.query_ends,
-        paths.target_starts,
-        ends.target_ends,
-        operation_ends,
-        operations,
-    )
+    ranges = (paths.query_starts, ends.query_ends, paths.target_starts, ends.target_ends)
+    return PairAlignments(ends.scores, *ranges, operation_ends, operations)
 
 
 def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_Order]:
@@ -189,19 +155,13 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
 
 
 def _launch(
-    band: str,
-    shapes: dict[str, Any],
-    kernel: str,
-    arguments: dict[str, Any],
-    order: _Order,
-    batch: _Batch,
-    backend: Backend,
+    band: str, shapes: dict[str, Any], kernel: str, arguments: dict[str, Any], order: _Order, batch: _Batch
 ) -> None:
     """Launch `kernel` over slices of the order whose blocks fit in the scratch memory, which kernel `frame` computes.
 
     shapes: arguments of `frame` besides the order. arguments: arguments of `kernel` besides the order.
     """
-    count = len(order.pairs)
+    backend, count = batch.backend, len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.warp_width)
     bands, sizes = backend.empty((blocks, _BAND_WORDS), np.int32), backend.empty(blocks, np.int64)
@@ -210,18 +170,11 @@ def _launch(
     ends = backend.inclusive_sum(sizes)
     slices = _slices(backend.to_host(ends), backend.scratch_bytes)
     scratch = backend.empty(max(size for _, _, size in slices) + ALIGNMENT, np.uint8)
+    arguments |= batch.arguments | {"scratch": scratch}
+    arguments["blocks"] = _Blocks(order=order.pairs, bands=bands, memory_ends=ends, count=count)
     for first, last, _ in slices:
-        backend.launch(
-            Kernel(batch.module, f"{kernel}_{order.bits}"),
-            min(last * backend.warp_width, groups) - first * backend.warp_width,
-            **arguments,
-            pairs=batch,
-            scheme=batch.scheme,
-            blocks=_Blocks(order=order.pairs, bands=bands, memory_ends=ends, count=count),
-            scratch=scratch,
-            first_block=first,
-            mode=batch.mode.code,
-        )
+        items = min(last * backend.warp_width, groups) - first * backend.warp_width
+        backend.launch(Kernel(batch.module, f"{kernel}_{order.bits}"), items, **arguments, first_block=first)
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:

@@ -40,10 +40,7 @@ class SavedState:
 
 
 class Checkpoint:
-    """A folder with a file per slab and a state file with the number of complete slabs; at the end, only the alignment.
-
-    All arrays are of the whole matrix, on the host, for any number of devices.
-    """
+    """A folder with a file per slab and a state file; in the end, only the alignment; for any number of devices."""
 
     def __init__(self, folder: Path, matrix: DPMatrix, keeps_lines: bool) -> None:
         """Create the folder. keeps_lines: store special rows and columns, which scores alone do not need."""
@@ -73,9 +70,8 @@ class Checkpoint:
             self._check_name(str(state["name"]))
             sizes = TileSizes(*map(int, _array(state, "sizes", np.int64, 3)))
             if sizes.tile_rows % matrix.strip_rows or sizes.slab_rows % matrix.strip_rows:
-                raise DataError(
-                    f"{self._folder}: expected a checkpoint of {matrix.backend.name}, found one of another device"
-                )
+                expected = f"expected a checkpoint of {matrix.backend.name}"
+                raise DataError(f"{self._folder}: {expected}, found one of another device")
             self._check_sizes(sizes)
             count = _in_range(_array(state, "slabs", np.int64), 1, -(-matrix.rows // sizes.slab_rows))
             best_score = _in_range(_array(state, "best_score", np.int64), 0, int(np.iinfo(np.int32).max))
@@ -85,7 +81,6 @@ class Checkpoint:
             return SavedState(sizes, count, row_h, row_f, best_score, best_cell)
 
     def _check_sizes(self, sizes: TileSizes) -> None:
-        """Raise ValueError if no grid can have these sizes."""
         min_columns = CHUNK + self._matrix.lanes if self._keeps else 1
         whole = sizes.tile_rows if self._keeps else 1
         _in_range(sizes.tile_rows, 1, sizes.slab_rows)
@@ -95,12 +90,8 @@ class Checkpoint:
     def _best_cell(self, values: NDArray[np.int64], rows: int) -> BestCell:
         """Return the best cell in the first `rows` rows, or the placeholder for none; ValueError if invalid."""
         score = _in_range(values[0], 0, int(np.iinfo(np.int32).max))
-        low = 0 if score else -1
-        return BestCell(
-            score,
-            _in_range(values[1], low, rows - 1 if score else -1),
-            _in_range(values[2], low, self._matrix.columns - 1 if score else -1),
-        )
+        low, row, column = (0, rows - 1, self._matrix.columns - 1) if score else (-1, -1, -1)
+        return BestCell(score, _in_range(values[1], low, row), _in_range(values[2], low, column))
 
     def slab(self, index: int, sizes: TileSizes) -> Slab:
         """Return a stored slab. Raise DataError if the file is invalid."""
@@ -119,16 +110,9 @@ class Checkpoint:
     def save(self, index: int, sizes: TileSizes, kept: SavedSlab, best_score: int, best_cell: BestCell) -> None:
         """Store a slab and the state of the sweep after it."""
         _write(self._folder / _file(index), _arrays(kept.slab) if self._keeps else {})
-        state = {
-            "name": self._name,
-            "sizes": (sizes.slab_rows, sizes.tile_rows, sizes.tile_columns),
-            "slabs": index + 1,
-            "row_h": kept.row_h,
-            "row_f": kept.row_f,
-            "best_score": best_score,
-            "best_cell": best_cell,
-        }
-        _write(self._folder / _STATE, state)
+        sides = (sizes.slab_rows, sizes.tile_rows, sizes.tile_columns)
+        state = {"name": self._name, "sizes": sides, "slabs": index + 1, "row_h": kept.row_h, "row_f": kept.row_f}
+        _write(self._folder / _STATE, state | {"best_score": best_score, "best_cell": best_cell})
 
     def finish(self, alignment: PairAlignments) -> None:
         """Store the alignment and delete everything else."""
@@ -174,9 +158,8 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
                 np.savez(file, **arrays)
             output.commit()
     except OSError as error:
-        raise OSError(
-            error.errno, error.strerror or "not all could be written (a full disk, a quota)", str(path)
-        ) from None
+        reason = error.strerror or "not all could be written (a full disk, a quota)"
+        raise OSError(error.errno, reason, str(path)) from None
 
 
 #: Exceptions of NumPy, zipfile and zlib for invalid files.

@@ -76,10 +76,7 @@ class SavedSlab:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """The result of sweeping a slab of a block.
-
-    best: the best cell, in rows and columns of the matrix. edge: None for the last block. kept: None unless requested.
-    """
+    """The result of a block's slab; best: in rows and columns of the matrix; edge: None for the last block."""
 
     best: BestCell | None
     edge: RightEdge | None
@@ -90,12 +87,9 @@ class BlockResult:
 class ColumnBlock:
     """Some columns of a matrix on a device, plus one column of the next block, whose left border is computed here.
 
-    Attributes:
-        matrix: the whole matrix, on the device.
-        first, end: the columns [first, end).
-        borders, grid: include the additional column. The left borders of all blocks but the first are filled
-            slab by slab.
-        keeps_lines: whether the special lines of the slabs are kept.
+    matrix: the whole matrix, on the device. first, end: the columns [first, end). borders, grid: include the additional
+    column. The left borders of all blocks but the first are filled slab by slab. keeps_lines: whether the special lines
+    of the slabs are kept.
     """
 
     matrix: DPMatrix
@@ -180,25 +174,17 @@ def min_block_columns(matrix: DPMatrix) -> int:
 
 
 def join_slabs(parts: Sequence[SavedSlab]) -> SavedSlab:
-    """Join the slabs of all blocks, from the first column on."""
     if len(parts) == 1:
         return parts[0]
+
+    def join(owners: Sequence[object], name: str) -> Array:
+        return np.concatenate([getattr(owner, name) for owner in owners], 0 if name.startswith("columns") else -1)
+
     slabs = [part.slab for part in parts]
     lines = [slab.swept.lines for slab in slabs]
-
-    def of(arrays: Sequence[Array], axis: int = -1) -> Array:
-        return np.concatenate(arrays, axis)
-
-    swept = SpecialLines(
-        of([each.rows_h for each in lines]),
-        of([each.rows_f for each in lines]),
-        of([each.columns_h for each in lines], 0),
-        of([each.columns_e for each in lines], 0),
-    )
-    whole = Slab(
-        of([each.above_h for each in slabs]), of([each.above_f for each in slabs]), SweepResult(None, 0, swept)
-    )
-    return SavedSlab(whole, of([part.row_h for part in parts]), of([part.row_f for part in parts]))
+    swept = SweepResult(None, 0, SpecialLines(*(join(lines, name) for name in vars(lines[0]))))
+    whole = Slab(join(slabs, "above_h"), join(slabs, "above_f"), swept)
+    return SavedSlab(whole, join(parts, "row_h"), join(parts, "row_f"))
 
 
 def _on_host(slab: Slab, columns: int, backend: Backend) -> Slab:
@@ -212,6 +198,5 @@ def _on_host(slab: Slab, columns: int, backend: Backend) -> Slab:
 
 
 def empty_slab() -> Slab:
-    """Return a slab without special lines."""
     none = np.empty((0, 0), np.int32)
     return Slab(none, none, SweepResult(None, 0, SpecialLines(none, none, none, none)))

@@ -70,11 +70,9 @@ class _Cells:
         self._total, self._progress, self._done = total, progress, 0
 
     def report(self, part: int, _: int) -> None:
-        """Report `part` cells of the current comparison as computed."""
         self._progress(self._done + part, self._total)
 
     def add(self, cells: int) -> None:
-        """Count a finished comparison."""
         self._done += cells
         self.report(0, 0)
 
@@ -84,9 +82,8 @@ def compare_all(
 ) -> Iterator[Results]:
     """Yield the checked local alignment of every query with every target, one pair at a time.
 
-    progress: called with the cells computed so far and their total.
-    Each pair and strand has its own folder in the checkpoint folder, such as 1-1-forward.
-    Raises UsageError if scores may not fit in 32 bits.
+    progress: called with the cells computed so far and their total. Each pair and strand has its own folder in the
+    checkpoint folder, such as 1-1-forward. Raises UsageError if scores may not fit in 32 bits.
     """
     for query in queries.lengths:
         settings.scores.check_score_range(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
@@ -118,16 +115,15 @@ def _compare_long(
             own, resumed = replace(settings, checkpoint=kept), kept if kept.exists() else resumed
         alignments = align_long_pair(query.letters, target.letters, own, team, cells.report)
         cells.add(len(query.letters) * len(target.letters))
-        found.append(_results(query, target, is_reverse, alignments, settings.score_only, indices))
+        reverse = np.full(1, is_reverse)
+        found.append(Results(query, target, reverse, alignments, settings.score_only, *indices))
     try:
         return _checked(found, settings.scores, Mode.LOCAL)
     except InternalError as error:
         if resumed is None:
             raise
-        raise DataError(
-            f"{resumed}: expected a checkpoint of this comparison, found contradictory data ({error}): "
-            "remove the folder"
-        ) from error
+        found_instead = f"found contradictory data ({error}): remove the folder"
+        raise DataError(f"{resumed}: expected a checkpoint of this comparison, {found_instead}") from error
 
 
 def compare_pairs(
@@ -147,11 +143,8 @@ def compare_pairs(
     check_same_count(queries, targets)
     settings.scores.check_score_range(queries.lengths, targets.lengths, mode)
     cells = _Cells(count_cells(queries, targets, strand, in_pairs=True), progress)
-    tasks = (
-        partial(_compare_batch, queries, targets, pairs, settings, mode, strand)
-        for pairs in _batches(queries, targets, len(team))
-    )
-    for results in team.run_tasks(tasks):
+    compare = partial(_compare_batch, queries, targets, settings, mode, strand)
+    for results in team.run_tasks(partial(compare, *bounds) for bounds in _batches(queries, targets, len(team))):
         cells.add(int(results.queries.lengths @ results.targets.lengths) * strand.rows)
         yield results
 
@@ -159,40 +152,26 @@ def compare_pairs(
 def _compare_batch(
     queries: Sequences,
     targets: Sequences,
-    pairs: tuple[int, int],
     settings: CompareSettings,
     mode: Mode,
     strand: Strand,
+    first: int,
+    end: int,
     backend: Backend,
 ) -> Results:
-    """Return the better alignments, on the requested strands, of the pairs [first, end) given by `pairs`."""
-    scores, score_only, (first, end) = settings.scores, settings.score_only, pairs
+    """Return the better alignments, on the requested strands, of the pairs [first, end)."""
+    scores, score_only = settings.scores, settings.score_only
     part, found = targets.part(first, end), []
     for is_reverse, query in _ways(queries.part(first, end), strand).items():
         alignments = align_batch(query, part, scores, mode, backend, score_only)
-        found.append(_results(query, part, is_reverse, alignments, score_only, (first, first)))
+        found.append(Results(query, part, np.full(end - first, is_reverse), alignments, score_only, first, first))
     return _checked(found, scores, mode)
 
 
 def _ways(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
     """Return the queries to align, keyed by whether they are reverse complements."""
-    ways = {}
-    if strand is not Strand.REVERSE:
-        ways[False] = queries
-    if strand is not Strand.FORWARD:
-        ways[True] = queries.reverse_complements()
-    return ways
-
-
-def _results(
-    queries: Sequences,
-    targets: Sequences,
-    is_reverse: bool,
-    found: PairAlignments,
-    score_only: bool,
-    indices: tuple[int, int],
-) -> Results:
-    return Results(queries, targets, np.full(len(queries), is_reverse), found, score_only, *indices)
+    ways = {} if strand is Strand.REVERSE else {False: queries}
+    return ways if strand is Strand.FORWARD else ways | {True: queries.reverse_complements()}
 
 
 def _checked(found: list[Results], scores: ScoringScheme, mode: Mode) -> Results:
@@ -230,10 +209,7 @@ def _choose(chosen: NDArray[np.bool_], first: PairAlignments, second: PairAlignm
 
 
 def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[tuple[int, int]]:
-    """Yield [first, end) of batches of pairs within the limits; a pair above the limits has a batch of its own.
-
-    No batch has more pairs, or more cells, than an equal share for each device.
-    """
+    """Yield [first, end) of batches within the limits and an equal share for each device, or of one larger pair."""
     letters, cells = queries.lengths + targets.lengths, queries.lengths * targets.lengths
     limits = ((letters, MAX_BATCH_LETTERS), (cells, min(MAX_BATCH_CELLS, -(-int(cells.sum()) // devices))))
     sums = [(np.concatenate([[0], np.cumsum(values)]), limit) for values, limit in limits]
@@ -249,10 +225,7 @@ def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[t
 def check_same_count(queries: Sequences, targets: Sequences) -> None:
     """Raise DataError naming the first query or target without a partner."""
     if len(queries) != len(targets):
-        longer, shorter = (queries, targets) if len(queries) > len(targets) else (targets, queries)
-        index = len(shorter)
-        name = decode_name(longer.names[index])
-        raise DataError(
-            f"{len(queries):,} queries and {len(targets):,} targets, expected equal numbers: "
-            f"record {index + 1} ({name}) of the {'targets' if longer is targets else 'queries'} has no partner"
-        )
+        longer, what = (queries, "queries") if len(queries) > len(targets) else (targets, "targets")
+        index = min(len(queries), len(targets))
+        alone = f"record {index + 1} ({decode_name(longer.names[index])}) of the {what} has no partner"
+        raise DataError(f"{len(queries):,} queries and {len(targets):,} targets, expected equal numbers: {alone}")

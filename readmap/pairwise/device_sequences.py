@@ -14,7 +14,7 @@ from readmap.errors import UsageError
 from readmap.pairwise.parameters import CODES
 
 #: Bytes after the last letter that kernels may read.
-PAD = constant("pairwise/sequences.cuh", "PAD")
+PAD = constant("pairwise/encode.cu", "PAD")
 
 _ENCODE = Kernel("pairwise/encode", "encode_letters")
 
@@ -26,12 +26,10 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 class DeviceSequences:
     """Concatenated sequences on a device.
 
-    Attributes:
-        codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for other letters;
-            for SubstitutionScores the codes of its matrix.
-        offsets: int64 [sequences + 1] on the device: sequence i is codes[offsets[i]:offsets[i + 1]].
-        lengths: int64 [sequences] on the host.
-        longest: maximum of the lengths, 0 if there are no sequences.
+    codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for other letters; for
+    SubstitutionScores the codes of its matrix. offsets: int64 [sequences + 1] on the device: sequence i is
+    codes[offsets[i]:offsets[i + 1]]. lengths: int64 [sequences] on the host. longest: maximum of the lengths, 0 if
+    there are no sequences.
     """
 
     codes: Array
@@ -61,10 +59,7 @@ def sequences_from_letters(letters: Bytes, offsets: Integers, backend: Backend) 
 
 
 def sequences_from_codes(codes: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """Copy codes of a substitution matrix to the device.
-
-    codes: uint8, below CODES; ValueError otherwise. offsets: as in sequences_from_letters.
-    """
+    """Copy codes of a substitution matrix, uint8 below CODES (else ValueError), to the device."""
     if len(codes) and (highest := int(codes.max())) >= CODES:
         raise ValueError(f"a code is {highest}, expected less than {CODES}")
     return _from_device_codes(backend.to_device(np.concatenate([codes, np.zeros(PAD, np.uint8)])), offsets, backend)

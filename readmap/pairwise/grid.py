@@ -64,11 +64,8 @@ class Slab:
 class TileGrid:
     """The special rows and columns of a region; it grows by one slab after each sweep.
 
-    Attributes:
-        origin: first cell of the region.
-        sizes: of slabs and tiles.
-        left_h, left_e: int32, scores left of the region, as in Borders.
-        slabs: from the first row on.
+    origin: first cell of the region. sizes: of slabs and tiles. left_h, left_e: int32, scores left of the region, as in
+    Borders. slabs: from the first row on.
     """
 
     origin: Cell
@@ -87,17 +84,16 @@ class TileGrid:
         height, width = cell.row - first.row + 1, cell.column - first.column + 1
         slab = self.slabs[slab_index]
         lines = slab.swept.lines
-        row_h, row_f = slab.above_h, slab.above_f
+        row_h, row_f, left_h, left_e = slab.above_h, slab.above_f, self.left_h, self.left_e
+        start = first.row - origin.row
         if above:
             row_h, row_f = lines.rows_h[above - 1], lines.rows_f[above - 1]
         if left:
-            left_h, left_e = lines.columns_h[left - 1][top:], lines.columns_e[left - 1][top:]
-        else:
-            left_h, left_e = self.left_h[first.row - origin.row :], self.left_e[first.row - origin.row :]
+            left_h, left_e, start = lines.columns_h[left - 1], lines.columns_e[left - 1], top
         across = slice(left * sizes.tile_columns, left * sizes.tile_columns + width)
         # Copies, because a sweep overwrites its row.
         own_h, own_f = backend.copy(row_h[across]), backend.copy(row_f[across])
-        return first, Borders(own_h, own_f, left_h[: height + 1], left_e[:height])
+        return first, Borders(own_h, own_f, left_h[start : start + height + 1], left_e[start : start + height])
 
 
 def sweep_slab(

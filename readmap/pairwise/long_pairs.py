@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from readmap.backend import Backend
 from readmap.backend.team import Team, await_all
@@ -104,8 +103,6 @@ def _choose_sizes(matrix: DPMatrix, strips_per_group: int, blocks: int, keeps_li
 
 
 def _resume(blocks: list[ColumnBlock], team: Team, kept: Checkpoint, state: SavedState) -> None:
-    """Load the slabs of a checkpoint into the blocks."""
-
     def all_do(work: Callable[[ColumnBlock], None]) -> None:
         done = [team.submit(i % len(team), partial(work, block)) for i, block in enumerate(blocks)]
         await_all(done, done)
@@ -128,9 +125,8 @@ def _best(
     """Sweep the matrix, filling the grids of the blocks, and return the end of the alignment."""
     matrix, sizes = blocks[0].matrix, blocks[0].grid.sizes
     best, swept, best_score = (state.best_cell, state.slabs, state.best_score) if state else (BestCell(0, -1, -1), 0, 0)
-    pipeline = MultiDeviceSweep(
-        blocks, team, pruning, checkpoint is not None, swept, best_score if matrix.mode is Mode.LOCAL else None
-    )
+    highest = best_score if matrix.mode is Mode.LOCAL else None
+    pipeline = MultiDeviceSweep(blocks, team, pruning, checkpoint is not None, swept, highest)
     with closing(pipeline.slabs()) as slabs:
         for slab_index, found in enumerate(slabs, swept):
             best = min([best, *(step.best for step in found if step.best)], key=BestCell.sort_key)
@@ -139,9 +135,8 @@ def _best(
                 own = sizes if blocks[0].keeps_lines else replace(sizes, tile_columns=matrix.columns)
                 kept = join_slabs([step.kept for step in found if step.kept])
                 checkpoint.save(slab_index, own, kept, best.score, best)
-            progress(
-                min((slab_index + 1) * sizes.slab_rows, matrix.rows) * matrix.columns, matrix.rows * matrix.columns
-            )
+            done = min((slab_index + 1) * sizes.slab_rows, matrix.rows)
+            progress(done * matrix.columns, matrix.rows * matrix.columns)
     if matrix.mode is Mode.LOCAL:
         return best
     left = team.submit(0, lambda: matrix.backend.to_host(blocks[0].grid.left_h[-1:])).result()
@@ -152,10 +147,7 @@ def _best(
 
 
 def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
-    """Trace the alignment back from `end`; return its start, or the first cell outside the matrix.
-
-    parts: receives the operations, each part from its end on.
-    """
+    """Trace back from `end`; append operations to `parts`; return the start, or the first cell outside the matrix."""
     cell = Cell(end.row, end.column)
     for i, block in reversed(list(enumerate(blocks))):
         walk = partial(_walk, block.matrix, block.grid, cell, memory, parts)
@@ -164,11 +156,7 @@ def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, pa
 
 
 def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
-    """Trace back from `cell`; return the start of the alignment, or the first cell outside the region of the grid.
-
-    parts: receives the operations, each part from its end on. Tiles too large to store are swept again with smaller
-    tiles.
-    """
+    """As _start, in the region of a grid; tiles too large to store are swept again with smaller tiles."""
     while cell.state != CellState.AT_START and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
@@ -193,15 +181,10 @@ def _end_without_cells(matrix: DPMatrix) -> BestCell:
 
 
 def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list[Operations]) -> PairAlignments:
-    """Return one alignment.
+    """Return one alignment; parts: operations from the end on.
 
     start: first cell before the alignment, or before which the mode adds gaps; None if only the score was computed.
-    parts: operations of the traceback, from the end on.
     """
-
-    def one(value: int) -> NDArray[np.int64]:
-        return np.array([value], np.int64)
-
     query_start, target_start = -1, -1
     if start:
         whole = matrix.mode is not Mode.LOCAL
@@ -211,15 +194,9 @@ def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list
         gaps = [(insertions, INSERTED), (deletions, DELETED)]
         parts = [*parts, *(np.array([length << 4 | kind], np.uint32) for length, kind in gaps if length)]
     operations = _join_operations(parts)
-    return PairAlignments(
-        np.array([end.score], np.int32),
-        one(query_start),
-        one(end.row + 1),
-        one(target_start),
-        one(end.column + 1),
-        one(len(operations)),
-        operations,
-    )
+    values = (query_start, end.row + 1, target_start, end.column + 1, len(operations))
+    arrays = (np.array([value], np.int64) for value in values)
+    return PairAlignments(*[np.array([end.score], np.int32), *arrays, operations])
 
 
 def _join_operations(parts: list[Operations]) -> Operations:

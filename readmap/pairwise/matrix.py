@@ -55,13 +55,7 @@ class BestCell(NamedTuple):
 
 @dataclass(frozen=True)
 class DPMatrix:
-    """The matrix of two sequences on a device. Rows are letters of the query, columns letters of the target.
-
-    Attributes:
-        query, target: uint8 codes, as in DeviceSequences.
-        scores, mode: scoring and mode of the alignment.
-        backend: the device.
-    """
+    """The matrix of two sequences, uint8 codes, on a device. Rows are letters of the query, columns of the target."""
 
     query: Array
     target: Array
@@ -75,12 +69,10 @@ class DPMatrix:
 
     @property
     def rows(self) -> int:
-        """Letters of the query."""
         return len(self.query)
 
     @property
     def columns(self) -> int:
-        """Letters of the target."""
         return len(self.target)
 
     @property
@@ -95,7 +87,6 @@ class DPMatrix:
 
     @property
     def lanes(self) -> int:
-        """Lanes of a wavefront."""
         return self.backend.warp_width * (self.backend.lanes_16bit if self.bits == 16 else 1)
 
     @property

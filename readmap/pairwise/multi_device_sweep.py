@@ -31,20 +31,14 @@ class MultiDeviceSweep:
         first: int,
         highest: int | None,
     ) -> None:
-        """Set up the sweep from the slab with index `first` on.
-
-        prunes, copies_to_host: as in ColumnBlock.sweep. highest: score to beat, None to search no best cell.
-        """
+        """Start at slab `first`; options as in ColumnBlock.sweep; highest: None to search no best cell."""
         self._blocks, self._team, self._first = blocks, team, first
         self._prunes, self._copies_to_host = prunes, copies_to_host
         self._highest, self._lock, self._stopped = highest, Lock(), False
         self._steps: dict[tuple[int, int], Future[BlockResult]] = {}
 
     def slabs(self) -> Generator[list[BlockResult], None, None]:
-        """Yield the results of all blocks for each slab in turn.
-
-        Raise the error of the first step that fails; other steps stop at the end of their current slab.
-        """
+        """Yield the results of all blocks for each slab in turn; raise the error of the first step that fails."""
         devices, blocks, grid = len(self._team), len(self._blocks), self._blocks[0].grid
         end = -(-self._blocks[0].matrix.rows // grid.sizes.slab_rows)
         # A device sweeps its next block of a slab after each other device has swept a block.
@@ -80,7 +74,6 @@ class MultiDeviceSweep:
         return step
 
     def _take(self, slab: int) -> list[BlockResult]:
-        """Wait for the steps of a slab, and return their results."""
         keys = [(block, slab) for block in range(len(self._blocks))]
         steps = await_all([self._steps[key] for key in keys], self._steps.values())
         for key in keys:

@@ -60,8 +60,7 @@ class DeviceScheme:
 class ScoringScheme(ABC):
     """Scores of two letters and of gaps; a gap of k letters costs gap_open + k * gap_extend.
 
-    Attributes:
-        letter_count: codes below it are letters; other codes match nothing, not even themselves.
+    letter_count: codes below it are letters; other codes match nothing, not even themselves.
     """
 
     gap_open: int
@@ -104,10 +103,8 @@ class ScoringScheme(ABC):
         gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
         bound = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
         for i in np.flatnonzero(bound >= SCORE_LIMIT)[:1]:
-            raise UsageError(
-                f"scores of {queries[i]:,} letters with {targets[i]:,} may reach {bound[i]:,}, expected "
-                f"less than {SCORE_LIMIT:,}: choose smaller scores and penalties"
-            )
+            reached = f"scores of {queries[i]:,} letters with {targets[i]:,} may reach {bound[i]:,}"
+            raise UsageError(f"{reached}, expected less than {SCORE_LIMIT:,}: choose smaller scores and penalties")
 
     def _check_limits(self, **minimums: int) -> None:
         for name, minimum in minimums.items():
@@ -138,10 +135,8 @@ class MatchScores(ScoringScheme):
     def from_gap_first(cls, match: int, mismatch: int, gap_first: int, gap_extend: int) -> MatchScores:
         """Return scores from the costs of the first and of each further letter of a gap."""
         if gap_first < gap_extend:
-            raise UsageError(
-                f"the first letter of a gap costs {gap_first}, expected at least {gap_extend}, "
-                "the cost of a further letter"
-            )
+            expected = f"expected at least {gap_extend}, the cost of a further letter"
+            raise UsageError(f"the first letter of a gap costs {gap_first}, {expected}")
         return cls(match, mismatch, gap_first - gap_extend, gap_extend)
 
     @property
@@ -223,11 +218,10 @@ class SubstitutionScores(ScoringScheme):
 class CompareSettings:
     """How two long sequences are compared. Only `scores` and `score_only` change the result.
 
-    score_only: compute the score and the end of the alignment, but not the alignment.
-    pruning: skip parts of the matrix that cannot reach the best score.
-    memory: bytes for the special rows and columns from which the traceback recomputes tiles. None: a quarter of the
-        free memory of a GPU, or 1 GiB on the CPU. With 1 GiB, 10 % of the matrix of two 5 Mbp sequences is recomputed.
-    checkpoint: folder from which an interrupted comparison resumes; None: no checkpoint.
+    score_only: compute the score and the end of the alignment, but not the alignment. pruning: skip parts of the matrix
+    that cannot reach the best score. memory: bytes for the special rows and columns from which the traceback recomputes
+    tiles. None: a quarter of the free memory of a GPU, or 1 GiB on the CPU. With 1 GiB, 10 % of the matrix of two 5 Mbp
+    sequences is recomputed. checkpoint: folder from which an interrupted comparison resumes; None: no checkpoint.
     """
 
     scores: ScoringScheme = MatchScores()

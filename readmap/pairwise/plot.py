@@ -28,12 +28,10 @@ from readmap.reads.sequences import Sequences
 class Paths:
     """Alignments as polylines: the corners of each alignment, followed by NaN, at which a line breaks.
 
-    Attributes:
-        x, y: float64 [corners], letters of the targets and of the queries before the corner; NaN for empty alignments.
-        reverse: bool [corners].
-        gaps: int64 [corners], length of the gap that starts at the corner: positive for a gap in the query (to the
-            right), negative for a gap in the target (up or down).
-        boxes: float64 [4, alignments], minimum and maximum x, minimum and maximum y, without empty alignments.
+    x, y: float64 [corners], letters of the targets and of the queries before the corner; NaN for empty alignments.
+    reverse: bool [corners]. gaps: int64 [corners], length of the gap that starts at the corner: positive for a gap in
+    the query (to the right), negative for a gap in the target (up or down). boxes: float64 [4, alignments], minimum and
+    maximum x, minimum and maximum y, without empty alignments.
     """
 
     x: NDArray[np.float64]
@@ -138,11 +136,8 @@ class DotPlot:
         """Return the two title lines: what is compared, and what was found."""
         if self._last is None:
             found = sum(paths.boxes.shape[1] for paths in self._paths)
-            queries, targets = (
-                pluralize(len(self._queries), "query", "queries"),
-                pluralize(len(self._targets), "target"),
-            )
-            return f"{queries} and {targets}", pluralize(found, "alignment")
+            queries = pluralize(len(self._queries), "query", "queries")
+            return f"{queries} and {pluralize(len(self._targets), 'target')}", pluralize(found, "alignment")
         result = self._last
         title = f"{label_text(result.query_name)} and {label_text(result.target_name)}"
         if result.identity is None:
@@ -172,10 +167,7 @@ def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) ->
 
 
 def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
-    """Draw the alignments, long gaps in colours of their own, and circles around alignments too small to be seen.
-
-    Return the entries of the legend.
-    """
+    """Draw alignments, long gaps in colours, and circles around alignments too small to be seen; return the legend."""
     legend = []
     for is_reverse, colour in ((False, FORWARD), (True, REVERSE)):
         chosen = paths.reverse == is_reverse
@@ -185,14 +177,14 @@ def _draw_paths(axes: Axes, paths: Paths) -> list[Line2D]:
     if not paths.reverse.any():
         legend = []
     width, height = axes.get_xlim()[1], axes.get_ylim()[1]
-    for colour, sizes, whole, where in (
-        (ONLY_TARGET, paths.gaps, width, "target"),
-        (ONLY_QUERY, -paths.gaps, height, "query"),
-    ):
+    sides = ((ONLY_TARGET, paths.gaps, width, "target"), (ONLY_QUERY, -paths.gaps, height, "query"))
+    for colour, sizes, whole, where in sides:
         minimum = _round_up(whole * VISIBLE_GAP)
         corners = np.flatnonzero(sizes >= minimum)
         if len(corners):
-            axes.add_collection(_gaps(paths, corners, colour))
+            points = np.stack([paths.x, paths.y], axis=1)
+            lines = list(np.stack([points[corners], points[corners + 1]], axis=1))
+            axes.add_collection(LineCollection(lines, colors=colour, linewidths=2.4, zorder=3, capstyle="butt"))
             label = f"only in the {where}, {minimum:,} bp or more ({len(corners):,})"
             legend.append(Line2D([], [], color=colour, linewidth=2.4, label=label))
     _circle_small(axes, paths, width, height)
@@ -203,12 +195,6 @@ def _round_up(length: float) -> int:
     """Return a length rounded up to one significant digit."""
     digit = int("1".ljust(len(str(int(length))), "0"))
     return max(1, -int(-length // digit)) * digit
-
-
-def _gaps(paths: Paths, starts: NDArray[np.int64], colour: str) -> LineCollection:
-    corners = np.stack([paths.x, paths.y], axis=1)
-    lines = np.stack([corners[starts], corners[starts + 1]], axis=1)
-    return LineCollection(list(lines), colors=colour, linewidths=2.4, zorder=3, capstyle="butt")
 
 
 def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None:

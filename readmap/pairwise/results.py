@@ -28,9 +28,8 @@ Counts = NDArray[np.int64]
 class Result(NamedTuple):
     """The alignment of one pair.
 
-    query, target: all letters, uint8; the reverse complement of the query if `reverse` is True.
-    query_start, query_end, target_start, target_end: 0-based, half-open, in the sequences as given; -1 if unknown or if
-        nothing is aligned.
+    query, target: all letters, uint8; the reverse complement of the query if `reverse` is True. query_start, query_end,
+    target_start, target_end: 0-based, half-open, in the sequences as given; -1 if unknown or if nothing is aligned.
     operations: uint32, as in PairAlignments. cigar: the operations as text. Both are empty if only the score is known.
     equal, different, inserted, deleted: numbers of columns of each kind. gap_openings: number of gaps.
     """
@@ -55,7 +54,6 @@ class Result(NamedTuple):
 
     @property
     def strand(self) -> str:
-        """The strand as in PAF, + or -."""
         return "-" if self.reverse else "+"
 
     @property
@@ -64,7 +62,6 @@ class Result(NamedTuple):
 
     @property
     def gaps(self) -> int:
-        """Number of columns with a gap."""
         return self.inserted + self.deleted
 
     @property
@@ -105,14 +102,12 @@ class Results:
     @cached_property
     def operations(self) -> NDArray[np.uint8]:
         """Codes of the operations, without their lengths."""
-        operations: NDArray[np.uint8] = (self.alignments.operations & 15).astype(np.uint8)
-        return operations
+        return np.asarray(self.alignments.operations & 15, np.uint8)
 
     @cached_property
     def lengths(self) -> Counts:
         """Columns of each operation, int64."""
-        lengths: Counts = (self.alignments.operations >> 4).astype(np.int64)
-        return lengths
+        return np.asarray(self.alignments.operations >> 4, np.int64)
 
     def sums(self, values: NDArray[Any]) -> Counts:
         """Return the sum of a value per operation over the operations of each pair, int64 [pairs]."""
@@ -125,7 +120,6 @@ class Results:
 
     @cached_property
     def gap_openings(self) -> Counts:
-        """Number of gaps of each pair."""
         return self.sums((self.operations == INSERTED) | (self.operations == DELETED))
 
     @cached_property

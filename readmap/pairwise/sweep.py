@@ -24,11 +24,9 @@ _BEST_CELL_WORDS = row_dtype("pairwise/wavefront.cuh", "BestCell").itemsize // 4
 class Borders:
     """The known scores above a region and left of it; a sweep replaces row_h and row_f by the scores below the region.
 
-    Attributes:
-        row_h: int32 [columns], H of the row above, later of the last row of the region.
-        row_f: int32 [columns], F of the row after that row.
-        left_h: int32 [rows + 1], H of the column before, starting at the row above.
-        left_e: int32 [rows], E of the first column.
+    row_h: int32 [columns], H of the row above, later of the last row of the region. row_f: int32 [columns], F of the
+    row after that row. left_h: int32 [rows + 1], H of the column before, starting at the row above. left_e: int32
+    [rows], E of the first column.
     """
 
     row_h: Array
@@ -45,10 +43,8 @@ class Borders:
 class SpecialLines:
     """Scores of regularly spaced rows and columns of a region, without its last row and column.
 
-    Attributes:
-        rows_h, rows_f: int32 [special rows, columns], as row_h and row_f of Borders.
-        columns_h: int32 [special columns, rows + 1], H starting at the row above.
-        columns_e: int32 [special columns, rows].
+    rows_h, rows_f: int32 [special rows, columns], as row_h and row_f of Borders. columns_h: int32 [special columns,
+    rows + 1], H starting at the row above. columns_e: int32 [special columns, rows].
     """
 
     rows_h: Array
@@ -61,10 +57,8 @@ class SpecialLines:
 class SweepResult:
     """The result of a sweep besides the borders.
 
-    Attributes:
-        best: the best cell, in rows and columns of the region; None if no cell reaches the score to beat.
-        skipped: number of chunks of columns that were pruned.
-        lines: the special rows and columns.
+    best: the best cell, in rows and columns of the region; None if no cell reaches the score to beat. skipped: number
+    of chunks of columns that were pruned. lines: the special rows and columns.
     """
 
     best: BestCell | None
@@ -81,10 +75,7 @@ class _SharedState(Table, struct="pairwise/sweep.cuh:SharedState"):
 
 
 def matrix_borders(matrix: DPMatrix, first: int = 0, end: int | None = None) -> Borders:
-    """Return the borders of columns [first, end) of the whole matrix, without the left borders if `first` is not 0.
-
-    end: None for all columns.
-    """
+    """Return the borders of columns [first, end) of the whole matrix; no left borders if `first` is not 0."""
 
     def gaps(first: int, end: int) -> np.ndarray[Any, Any]:
         lengths = np.arange(first + 1, end + 1, dtype=np.int64)
@@ -151,17 +142,9 @@ def trace_back(
     _launch(matrix, matrix.kernel("trace", TRACED_ROWS), strips, region, None, False)
     position = backend.to_device(np.array([[rows - 1, columns - 1, end.state, 0]], np.int32))
     operations = backend.empty(rows + columns, np.uint32)
-    backend.launch(
-        Kernel("pairwise/traceback", f"walk_{matrix.bits}_bits"),
-        1,
-        query=region.query,
-        target=region.target,
-        cells=cells,
-        position=position,
-        operations=operations,
-        columns=columns,
-        letters=matrix.scores.letter_count,
-    )
+    inputs = {"query": region.query, "target": region.target, "cells": cells, "columns": columns}
+    kernel, letters = Kernel("pairwise/traceback", f"walk_{matrix.bits}_bits"), matrix.scores.letter_count
+    backend.launch(kernel, 1, **inputs, position=position, operations=operations, letters=letters)
     row, column, state, count = map(int, backend.to_host(position)[0])
     return Cell(origin.row + row, origin.column + column, CellState(state)), backend.to_host(operations[:count])
 
@@ -170,26 +153,19 @@ def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_
     """Return the region with these borders and unfilled bus and special lines."""
     empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
     kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
-    lines = SpecialLines(
-        empty((kept_rows, columns), np.int32),
-        empty((kept_rows, columns), np.int32),
-        empty((kept_columns, rows + 1), np.int32),
-        empty((kept_columns, rows), np.int32),
-    )
+    shapes = (kept_rows, columns), (kept_rows, columns), (kept_columns, rows + 1), (kept_columns, rows)
+    sizes = {"rows": rows, "columns": columns, "row_step": row_step, "column_step": column_step}
     return _Region(
         query=matrix.query[origin.row : origin.row + rows],
         target=matrix.target[origin.column : origin.column + columns],
         bus=empty(columns, np.uint64),
         borders=borders,
-        lines=lines,
         cells=cells,
-        rows=rows,
-        columns=columns,
-        row_step=row_step,
-        column_step=column_step,
+        lines=SpecialLines(*(empty(shape, np.int32) for shape in shapes)),
         rows_below=matrix.rows - origin.row - rows,
         columns_right=matrix.columns - origin.column - columns,
         blank_left=matrix.mode is Mode.LOCAL and origin.column == 0,
+        **sizes,
     )
 
 
@@ -201,13 +177,7 @@ def _launch(
     found, skipped = backend.empty((strips, _BEST_CELL_WORDS), np.int32), backend.empty(strips, np.uint64)
     backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)
     highest = backend.full(1, ABOVE_ANY_SCORE, np.int32) if best is None else best
-    backend.launch(
-        kernel,
-        strips,
-        region=region,
-        scheme=matrix.scheme,
-        shared=_SharedState.allocate(backend, best=highest, prunes=prunes, fill={"counter": 0}),
-        found=found,
-        skipped=skipped,
-    )
+    shared = _SharedState.allocate(backend, best=highest, prunes=prunes, fill={"counter": 0})
+    inputs = {"region": region, "scheme": matrix.scheme, "shared": shared}
+    backend.launch(kernel, strips, **inputs, found=found, skipped=skipped)
     return found, skipped

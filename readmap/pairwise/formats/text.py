@@ -82,7 +82,6 @@ def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, 
 
 
 def _count_up(pair: Counts, blocks: Counts) -> Counts:
-    """Return the index of each block within its pair."""
     return np.arange(len(pair)) - (np.cumsum(blocks) - blocks)[pair]
 
 
