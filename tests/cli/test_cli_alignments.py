@@ -140,7 +140,7 @@ def test_a_broken_file_ends_in_one_line(reference: str, capfd: pytest.CaptureFix
 
 
 def test_mates_are_found_in_any_order(reference: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """The records are the same as of a collated file, in the order in which the reads are whole."""
+    """The records equal those of a collated file, in the order in which pairs become complete."""
     assert search(reference, write(Path("collated.bam"), COLLATED)) == 0
     said = capfd.readouterr().err
     assert "100 pairs" in said
@@ -167,7 +167,7 @@ def test_mates_are_found_in_any_order(reference: str, capfd: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("options", [[], ["-a"], ["-P"], ["-I", "300,20"], ["--exact"]])
 def test_batches_and_threads_do_not_show(reference: str, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
-    """Whatever the sample is learnt from, and wherever the first pair is."""
+    """The result does not depend on the number of reads in the estimate or on the position of the first pair."""
     monkeypatch.setattr(sample, "READS", 50)
     monkeypatch.setattr(sample, "PAIRS", 40)
     monkeypatch.setattr(AlignmentReads, "start", functools.partialmethod(AlignmentReads.start, window=100))
@@ -235,7 +235,7 @@ def test_collate(
 
 
 def test_what_a_killed_collation_left_is_removed_by_the_next(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder for temporary files of samtools; that of a run that goes on stays."""
+    """A leftover folder of samtools' temporary files is removed; the folder of a running search stays."""
     scratch, path = Path("tmp").resolve(), Path(write(Path("sorted.bam"), COLLATED, "coordinate"))
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))

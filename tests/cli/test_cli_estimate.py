@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parts(reads: list[Any]) -> list[list[Any]]:
-    """In so many shards as that takes."""
+    """Divide reads into shards of SHARD pairs."""
     return [reads[begin : begin + SHARD] for begin in range(0, len(reads), SHARD)]
 
 

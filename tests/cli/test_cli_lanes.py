@@ -1,4 +1,4 @@
-"""Lanes: the records of each lane are those of a search of its own, with its read group; a library is learnt once."""
+"""Lanes: the records of each lane equal those of a separate search with its read group."""
 
 import json
 import os
@@ -87,13 +87,13 @@ def test_each_lane_is_as_alone(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["-t 1 --batch-reads 40", "-t 4 --batch-reads 100", "-t 2"])
-@pytest.mark.parametrize("learnt", [80, 20_000])
+@pytest.mark.parametrize("reads", [80, 20_000])
 def test_no_batches_or_threads_matter(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, learnt: int
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reads: int
 ) -> None:
-    """Whether the first reads of a library suffice, or all are held until the next one comes."""
-    monkeypatch.setattr(sample, "READS", learnt)
-    monkeypatch.setattr(sample, "PAIRS", learnt)
+    """The first reads of a library suffice for the estimate, or all wait until the next library starts."""
+    monkeypatch.setattr(sample, "READS", reads)
+    monkeypatch.setattr(sample, "PAIRS", reads)
     lanes = [
         *lane(folder, "short", group("L1", "lib1")),
         *lane(folder, "long", group("L2", "lib2")),
@@ -104,7 +104,7 @@ def test_no_batches_or_threads_matter(
     assert records(tmp_path / "other.sam") == records(tmp_path / "usual.sam")
 
 
-def test_a_library_is_learnt_once(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_library_is_estimated_once(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lanes = [
         *lane(folder, "short", group("L1", "lib1")),
         *lane(folder, "long", group("L2", "lib2")),

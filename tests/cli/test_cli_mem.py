@@ -55,7 +55,7 @@ def mem(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def test_every_option_of_bwa_is_taken(mem: Callable[..., list[str]]) -> None:
-    """With a value as getopt takes it, behind a blank or not."""
+    """A value follows its option with or without a blank, as in getopt."""
     values = {"R": RG, "H": r"@CO\tx", "x": "intractg", "I": "300,30", "h": "5,200", "z": "0.8", "o": None, "f": None}
     for listed in (BWA, BWA_MEM2):
         for letter, takes_value in re.findall("(.)(:?)", listed):
@@ -75,7 +75,7 @@ def test_as_search_does_it(mem: Callable[..., list[str]], folder: Path) -> None:
     assert main([*search, "-o", "out.sam"]) == 0
     assert found == [line for line in Path("out.sam").read_text().splitlines() if not line.startswith("@")]
     assert mem("-o", "own.bam", "genome", *pairs) == []
-    header = Path("own.bam").read_text().splitlines()[0]  # SAM, whatever it is called
+    header = Path("own.bam").read_text().splitlines()[0]  # SAM, despite the ending
     assert header == "@HD\tVN:1.6\tSO:unsorted\tGO:query"
 
 
@@ -125,7 +125,7 @@ def test_penalties_of_two_kinds(mem: Callable[..., list[str]], folder: Path, str
 
 
 def test_smart_pairing_and_tags(mem: Callable[..., list[str]]) -> None:
-    """-p -C -Y, as behind samtools fastq of UMIs; a second file is ignored."""
+    """-p -C -Y, as pipelines map the output of samtools fastq with UMIs; a second file is ignored."""
     records = [line.split("\t") for line in mem("-p", "-C", "-Y", "genome", "mixed.fq", "r2.fq")]
     flags = {int(fields[1]) & 1 for fields in records}
     assert flags == {0, 1}
@@ -261,7 +261,7 @@ def test_commands_of_pipelines(folder: Path, program: str) -> None:
 
 @pytest.mark.skipif(not shutil.which("fgbio"), reason="no fgbio")
 def test_molecules_of_umis(folder: Path, tmp_path: Path) -> None:
-    """fgbio groups all reads of `mem -p -C -Y`, each fragment by itself where no two have one UMI."""
+    """fgbio groups all reads of `mem -p -C -Y`: each fragment is a group if all UMIs differ."""
     lines = (folder / "mixed.fq").read_text().splitlines()
     records = [lines[i : i + 4] for i in range(0, len(lines), 4)]
     names = {record[0].split()[0]: None for record in records}

@@ -28,7 +28,7 @@ failure = failures(lambda *arguments: main([*map(str, arguments)]))
 
 
 def draw() -> list[tuple[Read, Read]]:
-    """Pairs of which some come again, in other shards too, under names of the same tile, with barcodes."""
+    """Draw pairs with duplicates, also in other shards, with names of one tile and barcodes."""
     pairs = draw_pairs(GENERATOR, CONTIGS, 90)
     drawn = []
     for number in range(240):
@@ -44,7 +44,7 @@ PAIRS = draw()
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index, the reads, and those of each shard."""
+    """Write an index, all reads, and the reads of each shard."""
     folder = tmp_path_factory.mktemp("merge")
     (folder / "ref.fa").write_bytes(fasta(CONTIGS))
     assert main(["index", str(folder / "ref.fa"), "-q", "--device", "cpu"]) == 0
@@ -159,7 +159,7 @@ def test_shards_of_other_runs(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def parts() -> None:
-    """1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is none."""
+    """Write 1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is no shard."""
     assert main(["split", "all_1.fq", "all_2.fq", "-o", "table", "-q"]) == 0
     for shard, path in (("1/3", "1"), ("2/3", "2"), ("3/3", "3"), ("2/2", "2of2")):
         part = ["--split", "table", "--shard", shard, "--sample-model", "sample.json", "-o", f"{path}.bam", "-q"]

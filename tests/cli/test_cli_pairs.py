@@ -195,7 +195,7 @@ def test_what_is_no_insert_size(size: str) -> None:
 
 
 def test_insert_sizes_as_bwa_has_them() -> None:
-    """A tenth of the mean, and four deviations beside it, where they are not given."""
+    """Defaults: the deviation is a tenth of the mean, and the limits are four deviations from it."""
     (size,) = fixed_insert_size(300)
     assert (size.deviation, size.low, size.high) == (30.0, 180, 420)
     (size,) = fixed_insert_size(300, 50, 900, 20)

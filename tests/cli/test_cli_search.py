@@ -237,7 +237,7 @@ def test_alt_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytes
 
 
 def test_reads_that_may_be_cut_short_are_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Behind a record they are mapped, as sequencers' programs write such files; nothing else changes."""
+    """A file that ends after a whole record is mapped with a warning, since programs of sequencers write such files."""
     data = b"@a\nACGT\n+\nIIII\n" * 9
     Path("whole.gz").write_bytes(blocked(data))
     Path("cut.gz").write_bytes(blocked(data).removesuffix(EOF_BLOCK))

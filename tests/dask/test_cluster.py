@@ -43,7 +43,7 @@ def test_they_come_as_they_end_and_go_in_order(tasks: Tasks) -> None:
 
 
 def test_tasks_that_are_still_to_come(tasks: Tasks) -> None:
-    """The first ones are done while others are asked for."""
+    """The first tasks are done while further tasks are requested."""
     seen, asked = list[int](), [0]
 
     def coming() -> Iterator[Any]:
@@ -66,7 +66,7 @@ def test_none_at_all(tasks: Tasks) -> None:
 
 
 def test_the_first_error_is_raised(tasks: Tasks) -> None:
-    """Behind the results in front of it; what is behind is not waited for."""
+    """An error is raised after all earlier results; later tasks are not waited for."""
     began = time.monotonic()
     given = (0.3, 0), (0.6, OSError("first")), (0, OSError("second")), (5, 3), (5, 4)
     found = tasks.results(futures(tasks, *given))

@@ -21,7 +21,7 @@ RESIDUES = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def sequences(letters: str, count: int) -> dict[str, str]:
-    """Some of which have parts in common, and tie; one is empty."""
+    """Draw subjects: some share a part, so that their scores tie, and one is empty."""
     common = "".join(DRAW.choices(letters, k=80))
     made = {}
     for number in range(count):

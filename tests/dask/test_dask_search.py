@@ -1,4 +1,4 @@
-"""A search on a cluster writes the records of one without, whichever worker ends meanwhile."""
+"""A search on a cluster writes the records of a search on one machine, also if a worker is killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ failure = failures(lambda *arguments: main([*map(str, arguments)]))
 
 
 def draw() -> list[tuple[Read, Read]]:
-    """Pairs of which some come again, under names of one tile; some have no place."""
+    """Draw pairs with duplicates, with names of one tile; some are unmapped."""
     pairs = draw_pairs(DRAW, CONTIGS, 150)
     drawn = []
     for number in range(300):
@@ -46,7 +46,7 @@ def draw() -> list[tuple[Read, Read]]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an index, and two lanes of pairs; both mates of all of them are single reads too."""
+    """Return a folder with an index, two lanes of pairs, and all their mates as single reads."""
     folder, pairs = tmp_path_factory.mktemp("dask"), draw()
     (folder / "ref.fa").write_bytes(fasta(CONTIGS))
     assert main(["index", str(folder / "ref.fa"), "-q", "--device", "cpu"]) == 0
@@ -81,7 +81,7 @@ def on_cluster(client: Any, output: str, *words: str) -> None:
 
 
 def contents(path: str) -> list[str]:
-    """The header but for readmap's own line, and all records."""
+    """Return the header without readmap's @PG line, and all records."""
     with pysam.AlignmentFile(path, check_sq=False) as file:
         header = [line for line in str(file.header).splitlines() if not line.startswith("@PG")]
         return [*header, *(record.to_string() for record in file)]
@@ -160,7 +160,7 @@ def test_a_worker_that_is_killed_changes_nothing(client: Any, is_sorted: bool) -
 
 @pytest.mark.parametrize("words", [[], ["--sort", "--markdup"], ["--table"]])
 def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are mapped while others are looked for; with a table they are the same."""
+    """Shards are mapped while further reads are located; with a split table they are the same."""
     from distributed import Client, LocalCluster
 
     from readmap.dask import shard_plan, worker
@@ -182,7 +182,7 @@ def test_shards_of_a_size(words: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     assert json.loads(Path("out.json").read_text())["cluster"]["tasks"] > 6
 
 
-def test_what_was_made_before_is_taken(client: Any) -> None:
+def test_split_table_and_sample_model_are_used(client: Any) -> None:
     files = ["a_1.fq", "a_2.fq"]
     assert main(["split", *files, "-o", "reads.split", "-q"]) == 0
     assert main(["estimate", *files, "-x", "ref.fa", "-o", "sample.json", "-q", "--device", "cpu"]) == 0
@@ -191,7 +191,7 @@ def test_what_was_made_before_is_taken(client: Any) -> None:
     assert contents("out.bam") == contents("one.bam")
 
 
-def test_wrong_reads_are_told_by_file_and_record(client: Any) -> None:
+def test_invalid_reads_are_reported_by_file_and_record(client: Any) -> None:
     lines = Path("single.fq").read_bytes().splitlines(True)
     lines[4 * 400 + 1] = b"!" + lines[4 * 400 + 1][1:]
     Path("wrong.fq").write_bytes(b"".join(lines))
@@ -246,7 +246,7 @@ def test_each_worker_sees_its_gpu(monkeypatch: pytest.MonkeyPatch, shown: str | 
 
 
 def test_a_terminal_interrupts_a_cluster_of_this_machine(tmp_path: Path) -> None:
-    """Its workers too, which say nothing of it."""
+    """An interrupt ends the workers too, without messages from them."""
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'readmap[dask]'")
     before = sorted(os.listdir())
     words = [
@@ -280,7 +280,7 @@ def test_a_terminal_interrupts_a_cluster_of_this_machine(tmp_path: Path) -> None
 
 @pytest.mark.gpu
 def test_gpus_of_this_machine() -> None:
-    """A worker a GPU; where there is one, one."""
+    """The cluster has a worker for each GPU."""
     from readmap.backend import cuda_available
 
     if (reason := cuda_available()) is not None:

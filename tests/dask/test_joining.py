@@ -1,4 +1,4 @@
-"""Parts become one file, whether or not the system copies between files by itself."""
+"""Files are concatenated, with or without the system's copying between files."""
 
 from __future__ import annotations
 

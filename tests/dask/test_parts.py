@@ -45,7 +45,7 @@ def many_marks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fastq(count: int, together: int = 1) -> bytes:
-    """Records of any length; so many neighbours have one name."""
+    """Return FASTQ of records of various lengths; `together` consecutive records share a name."""
     lengths = [DRAW.randrange(1, 90) for _ in range(count)]
     return b"".join(
         b"@read%d\n%b\n+\n%b\n" % (at // together, b"A" * length, b"@" * length) for at, length in enumerate(lengths)
@@ -62,7 +62,7 @@ def split(texts: Sequence[bytes], folder: Path, write: Callable[[bytes], bytes] 
 
 
 def known_to(file: SplitFile, marks: int) -> SplitFile:
-    """What of a file is known behind so many marks: before the last."""
+    """Return what is known of a file after some marks: the records before the last mark."""
     if marks > len(file.marks):
         return file
     known = file.marks[:marks]
@@ -101,7 +101,7 @@ def told(found: Iterator[list[RecordRange] | None]) -> list[list[RecordRange]]:
 
 
 def expect_all(found: list[list[RecordRange]], texts: Sequence[bytes]) -> None:
-    """All shards one behind the other are all texts, and each has whole records."""
+    """Check that the shards in order give all texts, and that each has whole records."""
     for number, text in enumerate(texts):
         of_file = [one[number] for one in found]
         assert [part.first_record for part in of_file] == [0, *(part.end_record for part in of_file[:-1])]
@@ -110,7 +110,7 @@ def expect_all(found: list[list[RecordRange]], texts: Sequence[bytes]) -> None:
 
 
 def expect_sizes(reads: list[int], size: int) -> None:
-    """They grow, most are of that size, and the last ones shrink."""
+    """Shards grow to the given size, and the last ones shrink."""
     near, least = 4 * MARKED, size >> HALVINGS
     assert max(reads) <= size + near
     for number, count in enumerate(reads[:-1]):
@@ -200,7 +200,7 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
 
 @pytest.mark.parametrize("threads", [1, 8])
 def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards of the first ones are told when nothing is known of others, or that they are gzip alone."""
+    """Shards of the first files are yielded before later files are located, even if those are plain gzip."""
     behind = file_splitter.source_of_file
 
     def slowly(*arguments: Any) -> Any:

@@ -11,8 +11,8 @@ import pytest
 from readmap.backend.cpu import CpuBackend
 from readmap.dask import GPU_TASK_READS, TASK_READS, map_tasks, worker
 from readmap.dask.job import RECORDS
-from readmap.run.config import SearchConfig
 from readmap.dask.run_files import RunSidecar
+from readmap.run.config import SearchConfig
 
 
 def test_a_device_is_opened_once_and_keeps_its_buffers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Files, tables and devices from Python: what a program gets beside a hit at a time."""
+"""Files, tables and devices in Python: results of the Aligner other than single hits."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_one_sequence_is_not_its_letters(aligner: Aligner) -> None:
 
 
 def test_alt_contigs_of_a_file_without_an_index(tmp_path: Path, backends: str) -> None:
-    """They are those that a folder beside it would have."""
+    """An index built from FASTA has the ALT contigs that its folder would have."""
     letters = next(iter(GENOME.values()))[:600]
     version = letters[:300] + {"A": "C", "C": "G", "G": "T", "T": "A"}[letters[300]] + letters[301:]
     (tmp_path / "ref.fa").write_bytes(fasta({"one": letters, "version": version}))

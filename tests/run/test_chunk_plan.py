@@ -1,4 +1,4 @@
-"""Chunks by memory: larger ones for several devices, and smaller ones where there is too little."""
+"""Plans of chunks by memory: larger chunks for several devices, smaller ones if memory is short."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from readmap.backend import open_backend
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
 from readmap.run import chunk_plan, index_loading, stream
-from readmap.run.chunk_plan import MULTI_DEVICE_PLAN, MIN_CHUNK_BYTES, WORKING_BYTES, ChunkPlan, plan_chunks
+from readmap.run.chunk_plan import MIN_CHUNK_BYTES, MULTI_DEVICE_PLAN, WORKING_BYTES, ChunkPlan, plan_chunks
 
 #: What one device maps.
 USUAL = ChunkPlan(2, 512 << 20)

@@ -34,7 +34,7 @@ GENERATOR = random.Random(20)
 CONTIGS = small_genome(GENERATOR)
 PAIRS = draw_pairs(GENERATOR, CONTIGS, 150)
 BATCH = 20  # reads
-LEARNT = 60  # reads or pairs, which are those of several batches
+ESTIMATED = 60  # reads or pairs that the sample is estimated from: several batches
 
 
 class DeviceError(Exception):
@@ -42,7 +42,7 @@ class DeviceError(Exception):
 
 
 class Failing(CpuBackend):
-    """Fails at a launch or at a copy to the host, and from then on at each of them."""
+    """A device that fails at a launch or at a copy to the host, and at every later one."""
 
     device_errors = (DeviceError,)
 
@@ -66,7 +66,7 @@ class Failing(CpuBackend):
 
 
 class FailingToCopy(Failing):
-    """Fails at a copy to a buffer of the host, and from then on at all that it does."""
+    """A device that fails at a copy to a host buffer, and at everything after it."""
 
     def __init__(self, copies: int, is_late: bool) -> None:
         """copies: before it fails. is_late: whether it says so only to who waits for the bytes."""
@@ -115,8 +115,8 @@ def index() -> Index:
 
 @pytest.fixture(autouse=True)
 def few_reads_show_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "READS", LEARNT)
-    monkeypatch.setattr(sample, "PAIRS", LEARNT)
+    monkeypatch.setattr(sample, "READS", ESTIMATED)
+    monkeypatch.setattr(sample, "PAIRS", ESTIMATED)
 
 
 def cpus(count: int) -> list[Backend]:
@@ -124,13 +124,13 @@ def cpus(count: int) -> list[Backend]:
 
 
 def devices(kind: str, count: int) -> list[Backend]:
-    """So many, which are several of one GPU where there are not so many."""
+    """Open `count` devices; several of them share a GPU if there are fewer GPUs."""
     names = device_names(kind, "all")
     return [open_backend(names[number % len(names)], 1) for number in reversed(range(count))][::-1]
 
 
 def on_each(index: Index, backends: Sequence[Backend]) -> list[DeviceIndex]:
-    """An index on the first one, and copied from there."""
+    """Copy an index to the first device, and from there to the others."""
     first = index.to_device(backends[0])
     backends[0].synchronize()
     others = []
@@ -204,7 +204,7 @@ def test_several_devices_write_what_one_writes(
 def test_larger_chunks_change_nothing(
     index: Index, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that memory lets several devices map, as many as it says."""
+    """Several devices map the chunks of the plan for several devices."""
     found: list[tuple[Any, ...]] = []
     read_chunks, make_devices = stream.read_chunks, stream.Devices
 
@@ -247,7 +247,7 @@ def test_each_device_maps_some_reads(index: Index, files: list[Path], tmp_path: 
 def test_where_a_device_fails_another_does_its_work(
     index: Index, files: list[Path], tmp_path: Path, name: str, place: int
 ) -> None:
-    """Whenever that is: while reads are found, learnt from, held, mapped and counted."""
+    """A device may fail while reads are parsed, observed, pending, mapped or counted."""
     expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
     failed = 0
     for steps in [*range(0, 12, 2), *range(13, 400, 43)]:
@@ -331,7 +331,7 @@ def test_each_output_has_what_it_lacks(
 def test_where_there_is_no_room_for_what_comes_from_a_device_that_failed(
     index: Index, files: list[Path], tmp_path: Path, name: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it failed at a kernel or at a copy: no read is lost, those neither that were held to learn from."""
+    """After a failure at a kernel or at a copy no read is lost, nor is a pending one."""
     monkeypatch.setattr(writer, "OUTPUT_BYTES", 700)
     expected, one = searched(name, index, cpus(1), files, tmp_path / "one")
 
@@ -379,7 +379,7 @@ def test_one_device_after_the_other_fails(
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_no_buffer_is_lost_with_a_device(tmp_path: Path, is_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer goes on with as many, however many devices fail while bytes are under way."""
+    """The writer keeps its number of buffers if devices fail during copies."""
     monkeypatch.setattr(writer, "OUTPUT_BYTES", 10)
     data = np.arange(100, dtype=np.uint8)
     with open_output(str(tmp_path / "out")) as output:

@@ -84,7 +84,7 @@ def lines_of(
     contigs: Sequence[str],
     most: int | None = None,
 ) -> str:
-    """The lines of a read that occurs at `places`, of which `most` are written. contigs: their names."""
+    """Return the lines of a read that occurs at `places`, at most `most` of them; contigs: their names."""
     name, total, letters, marks = shown_name(read.name), len(places), clean(read.bases), read.quality or "*"
     if format == "counts":
         return f"{name}\t{total}\n"
@@ -233,7 +233,7 @@ def test_same_bytes_for_any_layout(world: World, tmp_path: Path, lanes: int, str
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 @pytest.mark.parametrize(("lines", "most"), [(1, 9), (7, 100), (1_000, 300)])
 def test_same_bytes_from_pieces(world: World, tmp_path: Path, lines: int, most: int, format: str) -> None:
-    """Of at most so many lines each: a read's are cut anywhere."""
+    """Blocks have a limited number of lines and end anywhere within the lines of a read."""
     backend = open_backend(world.backend.name)
     backend.scratch_bytes = lines * exact.LINE_BYTES + 1
     pieces: list[int] = []
@@ -246,7 +246,7 @@ def test_same_bytes_from_pieces(world: World, tmp_path: Path, lines: int, most: 
 
 
 def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One read's occurrences, of which no piece holds more than it may."""
+    """The occurrences of one read are divided into blocks of the limit."""
     monkeypatch.setattr(exact, "LINE_BYTES", world.backend.scratch_bytes // 5_000)
     contigs = {"a": "A" * 30_000 + "C", "b": "T" * 12_000}
     index = index_of(contigs, structure="both").to_device(world.backend, IndexStructure.BOTH)
@@ -326,7 +326,7 @@ def expected_summary(reads: Sequence[Read], strand: str = "both") -> dict[str, i
 @pytest.mark.parametrize("strand", ["both", "forward", "reverse"])
 @pytest.mark.parametrize("format", ["sam", "tsv", "bed", "counts"])
 def test_summary(world: World, tmp_path: Path, format: str, strand: str, structure: str) -> None:
-    """All that there is, whatever is written of it."""
+    """All occurrences are counted, also those that are not written."""
     parameters = Parameters(Strand(strand), IndexStructure(structure), LineFormat(format), max_hits=2)
     for batch in (None, 40):
         summary = search_files(
@@ -393,7 +393,7 @@ def test_same_bytes_where_the_first_piece_does_not_fit(
 
 
 def test_memory_that_ends_behind_the_first_block(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Part of the batch is written: it goes on with fewer lines at a time."""
+    """After part of a batch has been written, it continues with fewer lines at a time."""
     reads = [read for read in READS if len(places_of(read.bases)) < 20]
     (tmp_path / "reads.fq").write_bytes(fastq(reads))
     backend = open_backend(world.backend.name)

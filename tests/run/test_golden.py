@@ -1,6 +1,6 @@
-"""A hundred reads of a tiny genome, and as many pairs, give the SAM that is kept in tests/golden/, byte for byte.
+"""A hundred reads and a hundred pairs of a tiny genome give the SAM files of tests/golden/, byte for byte.
 
-Where results are meant to change, `pytest tests/run/test_golden.py --update-golden` writes the files anew.
+After an intended change of results, `pytest tests/run/test_golden.py --update-golden` rewrites the files.
 """
 
 import random

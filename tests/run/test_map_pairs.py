@@ -1,4 +1,4 @@
-"""Whole searches of pairs: the same bytes however they are cut, threaded, laid out or exchanged, and where mates go."""
+"""Whole searches of pairs: independent of batches, threads, layouts and the order of mates; placement of mates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class World:
 
 
 def learn_from(patch: pytest.MonkeyPatch, pairs: int) -> None:
-    """So many of the first pairs show what is expected of all."""
+    """Estimate the sample from this number of pairs."""
     patch.setattr(sample_of_reads, "PAIRS", pairs)
     patch.setattr(sample_of_reads, "READS", 2 * pairs)
 
@@ -113,7 +113,7 @@ def test_same_bytes_for_any_batch_threads_and_layout(
     layout: PairLayout,
     sample: int | None,
 ) -> None:
-    """Insert sizes are those of the first pairs, in however many batches they come."""
+    """Insert sizes are estimated from the first pairs, for any number of batches."""
     if sample:
         learn_from(monkeypatch, sample)
     paths = world.two_files if layout is PairLayout.TWO_FILES else world.interleaved
@@ -184,9 +184,9 @@ def test_same_bytes_where_memory_makes_batches_smaller(
 def test_memory_that_runs_out_behind_held_batches(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, fits: bool
 ) -> None:
-    """While the first of several held batches is written the last one is given back; the order stays.
+    """The last of several pending batches runs out of memory while the first one is written; the order stays.
 
-    A pair that does not fit is not asked for again with those behind it, even where there is memory by then.
+    A pair that does not fit is not tried again together with later pairs.
     """
     backend, left = open_backend(world.backend.name), iter(range(failures))
     learn_from(monkeypatch, SAMPLE)
@@ -245,7 +245,7 @@ def test_turned_mates_go_to_the_same_places(world: World, tmp_path: Path, monkey
 
 
 def test_pairs_without_pairing_are_reads(world: World, tmp_path: Path) -> None:
-    """-P and -S: each read's place, MAPQ and tags are those of the read alone."""
+    """With -P and -S, placement, MAPQ and tags equal those of single reads."""
     records, _ = search_pairs(world, PAIRS, tmp_path, pairing=Pairing(joint=False, rescue=False))
     map_files(world.interleaved, world.index, world.backend, tmp_path / "single")
     alone = (tmp_path / "single").read_bytes()
@@ -262,7 +262,7 @@ def test_pairs_without_pairing_are_reads(world: World, tmp_path: Path) -> None:
 
 
 def test_pairs_go_where_they_are_from(world: World) -> None:
-    """Unchanged pairs of which a place is sure; nearly all are sure."""
+    """Unchanged pairs with high MAPQ, which nearly all have."""
     rows = primary(world.records)
     sure = wrong = plain = 0
     for number, (read, _) in enumerate(PAIRS):
@@ -271,7 +271,7 @@ def test_pairs_go_where_they_are_from(world: World) -> None:
             continue
         plain += 2
         for row in rows[2 * number : 2 * number + 2]:
-            # The mate of the fragment's forward end begins there; the other one ends about 300 bases behind.
+            # The forward mate starts there, and the reverse mate ends about 300 bases after it.
             forward = (int(row[1]) & 64 > 0) == (strand == "+")
             sure += int(row[4]) >= 30
             near = row[2] == contig and abs(int(row[3]) - 1 - int(start) - (0 if forward else 190)) < 70
@@ -282,7 +282,7 @@ def test_pairs_go_where_they_are_from(world: World) -> None:
 
 
 def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Path) -> None:
-    """One read of a pair lies in one of three equal copies, the other beside it: both are sure together, not alone."""
+    """One mate lies in one of three equal copies, the other next to it: only the pair has a unique placement."""
     generator = random.Random(153)
     unit = random_bases(generator, 400)
     spacers = [random_bases(generator, 500) for _ in range(4)]
@@ -307,14 +307,14 @@ def test_a_mate_in_a_repeat_is_placed_by_its_partner(world: World, tmp_path: Pat
 
 
 def with_piece(bases: str, begin: int, shared: int) -> str:
-    """Others but for a piece of so many bases."""
+    """Return bases of which only a part of this length is unchanged."""
     end = begin + shared
     return bases[:begin].translate(OTHER) + bases[begin:end] + bases[end:].translate(OTHER)
 
 
 @pytest.mark.parametrize(("shared", "sure"), [(18, False), (25, True)])
 def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path: Path, shared: int, sure: bool) -> None:
-    """One read of a pair lies in one of two equal copies; of the other a piece stands beside it, as by chance."""
+    """One mate lies in one of two equal copies; a part of the other mate is next to a copy, as by chance."""
     generator = random.Random(154)
     unit, tail = random_bases(generator, 300), random_bases(generator, 600)
     contig = random_bases(generator, 600) + unit + random_bases(generator, 600) + unit + tail
@@ -330,7 +330,7 @@ def test_a_mate_of_no_place_says_nothing_of_its_partners(world: World, tmp_path:
     pairing = Pairing(insert_size=(300, 20))
     map_files(paths, index, world.backend, tmp_path / "out", layout=PairLayout.TWO_FILES, pairing=pairing)
     rows = rows_of((tmp_path / "out").read_bytes())
-    # The number is odd where the read in the repeat is the first one.
+    # The number is odd if the first mate lies in the repeat.
     mapqs = [int(rows[2 * number + 1 - number % 2][4]) for number in range(40)]
     assert min(mapqs) >= 30 if sure else max(mapqs) <= 3
 

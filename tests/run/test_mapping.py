@@ -70,7 +70,7 @@ class World:
 
 @pytest.fixture(scope="module", autouse=True)
 def few_reads_show_the_sample() -> Iterator[None]:
-    """So that the records of some reads are the first ones of those of all."""
+    """Estimate the sample from 40 reads, so that the records of the first reads do not depend on later reads."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "READS", 40)
         yield
@@ -364,13 +364,13 @@ def test_copies_of_a_repeat_share_the_reads(world: World, tmp_path: Path) -> Non
     assert {row[13:15] == ["AS:i:100", "XS:i:100"] for row in rows} == {True}
 
 
-@pytest.mark.parametrize("behind", [0, 7, 60])
+@pytest.mark.parametrize("after", [0, 7, 60])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_run_of_n_shows_nothing(world: World, tmp_path: Path, behind: int, reverse: bool) -> None:
-    """What is clipped off a read at one of two copies stands beside N, and tells no more there than elsewhere."""
+def test_a_run_of_n_shows_nothing(world: World, tmp_path: Path, after: int, reverse: bool) -> None:
+    """The clipped end of a read lies next to N at one of two copies, and must not affect the choice between them."""
     generator = random.Random(162)
     unit, front, following, rest = (random_bases(generator, length) for length in (80, 300, 300, 300))
-    contig = f"{front}{unit}{following}{unit}{following[:behind]}{'N' * 100}{rest}"
+    contig = f"{front}{unit}{following}{unit}{following[:after]}{'N' * 100}{rest}"
     contig = reverse_complement(contig) if reverse else contig
     # Which nothing that follows a copy resembles.
     clipped = following[:70].translate(str.maketrans("ACGT", "CATG"))
@@ -433,7 +433,7 @@ def test_scoring_decides(world: World, tmp_path: Path) -> None:
 
 
 def first_place(text: str, start: int, length: int) -> int:
-    """The leftmost place at which leaving out so many letters gives the same text."""
+    """Return the leftmost position at which a deletion of `length` letters gives the same text."""
     while start and text[start - 1] == text[start + length - 1]:
         start -= 1
     return start
@@ -539,7 +539,7 @@ def test_records_before_a_bad_one_are_written(world: World, tmp_path: Path, numb
 def test_bad_record_in_a_later_file_and_in_a_halved_batch(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number is the one in its file, whatever was mapped before it."""
+    """The message has the record's number in its file, also if another file was mapped before."""
     backend = open_backend(world.backend.name)
     refuse(monkeypatch, backend, read_mapper, "search_reads", lambda *arguments: reads_in(*arguments) > 30)
     (tmp_path / "one.fq").write_bytes(fastq(READS[:150]))
@@ -629,7 +629,7 @@ def test_a_search_that_follows_another(world: World, monkeypatch: pytest.MonkeyP
 
 
 def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the caller's again at once, and no record behind it is written."""
+    """An interrupt returns to the caller at once, and no later record is written."""
     output = FailingOutput(OSError("not reached"), 100)
     seen: list[int] = []
 

@@ -26,23 +26,23 @@ from readmap.run.read_mapper import ReadMapper
 from readmap.run.stream import run
 
 LENGTH, UNIQUE, COPIES = 60, 800, 16
-MATCHES = 19_000  # that fit into memory together: those of all pairs of copies but the last one
+MATCHES = 19_000  # that fit into memory together: the matches of all pairs of copies except the last one
 
 
 @dataclass(frozen=True)
 class Search:
-    """Pairs, or the first reads of pairs, in batches, and how they are searched; learnt: reads that show the sample."""
+    """A search of pairs, or of their first reads; estimated: the number of reads that the sample is estimated from."""
 
     layout: PairLayout
     pairs: slice
     batch_reads: int
-    learnt: int
+    estimated: int
     reporting: Reporting = field(default_factory=Reporting)
     pairing: Pairing = field(default_factory=Pairing)
     style: RecordStyle = field(default_factory=RecordStyle)
 
 
-#: A batch behind what is known of the sample; two that are held until then; one that comes in parts at the end.
+#: A batch after the estimate, two batches that wait for it, and a batch that is aligned in parts at the end.
 SEARCHES = {
     "reads": Search(PairLayout.SINGLE, slice(COPIES - 3, 2 * COPIES - 3), 10, 10, style=RecordStyle(unmapped=True)),
     "pairs": Search(PairLayout.TWO_FILES, slice(2 * COPIES), 2 * COPIES, 4 * COPIES),
@@ -61,7 +61,7 @@ def draw_genome(generator: random.Random) -> str:
 
 
 def draw_pairs(generator: random.Random, genome: str) -> list[tuple[Read, Read]]:
-    """Pairs of copies, of which one mate has a gap; two mates from nowhere; and as many that show the insert sizes."""
+    """Draw pairs in copies with a gap in one mate, a pair from nowhere, and pairs that show the insert sizes."""
     pairs = []
     for number in range(2 * COPIES):
         is_copy = number < COPIES
@@ -117,7 +117,7 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
         run(paths, outputs, mapping, [backend], layout=search.layout, batch_reads=search.batch_reads)
     counted = dataclasses.asdict(mapping.summary) | {"mapqs": mapping.summary.mapqs.tolist()}
     written = [output.getvalue() for output in outputs]
-    # Whether what was held is searched again tells in the work alone.
+    # A pending batch that is searched again changes only the counts of work.
     return [
         *written,
         *(counted[name] for name in counted.keys() - {"seconds", "waiting", "devices", "work"}),
@@ -126,14 +126,14 @@ def searched(search: Search, context: Context, files: list[Path], fails: int = 0
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_any_allocation_may_fail(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """While batches are held, while they are aligned, and behind them; secondary alignments come in parts."""
+    """Any allocation may fail: while batches are pending, while they are aligned, or after them."""
     search, generator = SEARCHES[name], random.Random(SEED)
     genome = draw_genome(generator)
     context = context_of([genome], backends, 1)
     files = write_pairs(tmp_path, draw_pairs(generator, genome)[search.pairs], PairLayout.TWO_FILES)
     monkeypatch.setattr(context.backend, "memory_error", Full)
-    monkeypatch.setattr(sample, "READS", search.learnt)
-    monkeypatch.setattr(sample, "PAIRS", search.learnt // 2)
+    monkeypatch.setattr(sample, "READS", search.estimated)
+    monkeypatch.setattr(sample, "PAIRS", search.estimated // 2)
     monkeypatch.setattr(matches, "MATCH_BYTES", context.backend.scratch_bytes // MATCHES)
     expected, allocations = searched(search, context, files)
     assert 100 < allocations < 600

@@ -1,4 +1,4 @@
-"""Chunks that several threads map at once: their order, and what happens where memory or the run ends."""
+"""Chunks that several threads map at once: their order, and what happens if memory runs out or the run ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 0.05
 
 @dataclass(frozen=True)
 class World:
-    """An index on a device, reads in a file, and the lines that a search gave of them in one chunk."""
+    """An index on a device, reads in a file, and the records of a search in one chunk."""
 
     backend: Backend
     index: DeviceIndex
@@ -61,7 +61,7 @@ def pool() -> Any:
 
 
 def waits(future: Future[Any]) -> bool:
-    """Whether what it stands for does not end."""
+    """Return True if a future does not finish within PATIENCE."""
     try:
         future.exception(PATIENCE)
     except TimeoutError:
@@ -87,7 +87,7 @@ def test_turns_come_in_the_order_of_the_numbers(pool: ThreadPoolExecutor) -> Non
 
 
 def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -> None:
-    """Those that wait are displaced, those that compute are when they come to wait, and later ones do not begin."""
+    """Waiting chunks are preempted, computing chunks when they wait, and later chunks do not start."""
     turns = ChunkTurns()
     for number in range(3):
         turns.start(number)
@@ -146,7 +146,7 @@ def test_same_bytes_for_any_number_of_chunks_at_once(world: World, tmp_path: Pat
 def test_what_does_not_fit_beside_others_is_mapped_alone(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    """As if the device held one chunk: even a single read is tried again when no other one is there."""
+    """With memory for one chunk, even a single read is tried again after all others have released theirs."""
     backend, at_work, lock = open_backend(world.backend.name), set[int](), threading.Lock()
     backend.concurrent_chunks = 3
 
@@ -172,7 +172,7 @@ def test_what_does_not_fit_beside_others_is_mapped_alone(
 def test_a_read_that_does_not_fit_alone_is_an_error(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of the chunks in front are written."""
+    """The records of all earlier chunks are written."""
     backend, seen = open_backend(world.backend.name), list[int]()
     backend.concurrent_chunks = 3
     first_bases = len(READS[200].bases)
@@ -206,7 +206,7 @@ def test_an_error_comes_behind_all_in_front_of_it(world: World, tmp_path: Path, 
 
 
 def test_a_fault_of_a_thread_ends_the_run(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised where the run was called, and no thread is left."""
+    """The error is raised in the caller of the run, and no thread is left."""
     backend, align, times = open_backend(world.backend.name), read_mapper.align_reads, list[int]()
     backend.concurrent_chunks = 3
 
