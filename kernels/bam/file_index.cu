@@ -36,11 +36,10 @@ struct IndexEntry {
     i32 contig, bin, first_window, last_window, mark, is_mapped;
 };
 
-// Compute the contig, bin and windows of 2^min_shift bases of each record; contig -1: none. ends: where records end,
-// relative to the first record plus `origin`.
+// Compute the contig, bin and windows of 2^min_shift bases of each record; contig -1: none. ends: of records.
 KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
-                         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items),
-                         i32* last_windows OF(items), i64* are_mapped OF(items), i32 min_shift, i32 levels) {
+        i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items), i32* last_windows OF(items),
+        i64* are_mapped OF(items), i32 min_shift, i32 levels) {
     FOR_EACH(item, items) {
         BamFields record = {bytes + (item ? ends[item - 1] - origin : 0)};
         i64 start = maximum(record.position(), (i64)0), last = start + covered_bases(record) - 1;
@@ -53,8 +52,7 @@ KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends O
 }
 
 KERNEL void flag_entries(Items items, const i32* contigs OF(items), const i32* bins OF(items),
-                         const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items),
-                         i64 records) {
+        const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items), i64 records) {
     FOR_EACH(item, items) {
         bool has_contig = contigs[item] >= 0, is_first = !item || contigs[item] != contigs[item - 1];
         i32 mark = is_first ? CONTIG_START : 0;
@@ -68,15 +66,13 @@ KERNEL void flag_entries(Items items, const i32* contigs OF(items), const i32* b
 
 // Gather the marked records. mapped_ends: inclusive scan of are_mapped.
 KERNEL void gather_entries(Items items, const i32* indices OF(items), const i64* ends OF(records), i64 origin,
-                           const i32* contigs OF(records), const i32* bins OF(records),
-                           const i32* first_windows OF(records), const i32* last_windows OF(records),
-                           const u8* marks OF(records), const i64* mapped_ends OF(records),
-                           IndexEntry* entries OF(items)) {
+        const i32* contigs OF(records), const i32* bins OF(records), const i32* first_windows OF(records),
+        const i32* last_windows OF(records), const u8* marks OF(records), const i64* mapped_ends OF(records),
+        IndexEntry* entries OF(items)) {
     FOR_EACH(item, items) {
         i32 i = indices[item];
         i64 mapped = i ? mapped_ends[i - 1] : 0;
-        entries[item] = {
-            i ? ends[i - 1] - origin : 0,  mapped, i, contigs[i], bins[i], first_windows[i], last_windows[i], marks[i],
-            (i32)(mapped_ends[i] - mapped)};
+        entries[item] = {i ? ends[i - 1] - origin : 0, mapped, i, contigs[i], bins[i], first_windows[i],
+                last_windows[i], marks[i], (i32)(mapped_ends[i] - mapped)};
     }
 }

@@ -31,10 +31,7 @@ HOST_DEVICE void write_fragment_tag(u8* tag, u32 fragment) {
 struct Marking {
     const u8* marks OF(any);
     i64 tag_bytes;
-    bool is_removed;
-    bool has_type;
-    bool is_kept;
-
+    bool is_removed, has_type, is_kept;
     // Return the mark of a record; stored_length: bytes including the fragment tag.
     HOST_DEVICE u8 mark_of(const u8* record, i64 stored_length) const {
         return tag_bytes && !is_kept ? marks[fragment_id(record + stored_length - tag_bytes)] : 0;

@@ -5,7 +5,6 @@
 struct KeyOrder {
     i64 bytes;
     bool are_numbers;
-
     HOST_DEVICE bool less(const u8* one, const u8* other) const {
         if (are_numbers) return *(const u64*)one < *(const u64*)other;
         for (i64 i = 0; i < bytes; ++i)
@@ -20,7 +19,6 @@ struct Heap {
     i64 count;
     const u64* next_keys;  // address of the next key of each part
     KeyOrder order;
-
     HOST_DEVICE bool precedes(i32 one, i32 other) const {
         const u8 *key = (const u8*)next_keys[one], *other_key = (const u8*)next_keys[other];
         return order.less(key, other_key) || (!order.less(other_key, key) && one < other);
@@ -41,10 +39,9 @@ struct Heap {
 // of its next record, relative to base_addresses; last_keys: address after its keys. merged, keys, ends: the output
 // records, their keys, and where each ends; written: their number, without dropped records. heap: scratch.
 KERNEL void merge_records(Items items, u64* next_keys OF(parts), u64* next_offsets OF(parts),
-                          const u64* last_keys OF(parts), const u64* base_addresses OF(parts), i32* heap OF(parts),
-                          Marking marking, u8* merged OF(capacity), u8* keys OF(records* key_bytes),
-                          i64* ends OF(records), i64* written OF(items), i64 parts, i64 capacity, i64 records,
-                          i64 key_bytes, i32 are_numbers) {
+        const u64* last_keys OF(parts), const u64* base_addresses OF(parts), i32* heap OF(parts), Marking marking,
+        u8* merged OF(capacity), u8* keys OF(records* key_bytes), i64* ends OF(records), i64* written OF(items),
+        i64 parts, i64 capacity, i64 records, i64 key_bytes, i32 are_numbers) {
     FOR_EACH(item, items) {
         Heap queue = {heap, parts, next_keys, {key_bytes, are_numbers != 0}};
         for (i32 part = 0; part < parts; ++part) heap[part] = part;

@@ -11,7 +11,6 @@ HOST_DEVICE bool is_digit(u8 letter) { return letter >= '0' && letter <= '9'; }
 struct KeyWriter {
     u64* words;
     i64 stride, count;
-
     HOST_DEVICE void put(u8 byte) {
         if (words) words[count / 8 * stride] |= (u64)byte << (56 - 8 * (count & 7));
         ++count;
@@ -32,15 +31,14 @@ struct KeyWriter {
     }
 };
 
-// Return the flags that order records of one name: last segment, first segment, secondary, supplementary, from high to
-// low.
+// Return the flags that order records of one name, from high to low: last, first, secondary, supplementary.
 HOST_DEVICE u8 segment_key(i64 flag) {
     return (u8)((flag & (FIRST_MATE | SECOND_MATE)) | (flag & SECONDARY ? 8 : 0) | (flag & SUPPLEMENTARY ? 1 : 0));
 }
 
 // Compute the bytes of the longest key, `max_bytes`. ends: inclusive scan of the lengths, which are 0 without a record.
 KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
-                         i32* max_bytes OF(1)) {
+        i32* max_bytes OF(1)) {
     FOR_EACH(entry, items) {
         if (!lengths[entry]) continue;
         BamFields record = {bytes + ends[entry] - lengths[entry]};
@@ -52,8 +50,7 @@ KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* length
 
 // Compute the key of each entry: `count` words with distance `entries`, all ones for an entry without a record.
 KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items),
-                              const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items),
-                              i64 entries, i64 count) {
+        const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items), i64 entries, i64 count) {
     FOR_EACH(entry, items) {
         is_record[entry] = lengths[entry] > 0;
         for (i64 word = 0; word < count; ++word) words[word * entries + entry] = is_record[entry] ? 0 : ~0ull;
@@ -68,7 +65,7 @@ KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* l
 
 // Write the keys of ordered records as bytes.
 KERNEL void write_keys(Items items, const u64* words OF(count* entries), const u32* order OF(items),
-                       u8* keys OF(8 * count * items), i64 entries, i64 count) {
+        u8* keys OF(8 * count * items), i64 entries, i64 count) {
     FOR_EACH(item, items)
         for (i64 i = 0; i < 8 * count; ++i)
             keys[8 * count * item + i] = (u8)(words[i / 8 * entries + order[item]] >> (56 - 8 * (i & 7)));

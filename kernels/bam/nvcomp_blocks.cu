@@ -16,19 +16,18 @@ HOST_DEVICE i64 compressed_bytes(i64 member_bytes, i64 bytes) {
 
 // Compute the size of the block of each member.
 KERNEL void measure_blocks(Items items, const i64* member_bytes OF(items), i64* lengths OF(items), i64 size,
-                           i64 header_bytes, i64 block_bytes) {
+        i64 header_bytes, i64 block_bytes) {
     FOR_EACH(item, items) {
         i64 bytes = text_bytes(item, size, block_bytes), compressed = compressed_bytes(member_bytes[item], bytes);
         lengths[item] = header_bytes + 2 + (compressed ? compressed : STORED + bytes) + TRAILER;
     }
 }
 
-// Write the block of each member, one warp a member; member i starts at i * stride. ends: ends of the blocks. header:
-// start of each block, before its size minus 1.
+// Write the block of each member, one warp a member; member i starts at i * stride. header: start of
+// each block, before its size minus 1.
 KERNEL void write_blocks(WarpItems items, const u8* data OF(size), const u8* header OF(header_bytes),
-                         const u8* members OF(items* stride), const i64* member_bytes OF(items),
-                         const i64* ends OF(items), u8* blocks OF(capacity), i64 size, i64 header_bytes, i64 capacity,
-                         i64 stride, i64 block_bytes) {
+        const u8* members OF(items* stride), const i64* member_bytes OF(items), const i64* ends OF(items),
+        u8* blocks OF(capacity), i64 size, i64 header_bytes, i64 capacity, i64 stride, i64 block_bytes) {
     FOR_EACH(item, items) {
         i64 bytes = text_bytes(item, size, block_bytes), compressed = compressed_bytes(member_bytes[item], bytes);
         i64 start = item ? ends[item - 1] : 0, length = ends[item] - start;

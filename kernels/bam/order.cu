@@ -3,8 +3,7 @@
 #include "common/portable.cuh"
 #include "common/binary_search.cuh"
 
-// Set, in addition to the marks of the fragment, for a record that is not dropped.
-const u8 WRITTEN = 128;
+const u8 WRITTEN = 128;  // set, in addition to the marks of the fragment, for a record that is not dropped
 
 // Return the key of samtools sort: contig, position, strand. Records without a contig come last.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
@@ -12,10 +11,9 @@ HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
     return contig << 32 | (u64)(u32)(record.position() + 1) << 1 | ((record.flag() & REVERSED) != 0);
 }
 
-// Compute the key, index and is_record of each entry. ends: inclusive scan of the lengths. An entry without a record
-// gets a key after all others.
+// Compute the key, index and is_record of each entry. ends: scan of the lengths. Entries without record come last.
 KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
-                         i64 contigs, u64* keys OF(items), u32* indices OF(items), u8* is_record OF(items)) {
+        i64 contigs, u64* keys OF(items), u32* indices OF(items), u8* is_record OF(items)) {
     FOR_EACH(entry, items) {
         i64 length = lengths[entry];
         keys[entry] = length ? coordinate_key({bytes + ends[entry] - length}, contigs) : (u64)(contigs + 1) << 32;
@@ -26,15 +24,14 @@ KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* length
 
 // Compute the lengths in the new order, with the fragment tag.
 KERNEL void permute_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
-                            i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
+        i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tag_bytes;
 }
 
-// Copy the records in the new order, one warp a record, and append fragment tags if tag_bytes > 0. ends, new_ends: ends
-// of the records and of the copies, with their tags.
+// Copy the records in the new order, one warp a record, and append fragment tags if tag_bytes > 0. new_ends: with tags.
 KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* ends OF(records),
-                           const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
-                           const i64* fragments OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
+        const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
+        const i64* fragments OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8* copy_end = sorted + new_ends[item] - tag_bytes;
@@ -54,15 +51,14 @@ KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends 
 // Separate the fragment tags from records of a sorted file: compute keys and exclude the tag from the record length.
 // is_invalid: the record has no valid fragment tag (fragments: number of fragments in the file), or is out of order.
 KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
-                                 i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
+        i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
     FOR_EACH(item, items) {
         i64 start = item ? ends[item - 1] : 0, before = item > 1 ? ends[item - 2] : 0,
             stored_length = ends[item] - start;
         const u8* tag = bytes + ends[item] - tag_bytes;
         keys[item] = coordinate_key({bytes + start}, contigs);
         is_invalid[item] = stored_length < FIXED_BYTES + tag_bytes || !is_fragment_tag(tag) ||
-                           fragment_id(tag) >= (u64)fragments ||
-                           (item && keys[item] < coordinate_key({bytes + before}, contigs));
+                fragment_id(tag) >= (u64)fragments || (item && keys[item] < coordinate_key({bytes + before}, contigs));
         store_u32(bytes + start, (u32)(stored_length - tag_bytes - 4));
     }
 }
@@ -70,8 +66,8 @@ KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends
 // Describe the records of one sorted run among all runs, without moving them: key, address, output length, marks and
 // index, which starts at `first`. ends: within the run. A dropped record gets a key after all others.
 KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
-                       Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items),
-                       u8* marks OF(items), u32* indices OF(items), i64 first, i64 contigs) {
+        Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items), u8* marks OF(items),
+        u32* indices OF(items), i64 first, i64 contigs) {
     FOR_EACH(record, items) {
         i64 start = record ? ends[record - 1] : 0, stored_length = ends[record] - start;
         u8 mark = marking.mark_of(bytes + start, stored_length);
@@ -86,18 +82,18 @@ KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(
 
 // Cut the sorted records into pieces of about piece_bytes: the first record of each piece and its offset in bytes.
 KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
-                       i64 records, i64 piece_bytes) {
+        i64 records, i64 piece_bytes) {
     FOR_EACH(piece, items) {
         firsts[piece] = upper_bound(ends, records, piece * piece_bytes);
         origins[piece] = firsts[piece] ? ends[firsts[piece] - 1] : 0;
     }
 }
 
-// Copy and mark the records of a piece, one warp a record. addresses, lengths, marks: one of each record; order: indices of
-// the records of the piece; ends: where they end, relative to the start of the piece plus `origin`.
+// Copy and mark the records of a piece, one warp a record. addresses, lengths, marks: of all records; order: indices of
+// the piece's records; ends: where they end, relative to the start of the piece plus `origin`.
 KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
-                         const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items),
-                         Marking marking, u8* piece OF(any), i64 records, i64 origin) {
+        const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items), Marking marking,
+        u8* piece OF(any), i64 records, i64 origin) {
     FOR_EACH(item, items) {
         i64 record = order[item], length = lengths[record];
         u8 *copy = piece + (ends[item] - origin) - length, mark = marks[record];

@@ -9,18 +9,12 @@ HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     switch (value[0]) {
         case 'A':
         case 'c':
-        case 'C':
-            bytes = 2;
-            break;
+        case 'C': bytes = 2; break;
         case 's':
-        case 'S':
-            bytes = 3;
-            break;
+        case 'S': bytes = 3; break;
         case 'i':
         case 'I':
-        case 'f':
-            bytes = 5;
-            break;
+        case 'f': bytes = 5; break;
         case 'Z':
         case 'H':
             bytes = 1;
@@ -61,18 +55,12 @@ HOST_DEVICE u64 hash_tag_text(const u8* tags, const u8* end, i64 tag) {
 // Return the value of an integer tag, given from its type on, or 0 for another type.
 HOST_DEVICE i64 tag_integer(const u8* value) {
     switch (value[0]) {
-        case 'c':
-            return (i8)value[1];
-        case 'C':
-            return value[1];
-        case 's':
-            return (i16)u16_at(value + 1);
-        case 'S':
-            return u16_at(value + 1);
-        case 'i':
-            return i32_at(value + 1);
-        case 'I':
-            return u32_at(value + 1);
+        case 'c': return (i8)value[1];
+        case 'C': return value[1];
+        case 's': return (i16)u16_at(value + 1);
+        case 'S': return u16_at(value + 1);
+        case 'i': return i32_at(value + 1);
+        case 'I': return u32_at(value + 1);
     }
     return 0;
 }

@@ -12,7 +12,6 @@ HOST_DEVICE i64 u16_at(const u8* bytes) { return bytes[0] | bytes[1] << 8; }
 
 struct BamFields {
     const u8* bytes;
-
     HOST_DEVICE i64 contig() const { return i32_at(bytes + 4); }  // -1 for none
     HOST_DEVICE i64 position() const { return i32_at(bytes + 8); }
     HOST_DEVICE i64 name_length() const { return bytes[12]; }  // including the NUL

@@ -29,10 +29,9 @@ KERNEL void add_flagged_count(WarpItems items, const u8* flags OF(size), u64* to
     }
 }
 
-// Write first_index plus the index of each selected flag, in order, up to the capacity; ends: the inclusive prefix sum
-// of count_flagged's counts.
+// Write first_index plus the index of each selected flag, up to the capacity; ends: prefix sums of their counts.
 KERNEL void select_flagged(WarpItems items, const u8* flags OF(size), const i64* ends OF(items),
-                           i32* selected OF(capacity), i64 size, i64 capacity, i32 mask, i32 first_index) {
+        i32* selected OF(capacity), i64 size, i64 capacity, i32 mask, i32 first_index) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), next = block ? ends[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH) {

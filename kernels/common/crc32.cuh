@@ -1,5 +1,4 @@
-// The CRC-32 of gzip (RFC 1952, section 8). Remainders are polynomials over GF(2) whose lowest bit is the highest
-// power.
+// The CRC-32 of gzip (RFC 1952, section 8). Remainders are polynomials over GF(2), the highest power in the lowest bit.
 #pragma once
 #include "common/portable.cuh"
 

@@ -1,8 +1,7 @@
 // The host's threads, which run kernels on slices of the items of a launch; the launching thread takes slices too.
 //
-// Slices grow until a call takes CALL_NANOSECONDS: long enough to make the cost of calls negligible, short enough to
-// handle an interrupt. The last items are divided so that all threads end together. The oldest launch with items left
-// is served first.
+// Slices grow until a call takes CALL_NANOSECONDS: the cost of calls is negligible, and an interrupt is handled soon.
+// The last items are divided so that all threads end together. The oldest launch with items left is served first.
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,7 +12,7 @@ const i64 CALL_NANOSECONDS = 5000000;
 
 namespace {
 
-typedef void Entry(i64 begin, i64 end, void* const* arguments);
+typedef void Entry(i64 start, i64 end, void* const* arguments);
 
 struct Launch {
     Entry* kernel;
@@ -86,8 +85,7 @@ void* work(void* given) {
 
 }  // namespace
 
-// Start `count` threads besides the launching threads, or fewer if the system refuses more; null if memory is
-// exhausted.
+// Start `count` threads besides the launching threads, or as many as the system allows; null without memory.
 extern "C" void* open_threads(i64 count) {
     Threads* threads = (Threads*)calloc(1, sizeof(Threads));
     if (!threads) return nullptr;
@@ -119,8 +117,8 @@ extern "C" void close_threads(Threads* threads) {
 }
 
 // The caller keeps the launch and its arguments in place until end_launch has returned.
-extern "C" void begin_launch(Threads* threads, Launch* launch, Entry* kernel, void* const* arguments, i64 count,
-                             i64 first, i64 max) {
+extern "C" void begin_launch(
+        Threads* threads, Launch* launch, Entry* kernel, void* const* arguments, i64 count, i64 first, i64 max) {
     *launch = {kernel, arguments, 0, count, first, max, 0, true, nullptr};
     pthread_mutex_lock(&threads->lock);
     Launch** last = &threads->oldest;
@@ -143,8 +141,7 @@ extern "C" bool join_launch(Threads* threads, Launch* launch, i64 milliseconds) 
     return has_ended;
 }
 
-// Drop the slices that no thread has taken, and wait for the running ones, which still write to the arguments. A launch
-// that has not started consists of zero bytes.
+// Drop the slices that no thread has taken, and wait for the running ones. An unstarted launch has zero bytes.
 extern "C" void end_launch(Threads* threads, Launch* launch) {
     if (!launch->started) return;
     pthread_mutex_lock(&threads->lock);

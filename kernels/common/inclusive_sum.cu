@@ -16,8 +16,8 @@ KERNEL void reduce_blocks(WarpItems items, const i64* counts OF(size), i64* sums
 }
 
 // ends[i] = counts[0] + ... + counts[i]; sums: the inclusive prefix sum of reduce_blocks' result.
-KERNEL void scan_blocks(WarpItems items, const i64* counts OF(size), const i64* sums OF(items), i64* ends OF(size),
-                        i64 size) {
+KERNEL void scan_blocks(
+        WarpItems items, const i64* counts OF(size), const i64* sums OF(items), i64* ends OF(size), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size), before = block ? sums[block - 1] : 0;
         for (i64 first = block * BLOCK; first < last; first += WARP_WIDTH * LANE_COUNTS) {
@@ -44,7 +44,7 @@ KERNEL void copy_row_ends(Items items, const i64* ends OF(any), i64* lasts OF(it
 // One item: let later launches read their count from the device. needed: the total of `ends`. count: the same if it is
 // within the capacity, else 0, and owner_count, the count of the elements that own these, becomes 0 too.
 KERNEL void clamp_count(Items items, const i64* ends OF(size), i64* count OF(1), i64* needed OF(1),
-                        i64* owner_count OF(1), i64 size, i64 capacity) {
+        i64* owner_count OF(1), i64 size, i64 capacity) {
     FOR_EACH(item, items) {
         i64 total = size ? ends[size - 1] : 0;
         needed[0] = total;

@@ -9,7 +9,7 @@ const u64 LOW_BITS = 0x5555555555555555ull;
 HOST_DEVICE u8 base_code(u8 letter) {
     const u32 bases = 1u << 1 | 1u << 3 | 1u << 7 | 1u << 20 | 1u << 21;  // bit i: the letter i of the alphabet
     const u32 others = 1u << 14 | 1u << 18 | 1u << 25 | 1u << 11 | 1u << 13 | 1u << 19 | 1u << 23 | 1u << 2 | 1u << 4 |
-                       1u << 8 | 1u << 22;
+            1u << 8 | 1u << 22;
     u32 bit = (letter & 0xC0) == 0x40 ? 1u << (letter & 31) : 0;
     return bit & bases ? (u8)((letter >> 1 ^ letter >> 2) & 3) : bit & others ? 4 : 5;
 }
@@ -20,7 +20,6 @@ HOST_DEVICE u8 code_letter(i32 code) { return (u8)(0x4E54474341ull >> (8 * code)
 struct PackedWords {
     const u64* words;
     i64 stride;
-
     HOST_DEVICE u64 at(i64 position) const {
         const u64* word = words + (position >> 5) * stride;
         i32 shift = 2 * (i32)(position & 31);
@@ -36,7 +35,6 @@ struct PackedReader {
     const u64* following;
     u64 current;
     i32 shift;
-
     HOST_DEVICE PackedReader(const u64* words, i64 position)
         : following(words + (position >> 5)), current(*following++), shift(2 * (i32)(position & 31)) {}
     HOST_DEVICE u64 next() {

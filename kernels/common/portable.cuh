@@ -1,5 +1,5 @@
-// What NVRTC and the host's C++ compiler disagree on. Other files test __CUDACC__ only where GPU threads cooperate on
-// work that one CPU thread does alone, or for vectors.
+// What NVRTC and the host's C++ compiler disagree on. Other files test __CUDACC__ only for vectors, or if
+// GPU threads share work that one CPU thread does alone.
 //
 // A kernel is `KERNEL void name(Items items, ...)` with one `FOR_EACH(item, items)`. The type of `items` says what
 // takes an item, and readmap/backend launches the kernel accordingly:
@@ -10,10 +10,9 @@
 //     OrderedWarpItems   a warp; an item may wait for those before it   one thread, items are taken one by one
 //     BlockItems         a block of 128 threads                         one thread, BLOCK_WIDTH is 1
 //
-// Only FOR_EACH reads the number of items, which may be known only to the GPU. If an item waits for memory more than it
-// computes, FOR_EACH_BUNCH gives a thread `size` items from `first` on, so that their loads overlap: up to BUNCH on the
-// CPU, one on the GPU, where other warps hide the latency. UNROLL precedes a short loop whose arrays belong in
-// registers.
+// Only FOR_EACH reads the number of items, which may be known only to the GPU. UNROLL precedes a short loop whose
+// arrays belong in registers. FOR_EACH_BUNCH gives a thread `size` consecutive items from `first` on, whose
+// memory loads overlap: a bunch of up to BUNCH on the CPU, of one on the GPU, where other warps hide the latency.
 //
 // OF gives an array's number of elements, checked at every launch; readmap/backend/compilation/declarations.py has the
 // grammar. An item may wait for data of another item if it got its index from a counter (`atomic_increment`) and waits
@@ -32,7 +31,6 @@ typedef unsigned long long u64;
 #define OF(...)
 
 #ifdef __CUDACC__
-
 #define KERNEL extern "C" __global__
 // Stands between a kernel's `void` and its name: the minimum number of resident blocks per multiprocessor.
 #define MIN_BLOCKS(blocks) __launch_bounds__(128, blocks)
@@ -139,9 +137,7 @@ HOST_DEVICE u64 load_relaxed(const u64* address) { return *(volatile const u64*)
 HOST_DEVICE void store_relaxed(u64* address, u64 value) { *(volatile u64*)address = value; }
 // Called between two polls of a value that has not been written yet.
 HOST_DEVICE void pause() { __nanosleep(20); }
-
 #else
-
 #include <sched.h>
 
 #include <utility>
@@ -163,8 +159,8 @@ typedef Items WarpItems, OrderedWarpItems, BlockItems;
 // The entry point by which the host launches a kernel. All have the same type: arguments are passed by address.
 #define HOST_ENTRY(name) \
     extern "C" void launch_##name(i64 start, i64 stop, void* const* arguments) { call(name, start, stop, arguments); }
-template <class... A, std::size_t... I> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 start, i64 stop,
-                                                              void* const* arguments, std::index_sequence<I...>) {
+template <class... A, std::size_t... I> HOST_DEVICE void call(
+        void (*kernel)(Items, A...), i64 start, i64 stop, void* const* arguments, std::index_sequence<I...>) {
     kernel(Items{start, stop}, *(A*)arguments[I]...);
 }
 template <class... A> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 start, i64 stop, void* const* arguments) {
@@ -214,19 +210,18 @@ HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
     return found ? (const u8*)found - bytes : end;
 }
 extern "C" long pread(int file, void* bytes, unsigned long count, long offset);
-// Read bytes of an open file at an offset; return their number, which is smaller at the end of the file or after an
-// error.
+// Read bytes of an open file at an offset; return their number, which is smaller at the file's end or after an error.
 HOST_DEVICE i64 read_file(i32 file, u8* bytes, i64 count, i64 offset) { return pread(file, bytes, count, offset); }
 template <class T> HOST_DEVICE void atomic_min(T* address, T value) {
     T seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value < seen &&
-           !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+            !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { __atomic_fetch_add(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) {
     i32 seen = __atomic_load_n(address, __ATOMIC_RELAXED);
     while (value > seen &&
-           !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+            !__atomic_compare_exchange_n(address, &seen, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
 }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 atomic_increment(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
@@ -238,7 +233,6 @@ HOST_DEVICE i32 load_relaxed(const i32* address) { return __atomic_load_n(addres
 HOST_DEVICE u64 load_relaxed(const u64* address) { return __atomic_load_n(address, __ATOMIC_RELAXED); }
 HOST_DEVICE void store_relaxed(u64* address, u64 value) { __atomic_store_n(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE void pause() { sched_yield(); }
-
 #endif
 
 #define FOR_EACH(item, items) \

@@ -11,13 +11,12 @@ const i32 DIGITS = 256;
 HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGITS - 1)); }
 
 #ifdef __CUDACC__
-
 const i32 TILE_ROWS = 16;
 const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
 
 // Write the pairs [first, last) in order, each to next[digit]++; next is a BLOCK_ARRAY.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
-                                                  i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
+        i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
     const i32 WARPS = BLOCK_WIDTH / WARP_WIDTH;
     static_assert(DIGITS == 2 * BLOCK_WIDTH, "a thread has two digits");
     __shared__ u64 tile_keys[TILE];
@@ -96,16 +95,13 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
         __syncthreads();
     }
 }
-
 #else
-
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
-                                                  i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
+        i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
     for (i64 i = first; i < last; ++i) {
         i64 to = next[digit_of(keys[i], shift)]++;
         sorted_keys[to] = keys[i];
         sorted_values[to] = values[i];
     }
 }
-
 #endif

@@ -1,16 +1,15 @@
-// Stable LSD radix sort of key-value pairs. For each digit, from the lowest: count the digits of every section, scan
-// the counts over digits and sections, and scatter the pairs.
+// Stable LSD radix sort of key-value pairs. For each digit, from the lowest: count per section, scan, scatter.
 #include "common/radix_digits.cuh"
 
 // keys[i] = values[order[i]].
-KERNEL void gather_keys(Items items, const u64* values OF(size), const suffix_t* order OF(items), u64* keys OF(items),
-                        i64 size) {
+KERNEL void gather_keys(
+        Items items, const u64* values OF(size), const suffix_t* order OF(items), u64* keys OF(items), i64 size) {
     FOR_EACH(item, items) keys[item] = values[order[item]];
 }
 
 // An item is a section. counts: the number of keys with digit 0 in each section, then of those with digit 1, and so on.
 KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts OF(DIGITS* sections), i64 size,
-                         i64 sections, i64 section_size, i32 shift) {
+        i64 sections, i64 section_size, i32 shift) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, histogram, DIGITS);
         for (i32 digit = block_thread(); digit < DIGITS; digit += BLOCK_WIDTH) histogram[digit] = 0;
@@ -27,8 +26,8 @@ KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts
 
 // An item is a section; ends: the inclusive prefix sum of count_digits' counts.
 KERNEL void scatter_by_digit(BlockItems items, const u64* keys OF(size), const suffix_t* values OF(size),
-                             const i64* ends OF(DIGITS* sections), u64* sorted_keys OF(size),
-                             suffix_t* sorted_values OF(size), i64 size, i64 sections, i64 section_size, i32 shift) {
+        const i64* ends OF(DIGITS* sections), u64* sorted_keys OF(size), suffix_t* sorted_values OF(size), i64 size,
+        i64 sections, i64 section_size, i32 shift) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(i64, next, DIGITS);
         for (i32 digit = block_thread(); digit < DIGITS; digit += BLOCK_WIDTH) {

@@ -10,14 +10,12 @@
 #pragma once
 #include "common/portable.cuh"
 
-// The distance of the codes of two letters: more than a mismatch costs.
-const i32 CODE_SPACING = 2048;
+const i32 CODE_SPACING = 2048;  // the distance of the codes of two letters: more than a mismatch costs
 
 struct Lane32 {
     typedef i32 Item;
     static const i32 width = 1;
     i32 value;
-
     HOST_DEVICE static Lane32 all(i32 x) { return {x}; }
     HOST_DEVICE void set(i32, i32 x) { value = x; }
     HOST_DEVICE i32 get(i32) const { return value; }
@@ -26,7 +24,7 @@ struct Lane32 {
 };
 HOST_DEVICE Lane32 operator+(Lane32 a, Lane32 b) { return {a.value + b.value}; }
 HOST_DEVICE Lane32 operator^(Lane32 a, Lane32 b) { return {a.value ^ b.value}; }
-HOST_DEVICE Lane32 larger(Lane32 a, Lane32 b) { return {maximum(a.value, b.value)}; }
+HOST_DEVICE Lane32 max(Lane32 a, Lane32 b) { return {maximum(a.value, b.value)}; }
 // a == b ? x : y
 HOST_DEVICE Lane32 select_equal(Lane32 a, Lane32 b, Lane32 x, Lane32 y) { return a.value == b.value ? x : y; }
 // a < b ? all bits : 0; a - b must not overflow.
@@ -40,24 +38,21 @@ HOST_DEVICE Lane32 shift_in_less(Lane32 bits, Lane32 a, Lane32 b) { return {bits
 
 #define LANE template <class Lane> HOST_DEVICE Lane
 // max(a + b, c); with _or_zero at least 0.
-LANE add_larger(Lane a, Lane b, Lane c) { return larger(a + b, c); }
-LANE add_larger_or_zero(Lane a, Lane b, Lane c) { return larger(add_larger(a, b, c), Lane::all(0)); }
-LANE largest(Lane a, Lane b, Lane c) { return larger(larger(a, b), c); }
-LANE largest_or_zero(Lane a, Lane b, Lane c) { return larger(largest(a, b, c), Lane::all(0)); }
-// letter matches match ? x : y. letter: a multiple of CODE_SPACING; match: match_code(another letter); x - y is less
-// than CODE_SPACING.
+LANE add_max(Lane a, Lane b, Lane c) { return max(a + b, c); }
+LANE add_max_or_zero(Lane a, Lane b, Lane c) { return max(add_max(a, b, c), Lane::all(0)); }
+LANE max3(Lane a, Lane b, Lane c) { return max(max(a, b), c); }
+LANE max3_or_zero(Lane a, Lane b, Lane c) { return max(max3(a, b, c), Lane::all(0)); }
+// letter matches match ? x : y. letter: a multiple of CODE_SPACING; match: match_code(a letter); x - y < CODE_SPACING.
 LANE select_match(Lane letter, Lane match, Lane x, Lane y) { return select_equal(letter, match, x, y); }
 #undef LANE
 
 #ifdef __CUDACC__
-
 typedef Lane32 Lanes32;
 
 struct Lanes16 {
     typedef i16 Item;
     static const i32 width = 2;
     u32 value;
-
     HOST_DEVICE static Lanes16 all(i32 x) { return {(u32)(x & 0xFFFF) * 0x10001u}; }
     HOST_DEVICE void set(i32 lane, i32 x) {
         u32 shift = 16 * lane;
@@ -68,15 +63,13 @@ struct Lanes16 {
 };
 HOST_DEVICE Lanes16 operator+(Lanes16 a, Lanes16 b) { return {__vadd2(a.value, b.value)}; }
 HOST_DEVICE Lanes16 operator^(Lanes16 a, Lanes16 b) { return {a.value ^ b.value}; }
-HOST_DEVICE Lanes16 larger(Lanes16 a, Lanes16 b) { return {__vmaxs2(a.value, b.value)}; }
-HOST_DEVICE Lanes16 add_larger(Lanes16 a, Lanes16 b, Lanes16 c) {
-    return {__viaddmax_s16x2(a.value, b.value, c.value)};
-}
-HOST_DEVICE Lanes16 add_larger_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
+HOST_DEVICE Lanes16 max(Lanes16 a, Lanes16 b) { return {__vmaxs2(a.value, b.value)}; }
+HOST_DEVICE Lanes16 add_max(Lanes16 a, Lanes16 b, Lanes16 c) { return {__viaddmax_s16x2(a.value, b.value, c.value)}; }
+HOST_DEVICE Lanes16 add_max_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
     return {__viaddmax_s16x2_relu(a.value, b.value, c.value)};
 }
-HOST_DEVICE Lanes16 largest(Lanes16 a, Lanes16 b, Lanes16 c) { return {__vimax3_s16x2(a.value, b.value, c.value)}; }
-HOST_DEVICE Lanes16 largest_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
+HOST_DEVICE Lanes16 max3(Lanes16 a, Lanes16 b, Lanes16 c) { return {__vimax3_s16x2(a.value, b.value, c.value)}; }
+HOST_DEVICE Lanes16 max3_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
     return {__vimax3_s16x2_relu(a.value, b.value, c.value)};
 }
 
@@ -86,7 +79,7 @@ HOST_DEVICE Lanes16 select_equal(Lanes16 a, Lanes16 b, Lanes16 x, Lanes16 y) {
 }
 // The exclusive or with the complement is -1 if the letters are equal, else less than -CODE_SPACING.
 HOST_DEVICE Lanes16 select_match(Lanes16 letter, Lanes16 match, Lanes16 x, Lanes16 y) {
-    return add_larger(letter ^ match, x + Lanes16::all(1), y);
+    return add_max(letter ^ match, x + Lanes16::all(1), y);
 }
 // Bytes of a (0 to 3) and b (4 to 7), selected by the hexadecimal digits of `selector`, the lowest first. 8 added to a
 // digit repeats the byte's sign bit, which __byte_perm cannot do.
@@ -106,15 +99,12 @@ HOST_DEVICE Lanes16 select(Lanes16 mask, Lanes16 x, Lanes16 y) {
 HOST_DEVICE Lanes16 shift_in_less(Lanes16 bits, Lanes16 a, Lanes16 b) {
     return {bits.value * 2 + (__vsub2(a.value, b.value) >> 15 & 0x10001u)};
 }
-
 #else
-
 template <class T, i32 WIDTH> struct Vector {
     typedef T Item;
     static const i32 width = WIDTH;
     typedef T vector __attribute__((vector_size(WIDTH * sizeof(T))));
     vector value;
-
     HOST_DEVICE static Vector all(i32 x) { return {(T)x - vector{}}; }
     HOST_DEVICE void set(i32 lane, i32 x) { value[lane] = (T)x; }
     HOST_DEVICE i32 get(i32 lane) const { return value[lane]; }
@@ -127,7 +117,7 @@ typedef Vector<i32, 8> Lanes32;
 #define V Vector<T, WIDTH>
 VECTOR V operator+(V a, V b) { return {a.value + b.value}; }
 VECTOR V operator^(V a, V b) { return {a.value ^ b.value}; }
-VECTOR V larger(V a, V b) { return {a.value > b.value ? a.value : b.value}; }
+VECTOR V max(V a, V b) { return {a.value > b.value ? a.value : b.value}; }
 VECTOR V select_equal(V a, V b, V x, V y) { return {a.value == b.value ? x.value : y.value}; }
 VECTOR V less_mask(V a, V b) { return {a.value < b.value}; }
 VECTOR bool any(V mask) {
@@ -140,20 +130,18 @@ VECTOR V select(V mask, V x, V y) { return {mask.value ? x.value : y.value}; }
 VECTOR V shift_in_less(V bits, V a, V b) { return {bits.value + bits.value - (a.value < b.value)}; }
 #undef V
 #undef VECTOR
-
 #endif
 
 struct Lanes32x2 {
     typedef i32 Item;
     static const i32 width = 2 * Lanes32::width;
     Lanes32 low, high;
-
     HOST_DEVICE static Lanes32x2 all(i32 x) { return {Lanes32::all(x), Lanes32::all(x)}; }
     HOST_DEVICE void set(i32 lane, i32 x) { lane < width / 2 ? low.set(lane, x) : high.set(lane - width / 2, x); }
     HOST_DEVICE i32 get(i32 lane) const { return lane < width / 2 ? low.get(lane) : high.get(lane - width / 2); }
 };
 HOST_DEVICE Lanes32x2 operator+(Lanes32x2 a, Lanes32x2 b) { return {a.low + b.low, a.high + b.high}; }
-HOST_DEVICE Lanes32x2 larger(Lanes32x2 a, Lanes32x2 b) { return {larger(a.low, b.low), larger(a.high, b.high)}; }
+HOST_DEVICE Lanes32x2 max(Lanes32x2 a, Lanes32x2 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
 HOST_DEVICE Lanes32x2 select_equal(Lanes32x2 a, Lanes32x2 b, Lanes32x2 x, Lanes32x2 y) {
     return {select_equal(a.low, b.low, x.low, y.low), select_equal(a.high, b.high, x.high, y.high)};
 }

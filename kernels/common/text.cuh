@@ -5,7 +5,6 @@
 
 struct CountingSink {
     i64 count;
-
     HOST_DEVICE void put(u8) { ++count; }
     HOST_DEVICE void copy(const u8*, i64 length) { count += length; }
     HOST_DEVICE void copy_reversed(const u8*, i64 length) { count += length; }
@@ -17,7 +16,6 @@ struct CountingSink {
 
 struct ByteSink {
     u8* next;
-
     HOST_DEVICE void put(u8 byte) { *next++ = byte; }
     HOST_DEVICE void copy(const u8* bytes, i64 length) {
         for (i64 i = 0; i < length; ++i) next[i] = bytes[i];
@@ -74,7 +72,6 @@ struct ReadTexts {
     const i32* name_lengths OF(reads);
     const i64* sequence_starts OF(reads);
     const i64* quality_starts OF(reads);
-
     template <class Sink> HOST_DEVICE void put_name(Sink& sink, i64 record) const {
         if (name_lengths[record]) sink.copy(bytes + name_starts[record], name_lengths[record]);
         else sink.put('*');
@@ -85,7 +82,6 @@ struct ReadTexts {
 struct ContigNames {
     const u8* letters OF(any);
     const i64* offsets OF(contigs + 1);
-
     template <class Sink> HOST_DEVICE void put(Sink& sink, i64 contig) const {
         sink.copy(letters + offsets[contig], offsets[contig + 1] - offsets[contig]);
     }

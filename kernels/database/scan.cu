@@ -5,8 +5,7 @@
 // An item is a group of subjects, those from item * Lanes16::width on: their letters, interleaved. starts: where a
 // subject starts in `codes`. columns: the first column of a group in `letters`.
 KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
-                       const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any),
-                       i64 subjects) {
+        const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any), i64 subjects) {
     FOR_EACH(item, items) {
         i64 first = item * Lanes16::width;
         for (i64 column = warp_lane(); column < columns[item + 1] - columns[item]; column += WARP_WIDTH) {
@@ -14,7 +13,7 @@ KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* star
                 i64 subject = first + lane;
                 bool exists = subject < subjects && column < lengths[subject];
                 letters[letter_index(columns[item] + column, lane)] =
-                    exists ? codes[starts[subject] + column] : NO_CODE;
+                        exists ? codes[starts[subject] + column] : NO_CODE;
             }
         }
     }
@@ -34,7 +33,6 @@ struct ThreadRange {
     i64 number;
     i32 columns, group;
     bool exists;
-
     HOST_DEVICE static ThreadRange of(const ColumnRanges& ranges, i64 item, i32 width) {
         i64 number = item * (WARP_WIDTH / width) + warp_lane() / width;
         bool exists = number < ranges.count;
@@ -47,23 +45,22 @@ template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
     return GapCosts<Lane>{Lane::all(-query.gap_open - query.gap_extend), Lane::all(-query.gap_extend)};
 }
 
-// An item is a warp. scores: raised to the best score of every subject. resumes: whether ranges continue from their
-// borders.
-#define SCORE(name, Lane, CELLS)                                                                                 \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges, \
-                                   u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {          \
-        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                            \
-        FOR_EACH(item, items) {                                                                                  \
-            ThreadRange range = ThreadRange::of(ranges, item, width);                                            \
-            Border<Lane>* border =                                                                               \
-                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);   \
-            const u8* range_letters = letters + ranges.starts[range.number] * Lane::width;                       \
-            Lane best =                                                                                          \
-                sweep<Lane, CELLS>(query, range_letters, range.columns, width, border, resumes, gaps, NoEnds{}); \
-            if (!range.exists || warp_lane() % width) continue;                                                  \
-            for (i32 lane = 0; lane < Lane::width; ++lane)                                                       \
-                atomic_max(scores + (i64)range.group * Lane::width + lane, best.get(lane));                      \
-        }                                                                                                        \
+// An item is a warp. scores: raised to the best score of every subject. resumes: ranges continue from their borders.
+#define SCORE(name, Lane, CELLS)                                                                                     \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,     \
+            u8* borders OF(any), i32* scores OF(any), i32 width, bool resumes) {                                     \
+        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                \
+        FOR_EACH(item, items) {                                                                                      \
+            ThreadRange range = ThreadRange::of(ranges, item, width);                                                \
+            Border<Lane>* border =                                                                                   \
+                    aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);   \
+            const u8* range_letters = letters + ranges.starts[range.number] * Lane::width;                           \
+            Lane best =                                                                                              \
+                    sweep<Lane, CELLS>(query, range_letters, range.columns, width, border, resumes, gaps, NoEnds{}); \
+            if (!range.exists || warp_lane() % width) continue;                                                      \
+            for (i32 lane = 0; lane < Lane::width; ++lane)                                                           \
+                atomic_max(scores + (i64)range.group * Lane::width + lane, best.get(lane));                          \
+        }                                                                                                            \
     }
 
 SCORE(score_8, Lanes16, 8)
@@ -76,22 +73,22 @@ SCORE(score_32, Lanes16, 32)
 SCORE(score_broad, Lanes32x2, 8)
 
 // As SCORE, with known scores. origins: first column of each group. ends: updated by minimum and maximum.
-#define FIND_ENDS(name, Lane)                                                                                         \
-    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,      \
-                                   const i64* origins OF(any), const i32* scores OF(subjects), u8* borders OF(any),   \
-                                   EndCells ends, i32 width, bool resumes) {                                          \
-        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                 \
-        FOR_EACH(item, items) {                                                                                       \
-            ThreadRange range = ThreadRange::of(ranges, item, width);                                                 \
-            Border<Lane>* border =                                                                                    \
-                aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);        \
-            i64 start = ranges.starts[range.number];                                                                  \
-            Ends<Lane> found = {Lane::all(0), (i32)(start - origins[range.group]),                                    \
-                                ends.from((i64)range.group * Lane::width)};                                           \
-            for (i32 lane = 0; lane < Lane::width; ++lane)                                                            \
-                found.scores.set(lane, scores[(i64)range.group * Lane::width + lane]);                                \
-            sweep<Lane, 8>(query, letters + start * Lane::width, range.columns, width, border, resumes, gaps, found); \
-        }                                                                                                             \
+#define FIND_ENDS(name, Lane)                                                                                          \
+    KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,       \
+            const i64* origins OF(any), const i32* scores OF(subjects), u8* borders OF(any), EndCells ends, i32 width, \
+            bool resumes) {                                                                                            \
+        GapCosts<Lane> gaps = gap_costs<Lane>(query);                                                                  \
+        FOR_EACH(item, items) {                                                                                        \
+            ThreadRange range = ThreadRange::of(ranges, item, width);                                                  \
+            Border<Lane>* border =                                                                                     \
+                    aligned<Border<Lane>>(borders) + border_index(ranges.border_starts, range.number, query.rows);     \
+            i64 start = ranges.starts[range.number];                                                                   \
+            Ends<Lane> found = {                                                                                       \
+                    Lane::all(0), (i32)(start - origins[range.group]), ends.from((i64)range.group * Lane::width)};     \
+            for (i32 lane = 0; lane < Lane::width; ++lane)                                                             \
+                found.scores.set(lane, scores[(i64)range.group * Lane::width + lane]);                                 \
+            sweep<Lane, 8>(query, letters + start * Lane::width, range.columns, width, border, resumes, gaps, found);  \
+        }                                                                                                              \
     }
 
 FIND_ENDS(find_ends_8, Lanes16)

@@ -23,7 +23,6 @@ struct EndCells {
     u64* firsts OF(subjects);  // the first end in the order of recurrence.cuh, encoded
     i32* last_rows OF(subjects);
     i32* last_columns OF(subjects);
-
     HOST_DEVICE EndCells from(i64 subject) const {
         return EndCells{firsts + subject, last_rows + subject, last_columns + subject};
     }
@@ -34,13 +33,12 @@ template <class Lane> struct Ends {
     Lane scores;       // the best score of each subject
     i32 first_column;  // of the range in its subjects
     EndCells ends;
-
     // row, column: position of the first cell. row_step, column_step: to the next cell.
     template <i32 CELLS>
     HOST_DEVICE void visit(const Cells<Lane, CELLS>& cells, i32 row, i32 column, i32 row_step, i32 column_step) const {
         Lane seen = Lane::all(0);
         UNROLL for (i32 k = 0; k < CELLS; ++k)
-            seen = larger(seen, select_equal(cells.h[k], scores, Lane::all(1), Lane::all(0)));
+            seen = max(seen, select_equal(cells.h[k], scores, Lane::all(1), Lane::all(0)));
         if (!any(seen)) return;
         for (i32 k = 0; k < CELLS; ++k)
             for (i32 lane = 0; lane < Lane::width; ++lane)
@@ -57,20 +55,17 @@ template <class Lane> struct Ends {
 struct Query {
     const u8* codes OF(rows);
     const i32* matrix OF(CODES* CODES);  // [query letter, subject letter]
-    i32 rows;
-    i32 gap_open, gap_extend;
-
+    i32 rows, gap_open, gap_extend;
     HOST_DEVICE const i32* scores(i32 row) const { return matrix + CODES * codes[row]; }
 };
 
 #ifdef __CUDACC__
-
 const i32 STRIP_ROWS = 512;  // maximum; the profile of these rows fits in shared memory
 
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Lanes16::width + lane; }
 // Borders have one element per column; the ranges of a launch are concatenated.
-HOST_DEVICE i64 border_index(const i64* border_starts, i64 stretch, i32) {
-    return border_starts[stretch] - border_starts[0];
+HOST_DEVICE i64 border_index(const i64* border_starts, i64 range, i32) {
+    return border_starts[range] - border_starts[0];
 }
 
 HOST_DEVICE Lanes16 shuffle_xor(Lanes16 x, i32 apart) { return Lanes16{__shfl_xor_sync(~0u, x.value, apart)}; }
@@ -83,8 +78,8 @@ HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {
 }
 
 // Query profile: the scores of a thread's rows with each letter, a byte per row, eight rows per word. The words of a
-// group's threads are adjacent, so that sixteen threads have no bank conflicts for any letters. With fewer threads the
-// number of words is odd, so that conflicts are random.
+// group's threads are adjacent, so that sixteen threads have no bank conflicts for any letters. With fewer, the odd
+// number of words makes conflicts random.
 template <class Lane, i32 CELLS> struct Profile;
 
 template <i32 CELLS> struct Profile<Lanes16, CELLS> {
@@ -92,7 +87,6 @@ template <i32 CELLS> struct Profile<Lanes16, CELLS> {
     const u8* own;
     i32 letter_bytes, word_bytes;
     uint2 low[WORDS], high[WORDS];
-
     HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
         __shared__ __align__(16) u8 shared[CODES * STRIP_ROWS];
         word_bytes = 8 * width, letter_bytes = (width < 16 ? WORDS | 1 : WORDS) * word_bytes;
@@ -125,7 +119,6 @@ template <i32 CELLS> struct Profile<Lanes16, CELLS> {
 template <i32 CELLS> struct Profile<Lanes32x2, CELLS> {
     const i32* rows[CELLS];
     i32 letters;
-
     HOST_DEVICE Profile(const Query& query, i32 first_row, i32 width) {
         first_row += (warp_lane() & (width - 1)) * CELLS;
         UNROLL for (i32 k = 0; k < CELLS; ++k)
@@ -142,7 +135,7 @@ template <class Lane> struct Prefetched {
     Border<Lane> border;
 };
 
-// A thread's rows of a strip, moving along the columns of a pair of subjects, one column behind the thread above, in a
+// A thread's rows of a strip, moving along the columns of a pair of subjects, one column after the thread above, in a
 // group of `width` threads. BORDERED: there are strips above or below.
 template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     const u16* words;
@@ -151,7 +144,6 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     bool reads, writes;
     Lane before, gap_across;
     Prefetched<Lane> next;
-
     HOST_DEVICE void fetch(i32 column) {
         bool exists = (u32)column < (u32)columns;
         next.letters = exists ? words[column] : NO_CODE * 0x101;
@@ -159,8 +151,7 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
         if (BORDERED && reads && exists) next.border = borders[column];
     }
     template <class Visitor> HOST_DEVICE void step(i32 column, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                   Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
-                                                   const Visitor& visitor) {
+            Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps, const Visitor& visitor) {
         Prefetched<Lane> now = next;
         fetch(column + 1);
         profile.look_up(now.letters);
@@ -175,8 +166,7 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     }
     // Two steps per iteration: the second step moves values back to the registers in which the first step found them.
     template <class Visitor> HOST_DEVICE void sweep(i32 steps, i32 first_row, Profile<Lane, CELLS>& profile,
-                                                    Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps,
-                                                    const Visitor& visitor) {
+            Cells<Lane, CELLS>& cells, const GapCosts<Lane>& gaps, const Visitor& visitor) {
         before = gap_across = Lane::all(0);
         cells.start();
         fetch(-lane);
@@ -187,11 +177,9 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     }
 };
 
-// Sweep all strips; return the best scores in all threads. letters: the letters of two subjects, one word per column.
-// borders: one per column.
-template <class Lane, i32 CELLS, class Visitor>
-HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 width, Border<Lane>* borders, bool,
-                       const GapCosts<Lane>& gaps, const Visitor& visitor) {
+// Sweep all strips; return the best scores in all threads. letters: two subjects, a word a column; borders: by column.
+template <class Lane, i32 CELLS, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters,
+        i32 columns, i32 width, Border<Lane>* borders, bool, const GapCosts<Lane>& gaps, const Visitor& visitor) {
     i32 lane = warp_lane() & (width - 1), steps = warp_max(columns) + width - 1, strip_rows = width * CELLS;
     Cells<Lane, CELLS> cells;
     cells.best = Lane::all(0);
@@ -210,12 +198,10 @@ HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns, i32 w
         }
     }
     Lane best = cells.best;
-    for (i32 apart = width / 2; apart; apart /= 2) best = larger(best, shuffle_xor(best, apart));
+    for (i32 apart = width / 2; apart; apart /= 2) best = max(best, shuffle_xor(best, apart));
     return best;
 }
-
 #else
-
 const i32 BLOCK_COLUMNS = 8;  // all subjects of a group have the same number of blocks
 const i32 CELL_COLUMNS = 4;   // more would spill registers
 
@@ -223,18 +209,18 @@ const i32 CELL_COLUMNS = 4;   // more would spill registers
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Lanes16::width + lane) * 2 + column % 2; }
 
 // Borders have one element per row.
-HOST_DEVICE i64 border_index(const i64*, i64 stretch, i32 rows) { return stretch * rows; }
+HOST_DEVICE i64 border_index(const i64*, i64 range, i32 rows) { return range * rows; }
 
 typedef i8 Bytes __attribute__((vector_size(CODES)));
 static_assert(CODES == 2 * Lanes16::width, "a byte for each code, and for each lane of two columns");
 
-HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes places) {
+HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes indices) {
 #ifdef __clang__
     Bytes found;
-    for (i32 i = 0; i < CODES; ++i) found[i] = table[places[i]];
+    for (i32 i = 0; i < CODES; ++i) found[i] = table[indices[i]];
     return found;
 #else
-    return __builtin_shuffle(table, places);
+    return __builtin_shuffle(table, indices);
 #endif
 }
 
@@ -244,7 +230,6 @@ template <class Lane> struct Profile;
 template <> struct Profile<Lanes16> {
     Bytes table[LETTERS];
     Lanes16 scores[LETTERS][BLOCK_COLUMNS];
-
     HOST_DEVICE Profile(const Query& query) {
         for (i32 code = 0; code < LETTERS; ++code)
             for (i32 letter = 0; letter < CODES; ++letter)
@@ -252,10 +237,10 @@ template <> struct Profile<Lanes16> {
     }
     HOST_DEVICE void look_up(const u8* letters) {
         for (i32 k = 0; k < BLOCK_COLUMNS; k += 2) {
-            Bytes places;
-            __builtin_memcpy(&places, letters + k * Lanes16::width, sizeof places);
+            Bytes indices;
+            __builtin_memcpy(&indices, letters + k * Lanes16::width, sizeof indices);
             for (i32 code = 0; code < LETTERS; ++code) {
-                auto both = (Lanes16::vector)shuffle_bytes(table[code], places);
+                auto both = (Lanes16::vector)shuffle_bytes(table[code], indices);
                 scores[code][k].value = both << 8 >> 8;
                 scores[code][k + 1].value = both >> 8;
             }
@@ -266,7 +251,6 @@ template <> struct Profile<Lanes16> {
 template <> struct Profile<Lanes32x2> {
     const Query& query;
     Lanes32x2 scores[LETTERS][BLOCK_COLUMNS];
-
     HOST_DEVICE Profile(const Query& query) : query(query) {}
     HOST_DEVICE void look_up(const u8* letters) {
         for (i32 code = 0; code < LETTERS; ++code) {
@@ -287,27 +271,25 @@ template <class Lane> struct Row {
 
 // Return the best scores. borders: one per row; if `resumes`, they contain the column before.
 template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
-                                                                 i32, Border<Lane>* borders, bool resumes,
-                                                                 const GapCosts<Lane>& gaps, const Visitor& visitor) {
+        i32, Border<Lane>* borders, bool resumes, const GapCosts<Lane>& gaps, const Visitor& visitor) {
     Cells<Lane, CELL_COLUMNS> cells;
     cells.best = Lane::all(0);
     Profile<Lane> profile(query);
-    bool begins = columns && !resumes;
-    for (i32 row = 0; row < query.rows && begins; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
+    bool is_first = columns && !resumes;
+    for (i32 row = 0; row < query.rows && is_first; ++row) borders[row] = Border<Lane>{Lane::all(0), Lane::all(0)};
     for (i32 column = 0; column < columns; column += CELL_COLUMNS) {
         if (column % BLOCK_COLUMNS == 0) profile.look_up(letters + (i64)column * Lane::width);
         cells.start();
         Lane before = Lane::all(0);
         for (i32 row = 0; row < query.rows; ++row) {
             Border<Lane>& border = borders[row];
-            Lane beside = border.h, gap_across = border.gap;
+            Lane left = border.h, gap_across = border.gap;
             cells.step(Row<Lane>{profile.scores[query.codes[row]] + column % BLOCK_COLUMNS}, before, gap_across, gaps);
             visitor.visit(cells, row, column, 0, 1);
-            before = beside;
+            before = left;
             border = Border<Lane>{cells.h[CELL_COLUMNS - 1], gap_across};
         }
     }
     return cells.best;
 }
-
 #endif

@@ -18,7 +18,6 @@ template <class Lane, i32 CELLS> struct Cells {
     Lane h[CELLS];          // the score of each cell's best alignment
     Lane gap_along[CELLS];  // the score of a gap that continues in the next step
     Lane best;
-
     // Scores outside the matrix are 0. For gaps this is too high, but not better than an empty alignment.
     HOST_DEVICE void start() {
         UNROLL for (i32 k = 0; k < CELLS; ++k)
@@ -31,14 +30,14 @@ template <class Lane, i32 CELLS> struct Cells {
         Lane last = Lane::all(0);
         UNROLL for (i32 k = 0; k < CELLS; ++k) {
             Lane ending = before + scores.at(k);
-            Lane here = largest_or_zero(ending, gap_along[k], gap_across);
+            Lane here = max3_or_zero(ending, gap_along[k], gap_across);
             Lane opened = here + gaps.first;
             before = h[k];
             h[k] = here;
-            gap_along[k] = add_larger(gap_along[k], gaps.further, opened);
-            gap_across = add_larger(gap_across, gaps.further, opened);
+            gap_along[k] = add_max(gap_along[k], gaps.further, opened);
+            gap_across = add_max(gap_across, gaps.further, opened);
             // The best alignment ends with a pair of letters, so only these scores are compared.
-            if (k % 2) best = largest(best, last, ending);
+            if (k % 2) best = max3(best, last, ending);
             last = ending;
         }
     }

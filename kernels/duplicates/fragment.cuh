@@ -1,5 +1,4 @@
-// A fragment for duplicate marking: the positions of its outer ends (unclipped 5' ends), and its cluster on the flow
-// cell.
+// A fragment for duplicate marking: the positions of its outer ends (unclipped 5' ends), and its flow cell cluster.
 #pragma once
 #include "bam/marking.cuh"
 
@@ -7,28 +6,18 @@
 const i64 POSITION_BITS = 40, MAX_POSITION = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
 
-// Values of `low` that are not positions: fragments with one mapped read, and fragments whose mate is mapped but
-// missing.
+// Values of `low` that are not positions: fragments with one mapped read, and with a mate that is mapped but missing.
 const u64 SINGLE = 0x3FFFFFFFFFFull, MATE_MISSING = 0x3FFFFFFFFFEull;
-// Value of `high` for fragments without a mapped read.
-const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;
-
-// Tile of a read name without tile and coordinates.
-const i64 NO_TILE = -1;
+const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;  // value of `high` for fragments without a mapped read
+const i64 NO_TILE = -1;                         // tile of a read name without tile and coordinates
 
 // high: library, position and strand of the end that comes first; low: position and strand of the other end. score: sum
-// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: strands of the first and second
-// mate.
+// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: of the first and second mate.
 struct Fragment {
-    u64 high;
-    u64 low;
-    i32 x;
-    i32 y;
-    i16 score;
-    i16 tile;
-    u16 group;
-    u16 strands;
-
+    u64 high, low;
+    i32 x, y;
+    i16 score, tile;
+    u16 group, strands;
     HOST_DEVICE bool is_pair() const { return low < MATE_MISSING; }
     HOST_DEVICE i64 library() const { return (i64)(high >> (POSITION_BITS + 1)); }
     // Return the value of `high` for the other end of a pair.
@@ -59,7 +48,6 @@ struct Fragments {
     const Fragment* rows OF(any);
     const u64* barcodes OF(any);
     bool has_barcodes;
-
     HOST_DEVICE u64 barcode(i64 fragment) const { return has_barcodes ? barcodes[fragment] : 0; }
     HOST_DEVICE bool same(u32 one, u32 other) const {
         const Fragment &a = rows[one], &b = rows[other];

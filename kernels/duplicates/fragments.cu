@@ -3,8 +3,7 @@
 #include "bam/tags.cuh"
 #include "duplicates/fragment.cuh"
 
-// Lower base qualities are not summed; a read's score is at most MAX_READ_SCORE; a read that failed vendor checks loses
-// FAILED_SCORE (htsjdk's DuplicateScoringStrategy).
+// A read's score is the sum of qualities from MIN_QUALITY on, less FAILED_SCORE (htsjdk's DuplicateScoringStrategy).
 const i64 MIN_QUALITY = 15, MAX_READ_SCORE = 16383, FAILED_SCORE = 16384;
 
 const i64 COUNTED_BLOCK = 1024;
@@ -17,7 +16,6 @@ struct ReadGroups {
     i64 groups;
     u16 unknown_library;  // library of records without a known read group
     i32 barcode_tag;      // the two letters of the barcode's tag, 0 for none
-
     // Return the slot of a name; `groups` if the name is not in the header.
     HOST_DEVICE i64 find(u64 name) const { return find_index(names, groups, name); }
 };
@@ -87,18 +85,18 @@ HOST_DEVICE End outer_end(BamFields record, const u64* contig_offsets) {
     return {(u64)position << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
-// An item is a record; records of a fragment are consecutive. starts: of each record, then the end of the last. begins:
-// 1 if the record's name differs from the name of the record before.
-KERNEL void begin_fragments(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1),
-                            u8* begins OF(items)) {
+// Mark the records whose name differs from the name of the record before: they start a fragment. An item is a record.
+// starts: where each record starts, then the end of the last record.
+KERNEL void mark_fragment_starts(
+        Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), u8* is_start OF(items)) {
     FOR_EACH(record, items) {
-        begins[record] = 1;
+        is_start[record] = 1;
         if (!record) continue;
         BamFields own = {bytes + starts[record]}, before = {bytes + starts[record - 1]};
         i64 length = own.name_length(), same = 0;
         if (length != before.name_length()) continue;
         while (same < length && own.bytes[FIXED_BYTES + same] == before.bytes[FIXED_BYTES + same]) ++same;
-        begins[record] = same < length;
+        is_start[record] = same < length;
     }
 }
 
@@ -111,10 +109,9 @@ HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpa
 // An item is a fragment of `reads_per_fragment` reads; offsets: the first entry of each read. An entry without a record
 // has length 0. numbers: the index of the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
-                               const i64* ends OF(entries), const i64* offsets OF(items* reads_per_fragment + 1),
-                               const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items),
-                               u64* barcodes OF(items), u64* counters OF(any), i64* numbers OF(entries), i64 entries,
-                               i64 reads_per_fragment) {
+        const i64* ends OF(entries), const i64* offsets OF(items* reads_per_fragment + 1),
+        const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items), u64* barcodes OF(items),
+        u64* counters OF(any), i64* numbers OF(entries), i64 entries, i64 reads_per_fragment) {
     FOR_EACH(fragment, items) {
         End found[2];
         Fragment row = {UNMAPPED_KEY, SINGLE, -1, -1, 0, (i16)NO_TILE, 0, 0};
@@ -122,7 +119,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
         bool has_mate = false;
         u64 barcode = 0;
         for (i64 entry = offsets[fragment * reads_per_fragment]; entry < offsets[(fragment + 1) * reads_per_fragment];
-             ++entry) {
+                ++entry) {
             numbers[entry] = fragment;
             i64 length = lengths[entry];
             if (!length) continue;

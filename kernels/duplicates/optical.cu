@@ -7,9 +7,8 @@ const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsign
 // An item is a set; ends: inclusive sum of the located members. sets, tiles, coordinates: sort columns that make
 // neighbours adjacent: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
-                         const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count),
-                         u64* sets OF(count), u64* tiles OF(count), u64* coordinates OF(count), i64 size, i64 count,
-                         i64 max_pairs) {
+        const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count), u64* sets OF(count),
+        u64* tiles OF(count), u64* coordinates OF(count), i64 size, i64 count, i64 max_pairs) {
     FOR_EACH(set, items) {
         i64 next = set ? ends[set - 1] : 0, by_strands[4] = {0, 0, 0, 0};
         if (next == ends[set]) continue;
@@ -46,10 +45,10 @@ HOST_DEVICE void unite_clusters(i32* parents, i32 one, i32 other) {
     }
 }
 
-// An item is a located member, sorted by set, spot and place. parents: initially each member itself.
+// An item is a located member, sorted by set, tile and coordinates. parents: initially each member itself.
 KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
-                            const u32* order OF(items), const u64* sets OF(items), const u64* tiles OF(items),
-                            i32* parents OF(items), i64 count, i64 distance) {
+        const u32* order OF(items), const u64* sets OF(items), const u64* tiles OF(items), i32* parents OF(items),
+        i64 count, i64 distance) {
     FOR_EACH(at, items) {
         u32 own = order[at];
         const Fragment& row = rows[members[own]];
@@ -66,7 +65,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
 
 // An item is a located member: store the member that is not a duplicate in its cluster.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
-                         i32* parents OF(items), u32* keepers OF(items)) {
+        i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
         if (!(marks[members[order[at]]] & DUPLICATE)) keepers[find_root(parents, (i32)at)] = (u32)at;
     }
@@ -75,8 +74,8 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
 // An item is a located member. All members of a cluster are optical duplicates except the member that is not a
 // duplicate, or, without such a member, the first. found: optical duplicates of each set.
 KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
-                         const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items),
-                         const u32* keepers OF(items), u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {
+        const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items), const u32* keepers OF(items),
+        u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {
     FOR_EACH(at, items) {
         i32 first = find_root(parents, (i32)at);
         i64 kept = keepers[first] == NO_KEEPER ? (i64)first : (i64)keepers[first];

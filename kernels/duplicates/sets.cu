@@ -1,9 +1,9 @@
 // Fragments with the same ends form a set: the best fragment of each set stays, the others are duplicates.
+#include "common/binary_search.cuh"
 #include "duplicates/fragment.cuh"
 
-// What starts at a position of the order: a set of several pairs, a pair without duplicates, or a set of fragments with
-// one mapped read.
-enum Begin { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
+// What starts at a position of the order: a set of pairs, a pair without duplicates, or a set of single mapped reads.
+enum SetKind { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
 
 // An item is a fragment; highs, lows: the sort columns that make the fragments of a set adjacent.
 KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
@@ -14,7 +14,7 @@ KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* high
 }
 
 // An item is a position in the order.
-KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(items), u8* begins OF(items), i64 size) {
+KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(items), u8* kinds OF(items), i64 size) {
     FOR_EACH(at, items) {
         const Fragment& row = fragments.rows[order[at]];
         bool is_first = !at || !fragments.same(order[at - 1], order[at]);
@@ -24,13 +24,12 @@ KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(item
             if (row.is_pair()) mark = is_last ? LONE_PAIR : PAIR_SET;
             else if (row.low == SINGLE) mark = READ_SET;
         }
-        begins[at] = mark;
+        kinds[at] = mark;
     }
 }
 
 struct EndKey {
     u64 high, barcode;
-
     HOST_DEVICE bool is_less(const EndKey& other) const {
         return high != other.high ? high < other.high : barcode < other.barcode;
     }
@@ -39,33 +38,28 @@ struct EndKey {
 // An item is a fragment. Marks the sets of fragments with one mapped read for which a fragment with two mapped mates,
 // or one whose mate is missing, has the same end. heads: where the sets start in the order.
 KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order OF(items), const i32* heads OF(count),
-                             u8* is_paired OF(count), i64 count) {
+        u8* is_paired OF(count), i64 count) {
     FOR_EACH(fragment, items) {
         const Fragment& row = fragments.rows[fragment];
         if (row.high == UNMAPPED_KEY || row.low == SINGLE) continue;
         u64 barcode = fragments.barcode(fragment), highs[2] = {row.high, row.other_high()};
         for (i64 i = 0; i < 1 + row.is_pair(); ++i) {
             EndKey own = {highs[i], barcode};
-            i64 low = 0, high = count;
-            while (low < high) {
-                i64 middle = (low + high) >> 1;
-                u32 head = order[heads[middle]];
-                if (EndKey{fragments.rows[head].high, fragments.barcode(head)}.is_less(own)) low = middle + 1;
-                else high = middle;
-            }
-            if (low == count) continue;
-            u32 head = order[heads[low]];
-            if (!own.is_less({fragments.rows[head].high, fragments.barcode(head)})) is_paired[low] = 1;
+            auto key_of = [&](i64 set) {
+                u32 head = order[heads[set]];
+                return EndKey{fragments.rows[head].high, fragments.barcode(head)};
+            };
+            i64 found = partition_point(0, count, [&](i64 set) { return key_of(set).is_less(own); });
+            if (found < count && !own.is_less(key_of(found))) is_paired[found] = 1;
         }
     }
 }
 
-// An item is a set; heads: where each set starts in the order. all_duplicates: whether the best fragment is a duplicate
-// too. sizes: fragments; located: fragments with coordinates on the flow cell, counted only for strands with at most
-// max_pairs pairs.
+// An item is a set; heads: where each set starts in the order. all_duplicates: the best fragment is a duplicate too.
+// sizes: fragments; located: fragments with flow cell coordinates, counted for strands with at most max_pairs pairs.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
-                        const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items),
-                        i64* located OF(items), u64* counters OF(any), i64 size, i64 max_pairs) {
+        const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items), i64* located OF(items),
+        u64* counters OF(any), i64 size, i64 max_pairs) {
     FOR_EACH(set, items) {
         i64 first = heads[set], last = first, best = first, by_strands[4] = {0, 0, 0, 0},
             with_coordinates[4] = {0, 0, 0, 0};

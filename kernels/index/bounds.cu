@@ -6,7 +6,7 @@
 const i64 PART = 4096;
 
 KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_count), u64* first_invalid OF(1),
-                           i64 suffix_count, i64 length) {
+        i64 suffix_count, i64 length) {
     FOR_EACH(part, items) {
         const suffix_t* own = suffixes + part * PART;
         i64 count = minimum(PART, suffix_count - part * PART);
@@ -19,8 +19,8 @@ KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_c
 }
 
 // An item is an entry. The first entry is 0, entries never decrease, and the last entry is the number of suffixes.
-KERNEL void check_prefix_table(Items items, const suffix_t* table OF(items), u64* first_invalid OF(1), i64 last,
-                               i64 suffix_count) {
+KERNEL void check_prefix_table(
+        Items items, const suffix_t* table OF(items), u64* first_invalid OF(1), i64 last, i64 suffix_count) {
     FOR_EACH(entry, items) {
         bool is_valid = entry ? table[entry - 1] <= table[entry] : table[0] == 0;
         if (entry == last) is_valid &= (u64)table[entry] == (u64)suffix_count;
@@ -28,14 +28,13 @@ KERNEL void check_prefix_table(Items items, const suffix_t* table OF(items), u64
     }
 }
 
-// An item is an edge, which must lie inside the reference and the suffix array. An edge to an inner node has at least
-// one base, so that every walk ends.
-KERNEL void check_edges(Items items, const Edge* edges OF(items), u64* first_invalid OF(1), i64 nodes, i64 suffix_count,
-                        i64 length) {
+// An item is an edge, which must lie inside the reference and the suffix array. Edges to inner nodes are not empty.
+KERNEL void check_edges(
+        Items items, const Edge* edges OF(items), u64* first_invalid OF(1), i64 nodes, i64 suffix_count, i64 length) {
     FOR_EACH(i, items) {
         const Edge edge = edges[i];
         bool is_valid = (i64)edge.start + edge.length <= length && (i64)edge.left <= suffix_count &&
-                        (edge.destination == LEAF || (edge.length && (i64)edge.destination < nodes));
+                (edge.destination == LEAF || (edge.length && (i64)edge.destination < nodes));
         if (!is_valid) atomic_min(first_invalid, (u64)i);
     }
 }

@@ -1,15 +1,14 @@
 // The reference as input for divsufsort; runs on the host only.
 #include "index/reference.cuh"
 
-// An item is a word of 32 bases. codes: for a barrier its index, in order; A, C, G and T have the codes after all
-// barriers.
+// An item is a word of 32 bases. codes: a barrier's index, in order; A, C, G and T have the codes after all barriers.
 KERNEL void unpack_codes(Items items, Reference reference, u8* codes OF(length), i64 length) {
     i64 first_base = reference.barriers - 1;  // the last barrier is after the end
     FOR_EACH(word, items) {
-        i64 place = word * 32;
-        u64 bases = reference.words[word], barriers = reference.barriers_at(place);
-        for (i64 i = 0; i < minimum((i64)32, length - place); ++i, bases <<= 2, barriers <<= 2)
-            codes[place + i] =
-                (u8)(barriers >> 62 ? reference.next_barrier(place + i) : first_base + (i64)(bases >> 62));
+        i64 position = word * 32;
+        u64 bases = reference.words[word], barriers = reference.barriers_at(position);
+        for (i64 i = 0; i < minimum((i64)32, length - position); ++i, bases <<= 2, barriers <<= 2)
+            codes[position + i] =
+                    (u8)(barriers >> 62 ? reference.next_barrier(position + i) : first_base + (i64)(bases >> 62));
     }
 }

@@ -1,16 +1,14 @@
-// FASTA -> the text of the reference, chunk by chunk: upper-case letters, U as T, and a 0 before every contig; then the
-// packed words and the barriers of the text.
+// FASTA -> the text of the reference, chunk by chunk: upper-case letters, U as T, and a 0 before every contig; then its
+// packed words and barriers.
 //
 // The bytes of a chunk follow the last byte of the previous chunk and are processed in blocks. A line that starts with
-// '>' is a header. Whether a block starts inside a header is known only after all previous blocks have been measured,
-// hence two kernels.
+// '>' is a header. Two kernels, because measuring all previous blocks tells whether a block starts inside a header.
 #include "common/binary_search.cuh"
 #include "common/packed.cuh"
 
 const i64 BLOCK = 1 << 14;
 
-// The state at the end of a block: in sequence, in a header, or unchanged from its start, because no line ends in the
-// block.
+// The state at the end of a block: in sequence, in a header, or unchanged, because no line ends in the block.
 enum BlockEnd { IN_SEQUENCE, IN_HEADER, UNCHANGED };
 
 // Return the position of the first '>' at the start of a line in [position, end), or `end`.
@@ -20,17 +18,16 @@ HOST_DEVICE i64 find_header(const u8* bytes, i64 position, i64 end) {
     return position;
 }
 
-HOST_DEVICE i64 count_letters(const u8* bytes, i64 begin, i64 end) {
+HOST_DEVICE i64 count_letters(const u8* bytes, i64 start, i64 end) {
     i32 breaks = 0;
-    for (i64 i = begin; i < end; ++i) breaks += (bytes[i] == '\n') | (bytes[i] == '\r');
-    return end - begin - breaks;
+    for (i64 i = start; i < end; ++i) breaks += (bytes[i] == '\n') | (bytes[i] == '\r');
+    return end - start - breaks;
 }
 
 // An item is a block. letters: sequence letters, if the block does not start in a header; leads: letters of its first
-// line, which are not sequence if the block starts in a header; headers: headers that start in the block; ends: the
-// BlockEnd.
+// line, not sequence if the block starts in a header; headers: headers that start in the block; ends: the BlockEnd.
 KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
-                           i64* headers OF(items), u8* ends OF(items), i64 size) {
+        i64* headers OF(items), u8* ends OF(items), i64 size) {
     FOR_EACH(block, items) {
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
         i64 line_end = find_byte(bytes, first, last, '\n'), position = first, header, count = 0, found = 0;
@@ -47,10 +44,9 @@ KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters O
     }
 }
 
-// bytes[begin] is '>', bytes[end] is the newline or the end of the chunk; text[start] is the first letter of the
-// contig.
+// bytes[start] is '>', bytes[end] the newline or the chunk's end; text[text_start] is the first letter of the contig.
 struct Header {
-    i64 begin, end, start;
+    i64 start, end, text_start;
 };
 
 HOST_DEVICE u8 upper_case(u8 letter) {
@@ -59,8 +55,8 @@ HOST_DEVICE u8 upper_case(u8 letter) {
 }
 
 // Copy a line that contains a byte other than a nucleotide: skip carriage returns, report any other byte as an error.
-NOINLINE u8* gather_checked(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
-    for (i64 i = begin; i < end; ++i) {
+NOINLINE u8* gather_checked(const u8* bytes, i64 start, i64 end, u8* next, u64* error) {
+    for (i64 i = start; i < end; ++i) {
         if (bytes[i] == '\r') continue;
         if (base_code(bytes[i]) == 5) atomic_min(error, (u64)i);
         *next++ = upper_case(bytes[i]);
@@ -71,7 +67,7 @@ NOINLINE u8* gather_checked(const u8* bytes, i64 begin, i64 end, u8* next, u64* 
 // Return 0 for the upper-case letters that base_code accepts; the comparisons can be vectorized.
 HOST_DEVICE u8 wrong_letter(u8 letter) {
     return (u8)((u8)(letter - 'A') > 3) & (u8)((u8)(letter - 'G') > 1) & (u8)(letter != 'K') &
-           (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');
+            (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');
 }
 
 // Copy letters; return True if all of them are nucleotides.
@@ -85,34 +81,31 @@ HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ n
     return !bad;
 }
 
-// Letters that are copied at once: one vector.
-const i64 VECTOR_LETTERS = 32;
+const i64 VECTOR_LETTERS = 32;  // letters that are copied at once: one vector
 
-HOST_DEVICE u8* gather(const u8* bytes, i64 begin, i64 end, u8* next, u64* error) {
-    for (i64 line_end; begin < end; begin = line_end + 1) {
-        line_end = find_byte(bytes, begin, end, '\n');
+HOST_DEVICE u8* gather(const u8* bytes, i64 start, i64 end, u8* next, u64* error) {
+    for (i64 line_end; start < end; start = line_end + 1) {
+        line_end = find_byte(bytes, start, end, '\n');
         // Only a carriage return at the line's end is allowed here: `text` has no room for more of them.
-        i64 length = find_byte(bytes, begin, line_end, '\r') - begin;
-        const u8* line = bytes + begin;
-        bool good = begin + length + 1 >= line_end;
+        i64 length = find_byte(bytes, start, line_end, '\r') - start;
+        const u8* line = bytes + start;
+        bool good = start + length + 1 >= line_end;
         for (i64 i = 0; good && i + VECTOR_LETTERS <= length; i += VECTOR_LETTERS)
             good = gather_letters(line + i, next + i, VECTOR_LETTERS);
         // The last vector overlaps the one before.
         if (good && length >= VECTOR_LETTERS)
             good = gather_letters(line + length - VECTOR_LETTERS, next + length - VECTOR_LETTERS, VECTOR_LETTERS);
         else if (good) good = gather_letters(line, next, length);
-        next = good ? next + length : gather_checked(bytes, begin, line_end, next, error);
+        next = good ? next + length : gather_checked(bytes, start, line_end, next, error);
     }
     return next;
 }
 
 // An item is a block. kept: the last letters of the previous chunk, with which the text starts. text_ends, header_ends:
-// inclusive sums over the blocks. error[0] becomes the position of the first byte in a sequence that is not a
-// nucleotide.
+// inclusive sums over the blocks. error[0] becomes the position of the first byte in a sequence that is no nucleotide.
 KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF(kept_count),
-                        const bool* in_header OF(items), const i64* text_ends OF(items),
-                        const i64* header_ends OF(items), u8* text OF(any), Header* headers OF(any), u64* error OF(1),
-                        i64 size, i64 kept_count) {
+        const bool* in_header OF(items), const i64* text_ends OF(items), const i64* header_ends OF(items),
+        u8* text OF(any), Header* headers OF(any), u64* error OF(1), i64 size, i64 kept_count) {
     FOR_EACH(block, items) {
         for (i64 i = 0; block == 0 && i < kept_count; ++i) text[i] = kept[i];
         i64 first = 1 + block * BLOCK, last = minimum(first + BLOCK, size);
@@ -129,15 +122,12 @@ KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF
     }
 }
 
-// Words packed by one item.
-const i64 RUN = 64;
-
+const i64 RUN = 64;   // words packed by one item
 const i64 WORD = 32;  // letters
 
 // The codes of eight letters, 0 for letters other than A, C, G and T; `others` has a 1 in the byte of each such letter.
 struct EightCodes {
     u64 codes, others;
-
     HOST_DEVICE explicit EightCodes(u64 letters) {
         const u64 ones = 0x0101010101010101ull;
         codes = (letters >> 1 ^ letters >> 2) & 3 * ones;
@@ -158,16 +148,15 @@ HOST_DEVICE bool is_base(u8 letter) { return base_code(letter) < 4; }
 
 // The positions of an item's new letters; each is compared with the letter before it.
 struct Run {
-    i64 begin, end;
-
+    i64 start, end;
     HOST_DEVICE Run(i64 item, i64 fresh, i64 size)
-        : begin(maximum(WORD + item * RUN * WORD, fresh)), end(minimum(WORD + (item + 1) * RUN * WORD, size)) {}
+        : start(maximum(WORD + item * RUN * WORD, fresh)), end(minimum(WORD + (item + 1) * RUN * WORD, size)) {}
 };
 
 // An item is RUN words: words[i] packs the letters from text[WORD + WORD * i], with A after the end. starts, ends: the
 // number of barriers (runs of one ambiguous letter) that start and end at positions not less than `fresh`.
 KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
-                      i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
+        i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
     FOR_EACH(item, items) {
         u64 others = 0;
         for (i64 word = item * RUN; word < minimum((item + 1) * RUN, word_count); ++word) {
@@ -187,23 +176,22 @@ KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_c
         }
         Run run(item, fresh, size);
         i64 started = 0, ended = 0;
-        if (run.begin < run.end && (others || !is_base(text[run.begin - 1])))
-            for (i64 i = run.begin; i < run.end; ++i)
+        if (run.start < run.end && (others || !is_base(text[run.start - 1])))
+            for (i64 i = run.start; i < run.end; ++i)
                 if (text[i] != text[i - 1]) started += !is_base(text[i]), ended += !is_base(text[i - 1]);
         starts[item] = started, ends[item] = ended;
     }
 }
 
-// An item is one of the selected items of pack_text. started, ended: inclusive sums of the counts of the selected
-// items. origin: position of text[0] in the reference.
+// An item is a selected item of pack_text. started, ended: prefix sums of their counts. origin: position of text[0].
 KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chosen OF(items),
-                          const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
-                          u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count,
-                          i64 end_count, i64 fresh, i64 origin) {
+        const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
+        u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count, i64 end_count, i64 fresh,
+        i64 origin) {
     FOR_EACH(item, items) {
         Run run(chosen[item], fresh, size);
         i64 start = item ? started[item - 1] : 0, stop = item ? ended[item - 1] : 0;
-        for (i64 i = run.begin; i < run.end; ++i) {
+        for (i64 i = run.start; i < run.end; ++i) {
             if (text[i] == text[i - 1]) continue;
             if (!is_base(text[i - 1])) ends[stop++] = origin + i;
             if (is_base(text[i])) continue;
@@ -215,7 +203,7 @@ KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chose
 
 // An item is a word of the bitmap: one bit for each 64 positions, set if a barrier overlaps them.
 KERNEL void mark_barriers(Items items, const i64* barrier_starts OF(barriers), const i64* barrier_ends OF(barriers),
-                          u64* blocks OF(items), i64 barriers) {
+        u64* blocks OF(items), i64 barriers) {
     FOR_EACH(word, items) {
         i64 first = word * 4096, last = first + 4096;
         u64 marks = 0;

@@ -2,23 +2,20 @@
 #include "index/suffix_array.cuh"
 
 // Return the prefix code of the suffix with a rank; after the last rank, the number of codes.
-HOST_DEVICE i64 prefix_code(const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank,
-                            i32 bases) {
+HOST_DEVICE i64 prefix_code(
+        const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank, i32 bases) {
     if (rank >= suffix_count) return (i64)1 << (2 * bases);
     i64 position = (i64)suffixes[rank];
     return leading_code(reference.packed().at(position) & leading_mask(reference.reach(position, bases)), bases);
 }
 
-// Entries of the table in an aligned block. For each suffix, fill_prefix_table fills entries of at most two blocks: the
-// block of the suffix's code and the block of the previous code. fill_gaps fills the blocks between, which are most of
-// the table if few codes occur.
+// Entries of the table in an aligned block. For each suffix, fill_prefix_table fills entries of at most two blocks, of
+// the suffix's code and of the previous code. fill_gaps fills the blocks between, most of them if few codes occur.
 const i64 GAP_ENTRIES = 256;
 
-// An item is a rank. Entries after the previous suffix's code, up to the suffix's own code, get the rank. Reports a
-// rank whose code is smaller than the code before.
+// An item is a rank. Entries after the previous suffix's code, up to its own, get the rank. error: first bad rank.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
-                              suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count,
-                              i32 table_bases) {
+        suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count, i32 table_bases) {
     FOR_EACH_BUNCH(first, size, items) {
         i64 codes[1 + BUNCH];
         for (i32 i = 0; i <= size; ++i) {
@@ -39,18 +36,14 @@ KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* 
     }
 }
 
-// An item is a block of the table. If no suffix has one of the block's codes, all its entries get the rank of the next
-// suffix.
+// An item is a block of the table. If no suffix has one of the block's codes, its entries get the next suffix's rank.
 KERNEL void fill_gaps(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
-                      suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
+        suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
     FOR_EACH(gap, items) {
-        i64 entry = gap * GAP_ENTRIES, low = 0, high = suffix_count;
-        while (low < high) {
-            i64 middle = (low + high) / 2;
-            if (prefix_code(reference, suffixes, suffix_count, middle, table_bases) < entry) low = middle + 1;
-            else high = middle;
-        }
-        if (prefix_code(reference, suffixes, suffix_count, low, table_bases) < entry + GAP_ENTRIES) continue;
+        auto code_of = [&](i64 rank) { return prefix_code(reference, suffixes, suffix_count, rank, table_bases); };
+        i64 entry = gap * GAP_ENTRIES;
+        i64 low = partition_point(0, suffix_count, [&](i64 rank) { return code_of(rank) < entry; });
+        if (code_of(low) < entry + GAP_ENTRIES) continue;
         for (i64 i = 0; i < GAP_ENTRIES; ++i) table[entry + i] = (suffix_t)low;
     }
 }
@@ -66,7 +59,7 @@ KERNEL void invert_suffixes(Items items, const suffix_t* suffixes OF(items), suf
 // neighbours with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003).
 // Neighbours that end at barriers are ordered by position.
 KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
-                        const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
+        const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
     FOR_EACH(rank, items) {
         i64 position = (i64)suffixes[rank], before = rank ? (i64)suffixes[rank - 1] : position;
         bool right = (u64)position < (u64)length && reference.reach(position, 1) && (i64)ranks[position] == rank;

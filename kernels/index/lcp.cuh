@@ -1,6 +1,5 @@
-// The longest common prefixes (LCP) of neighbours in the suffix array, under a pyramid of minima: level 0 is the LCP
-// array, and an entry of a higher level is the minimum of GROUP entries of the level below. It answers
-// nearest-smaller-value queries.
+// The longest common prefixes (LCP) of neighbours in the suffix array, under a pyramid of minima for nearest smaller
+// values: level 0 is the LCP array, an entry of a higher level the minimum of GROUP entries of the level below.
 #pragma once
 #include "common/portable.cuh"
 
@@ -9,12 +8,9 @@ const i64 GROUP = 32;
 struct LcpPyramid {
     const u32* values OF(any);
     const i64* offsets OF(any);  // the start of each level, then the end of the last
-
     HOST_DEVICE const u32* level(i32 number) const { return values + offsets[number]; }
     HOST_DEVICE i64 size(i32 number) const { return offsets[number + 1] - offsets[number]; }
-
-    // Return the last index before `index` whose value is less than `bound`; 0, whose value is 0, if there is no such
-    // index.
+    // Return the last index before `index` whose value is less than `bound`; else 0, whose value is 0.
     HOST_DEVICE i64 previous_smaller(i64 index, u32 bound) const {
         i32 number = 0;
         while (true) {

@@ -1,8 +1,6 @@
-// Exact occurrences of patterns: the ranks of the suffixes that start with a pattern, found by suffix array or suffix
-// tree.
+// Exact occurrences of patterns: the ranks of the suffixes that start with a pattern, by suffix array or suffix tree.
 //
-// An item is a pattern on a strand: all slots on first_strand (0 forward, 1 reverse complement), then all slots on the
-// other strand.
+// An item is a pattern on a strand: all slots on first_strand (0 forward, 1 reverse complement), then on the other one.
 #include "index/occurrences.cuh"
 #include "index/suffix_tree.cuh"
 
@@ -25,7 +23,7 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
             ranges[i] = Ranks{0, 0};
             if (pattern.length)
                 ranges[i] =
-                    prefix_range(index.prefix_table, QuerySuffix{pattern, 0, pattern.length}, index.table_bases);
+                        prefix_range(index.prefix_table, QuerySuffix{pattern, 0, pattern.length}, index.table_bases);
             PREFETCH(&index.suffixes[(ranges[i].low + ranges[i].high) >> 1]);
         }
         for (i32 i = 0; i < size; ++i)
@@ -49,7 +47,7 @@ KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, Su
             if (pattern.length) PREFETCH(&tree.entries[leading_code(pattern.at(0), tree.entry_bases)]);
         }
         for (i32 i = 0; i < size; ++i) {
-            walks[i].begin(pattern_of(patterns, found, first + i), tree);
+            walks[i].start(pattern_of(patterns, found, first + i), tree);
             if (walks[i].going) PREFETCH(&tree.edges[walks[i].next]);
         }
         for (bool going = true; going;) {
@@ -74,18 +72,17 @@ KERNEL void count_occurrences(Items items, Occurrences occurrences, i64* totals 
     FOR_EACH(record, items) totals[record] = occurrences.total(record);
 }
 
-// An item is an occurrence. ends: inclusive sums of the wanted occurrences of each read. starts: positions in the
-// contig.
+// An item is an occurrence. ends: inclusive sums of the wanted occurrences of each read. starts: in the contig.
 KERNEL void locate(Items items, Occurrences occurrences, Reference reference, SuffixArray index,
-                   const i64* ends OF(record_count), i32* contigs OF(items), i64* starts OF(items),
-                   i8* strands OF(items), i64 record_count) {
+        const i64* ends OF(record_count), i32* contigs OF(items), i64* starts OF(items), i8* strands OF(items),
+        i64 record_count) {
     i64 record = -1;
     FOR_EACH(item, items) {
         record = record_of_item(ends, record_count, item, record);
         Occurrence found = occurrences.get(record, item - (record ? ends[record - 1] : 0), index.suffixes);
-        i64 contig = reference.contig_of(found.place);
+        i64 contig = reference.contig_of(found.position);
         contigs[item] = (i32)contig;
-        starts[item] = found.place - reference.contig_starts[contig];
+        starts[item] = found.position - reference.contig_starts[contig];
         strands[item] = found.reversed ? -1 : 1;
     }
 }

@@ -5,18 +5,16 @@
 #include "index/reference.cuh"
 
 struct Occurrence {
-    i64 place;
+    i64 position;
     bool reversed;
 };
 
 struct Occurrences {
     const i32* slot_of OF(pattern_count);
-    suffix_t* ranks OF(strand_count* pattern_count);  // rank of the first suffix that starts with the pattern
-    suffix_t* counts
-    OF(strand_count* pattern_count);  // number of such suffixes; both are 0 if the pattern does not occur
+    suffix_t* ranks OF(strand_count* pattern_count);   // rank of the first suffix that starts with the pattern
+    suffix_t* counts OF(strand_count* pattern_count);  // number of such suffixes; if it is 0, the rank is 0 too
     i64 pattern_count;
     i32 first_strand, strand_count;
-
     HOST_DEVICE i64 count(i64 record, i32 row) const { return (i64)counts[row * pattern_count + slot_of[record]]; }
     HOST_DEVICE i64 total(i64 record) const { return count(record, 0) + (strand_count > 1 ? count(record, 1) : 0); }
     HOST_DEVICE Occurrence get(i64 record, i64 number, const suffix_t* suffixes) const {

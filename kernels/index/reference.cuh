@@ -14,12 +14,10 @@ struct Reference {
     const u8* alternates OF(contigs);          // 1 for ALT contigs
     i64 barriers, contigs;
     i64 first_alternate;  // start of the first ALT contig, or the reference's end
-
     HOST_DEVICE PackedWords packed() const { return PackedWords{words, 1}; }
-
-    // Return true only if no block that overlaps [begin, end) contains a barrier.
-    HOST_DEVICE bool has_no_barrier(i64 begin, i64 end) const {
-        i64 first = begin >> 6, last = (end - 1) >> 6;
+    // Return true only if no block that overlaps [start, end) contains a barrier.
+    HOST_DEVICE bool has_no_barrier(i64 start, i64 end) const {
+        i64 first = start >> 6, last = (end - 1) >> 6;
         u64 wanted = ~0ull << (first & 63);
         for (i64 word = first >> 6; word < last >> 6; ++word, wanted = ~0ull)
             if (barrier_blocks[word] & wanted) return false;

@@ -82,8 +82,8 @@ HOST_DEVICE Ranks prefix_range(const suffix* prefix_table, const QuerySuffix<Tex
 }
 
 // Return the number of suffixes smaller than the query's; it is known to lie in [low, high].
-template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Reference& reference, const suffix* suffixes,
-                                                                    const QuerySuffix<Text>& query, i64 low, i64 high) {
+template <class suffix, class Text> HOST_DEVICE i64 insertion_point(
+        const Reference& reference, const suffix* suffixes, const QuerySuffix<Text>& query, i64 low, i64 high) {
     while (low < high) {
         i64 middle = (low + high) >> 1;
         if (compare(reference, (i64)suffixes[middle], query) < 0) low = middle + 1;
@@ -92,10 +92,9 @@ template <class suffix, class Text> HOST_DEVICE i64 insertion_point(const Refere
     return low;
 }
 
-// Return the first rank after `inside` whose suffix does not start with the query, or `limit`; the suffix at `inside`
-// does. Most queries occur once, so the steps grow from 1.
-template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& reference, const suffix* suffixes,
-                                                            const QuerySuffix<Text>& query, i64 inside, i64 limit) {
+// Return the first rank after `inside` whose suffix does not start with the query, or `limit`. Steps grow from 1.
+template <class suffix, class Text> HOST_DEVICE i64 run_end(
+        const Reference& reference, const suffix* suffixes, const QuerySuffix<Text>& query, i64 inside, i64 limit) {
     i64 outside = limit;
     for (i64 step = 1; limit - inside > step; step *= 2) {
         if (compare(reference, (i64)suffixes[inside + step], query)) {
@@ -113,8 +112,8 @@ template <class suffix, class Text> HOST_DEVICE i64 run_end(const Reference& ref
 }
 
 // Return the ranks of the suffixes that start with the query; all of them lie in `range`.
-template <class suffix, class Text> HOST_DEVICE Ranks equal_range(const Reference& reference, const suffix* suffixes,
-                                                                  const QuerySuffix<Text>& query, Ranks range) {
+template <class suffix, class Text> HOST_DEVICE Ranks equal_range(
+        const Reference& reference, const suffix* suffixes, const QuerySuffix<Text>& query, Ranks range) {
     i64 low = range.low, high = range.high;
     bool found = false;
     while (low < high) {

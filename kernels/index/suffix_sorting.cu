@@ -1,38 +1,31 @@
 // Suffix sorting by prefix doubling (Manber, Myers 1993; Larsson, Sadakane 2007): suffixes are sorted by their first
-// bases, then tied suffixes are sorted by the rank of the suffix that starts after their common prefix, whose length
-// doubles each time.
+// bases, then tied ones by the rank of the suffix after their common prefix, whose length doubles each time.
 //
 // order[slot] is the position of a suffix. Tied suffixes form a group: consecutive slots, in order of position. heads
 // has a set bit for each slot at which a group starts. ranks[position] is 1 + the first slot of the suffix's group, and
 // 0 at a barrier. Suffixes that a barrier makes equal do not tie: the stable sort leaves them in order of position.
 //
-// If several devices sort, each device numbers its own slots from 0, while ranks count the slots of all devices, and
-// each device has the ranks of all positions.
+// If several devices sort, each numbers its own slots from 0, but has the ranks of all positions among all slots.
 #include "index/reference.cuh"
 
 // Bases in a key, with A after a barrier; the low REACH_BITS bits are the number of bases before the barrier.
 const i32 KEY_BASES = 25;
 const i32 REACH_BITS = 5;
 
-// Suffixes are sorted in batches of consecutive codes of their first bases.
-const i32 BATCH_BASES = 4;
-const i32 BATCH_CODES = 256;
-
-// Positions, slots or pairs of an item: a multiple of 32.
-const i32 RUN = 1024;
+const i32 BATCH_BASES = 4,
+          BATCH_CODES = 256;  // suffixes are sorted in batches of consecutive codes of their first bases
+const i32 RUN = 1024;         // positions, slots or pairs of an item: a multiple of 32
 
 // 32 positions, starting at a word, and the bases that follow each of them.
 struct WordRow {
     i64 first;
     u64 here, next;
     bool is_clear;
-
     HOST_DEVICE WordRow(const Reference& reference, i64 first)
         : first(first),
           here(reference.words[first >> 5]),
           next(reference.words[(first >> 5) + 1]),
           is_clear(reference.has_no_barrier(first, first + 32 + BATCH_BASES)) {}
-
     // Return the code of the first bases of the suffix at a position, with A after a barrier; -1 at a barrier.
     HOST_DEVICE i32 batch_code(const Reference& reference, i32 i) const {
         u64 bases = here << 2 * i | next >> 1 >> (63 - 2 * i);  // in two steps, since no word is shifted by 64
@@ -46,8 +39,8 @@ struct WordRow {
 };
 
 // An item is a section of the positions, in whole rows. Adds the number of suffixes with each code to `counts`.
-KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BATCH_CODES), i64 length,
-                        i64 section_size) {
+KERNEL void count_codes(
+        BlockItems items, Reference reference, u64* counts OF(BATCH_CODES), i64 length, i64 section_size) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, BATCH_CODES);
         for (i32 code = block_thread(); code < BATCH_CODES; code += BLOCK_WIDTH) found[code] = 0;
@@ -55,7 +48,7 @@ KERNEL void count_codes(BlockItems items, Reference reference, u64* counts OF(BA
         i64 last = minimum((section + 1) * section_size, length);
         i32 groups = BLOCK_WIDTH / WARP_WIDTH;
         for (i64 first = section * section_size + block_thread() / WARP_WIDTH * 32; first < last;
-             first += 32 * groups) {
+                first += 32 * groups) {
             WordRow row(reference, first);
             for (i32 i = warp_lane(); i < 32; i += WARP_WIDTH) {
                 i32 code = row.batch_code(reference, i);
@@ -92,7 +85,7 @@ KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i
 
 // An item is a run of positions; ends: the inclusive sum of counts. Writes the batch's pairs: key, position and slot.
 KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, const i64* ends OF(items),
-                      u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size), i64 length) {
+        u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size), i64 length) {
     FOR_EACH(run, items) {
         i64 to = run ? ends[run - 1] : 0;
         for (i64 first = run * RUN; first < minimum((run + 1) * RUN, length); first += 32) {
@@ -152,31 +145,29 @@ struct Groups {
 // An item is a run of sorted pairs. Stores their suffixes in `slots`, which are ascending, and updates ranks and heads.
 // new_ranks: the ranks of the suffixes, for other devices, if store_ranks.
 KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
-                          suffix_t* new_ranks OF(pairs), bool store_ranks) {
+        suffix_t* new_ranks OF(pairs), bool store_ranks) {
     FOR_EACH(run, items) {
         i64 first = run * RUN, last = minimum(first + RUN, sorted.pairs), head = head_of(sorted, first);
         for (i64 row = first; row < last; row += WARP_WIDTH) {
             i64 i = row + warp_lane();
-            bool begins = i < last && is_head(sorted, i);
-            u32 marks = warp_ballot(begins), upto = marks & (lower_lanes_mask() << 1 | 1);
+            bool is_start = i < last && is_head(sorted, i);
+            u32 marks = warp_ballot(is_start), upto = marks & (lower_lanes_mask() << 1 | 1);
             if (i < last) {
                 i64 position = (i64)sorted.positions[i], own = upto ? row + last_lane(upto) : head;
                 suffix_t rank = (suffix_t)(groups.first_slot + (i64)slots[own] + 1);
                 groups.order[slots[i]] = (suffix_t)position;
                 groups.ranks[position] = rank;
                 if (store_ranks) new_ranks[i] = rank;
-                if (begins) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
+                if (is_start) atomic_or(&groups.heads[slots[i] >> 5], 1u << (slots[i] & 31));
             }
             if (marks) head = row + last_lane(marks);
         }
     }
 }
 
-// Groups of at most this many slots are sorted in place.
-const i32 SMALL_GROUP = 32;
+const i32 SMALL_GROUP = 32;  // groups of at most this many slots are sorted in place
 
-// The suffixes that are sorted together: tied suffixes of the slots [first, end), which start and end with groups,
-// either in small groups or in larger groups.
+// The suffixes that are sorted together: tied suffixes in whole groups of [first, end), either small or larger groups.
 struct Ties {
     i64 first, end;
     i32 small;
@@ -236,8 +227,8 @@ KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items
 // An item is a run of slots; tied_ends, group_ends: inclusive sums of count_tied. Writes the tied suffixes in order,
 // with a key of their group's index and, in the low rank_bits, the rank of the suffix `depth` bases later.
 KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_ends OF(items),
-                     const i64* group_ends OF(items), u64* keys OF(size), suffix_t* positions OF(size),
-                     suffix_t* slots OF(size), i64 depth, i32 rank_bits) {
+        const i64* group_ends OF(items), u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size),
+        i64 depth, i32 rank_bits) {
     FOR_EACH(run, items) {
         i64 to = run ? tied_ends[run - 1] : 0, group = (run ? group_ends[run - 1] : 0) - 1;
         for (i64 word = run * (RUN / 32); word < (run + 1) * (RUN / 32); ++word) {
@@ -262,7 +253,7 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
 
 // An item is a pair of a small group, whose pairs are sorted in place by counting; group indices are ascending.
 KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* positions OF(items),
-                       u64* sorted_keys OF(items), suffix_t* sorted_positions OF(items), i64 size, i32 rank_bits) {
+        u64* sorted_keys OF(items), suffix_t* sorted_positions OF(items), i64 size, i32 rank_bits) {
     FOR_EACH(i, items) {
         u64 key = keys[i];
         i64 to = i;
@@ -279,7 +270,7 @@ KERNEL void merge_ranks(Items items, const suffix_t* other OF(items), suffix_t* 
 }
 
 // An item is a suffix of another device: store its new rank.
-KERNEL void apply_ranks(Items items, const suffix_t* positions OF(items), const suffix_t* ranks OF(items),
-                        Groups groups) {
+KERNEL void apply_ranks(
+        Items items, const suffix_t* positions OF(items), const suffix_t* ranks OF(items), Groups groups) {
     FOR_EACH(i, items) groups.ranks[positions[i]] = ranks[i];
 }

@@ -1,17 +1,14 @@
-// Suffix tree construction from the suffix array: the LCP array, then the LCP intervals, which are the inner nodes,
-// then the edges.
+// Suffix tree construction from the suffix array: the LCP array, its intervals as inner nodes, and the edges.
 //
 // prefixes[r] is the LCP of the suffixes of ranks r - 1 and r; prefixes[0] is 0. A node of depth d is a range of ranks
 // [low, high) with prefixes[low] < d, prefixes[high] < d and d the minimum of the values between. It is marked at the
-// first rank with that minimum, and nodes are numbered from 1 in the order of their marks; the root, of depth 0, is
-// node 0.
+// first rank with that minimum. Nodes are numbered from 1 in the order of their marks; the root, of depth 0, is node 0.
 #include "index/lcp.cuh"
 #include "index/suffix_tree.cuh"
 
 const u32 NO_PREDECESSOR = ~0u;
 
-// Ranks whose marks fill one word.
-const i64 BLOCK = 64;
+const i64 BLOCK = 64;  // ranks whose marks fill one word
 
 // An item is a rank: plcp[p] becomes the position of the suffix that precedes the suffix at p in the suffix array.
 KERNEL void compute_phi(Items items, const suffix_t* suffixes OF(items), u32* plcp OF(any)) {
@@ -38,8 +35,8 @@ KERNEL void compute_plcp(Items items, Reference reference, u32* plcp OF(length),
 }
 
 // An item is a rank.
-KERNEL void permute_lcp(Items items, const suffix_t* suffixes OF(items), const u32* plcp OF(any),
-                        u32* prefixes OF(items)) {
+KERNEL void permute_lcp(
+        Items items, const suffix_t* suffixes OF(items), const u32* plcp OF(any), u32* prefixes OF(items)) {
     FOR_EACH(rank, items) prefixes[rank] = plcp[suffixes[rank]];
 }
 
@@ -53,8 +50,8 @@ KERNEL void reduce_minima(Items items, const u32* lower OF(size), u32* upper OF(
 }
 
 // An item is a block of ranks; bit i of its word of marks is for its rank i. counts: the marks in each block.
-KERNEL void mark_nodes(Items items, LcpPyramid prefixes, u64* marks OF(items), i64* counts OF(items),
-                       i64 suffix_count) {
+KERNEL void mark_nodes(
+        Items items, LcpPyramid prefixes, u64* marks OF(items), i64* counts OF(items), i64 suffix_count) {
     FOR_EACH(block, items) {
         u64 marked = 0;
         for (i64 rank = block * BLOCK; rank < minimum((block + 1) * BLOCK, suffix_count); ++rank) {
@@ -70,11 +67,10 @@ KERNEL void mark_nodes(Items items, LcpPyramid prefixes, u64* marks OF(items), i
 struct Nodes {
     const u64* marks OF(blocks);
     const i64* mark_ends OF(blocks);  // inclusive sum of the marks of the blocks
-
     HOST_DEVICE bool marked(i64 rank) const { return marks[rank >> 6] >> (rank & 63) & 1; }
     HOST_DEVICE u32 number(i64 rank) const {
-        u64 behind = marks[rank >> 6] >> (rank & 63);
-        return (u32)(mark_ends[rank >> 6] - popcount(behind) + 1);
+        u64 following = marks[rank >> 6] >> (rank & 63);
+        return (u32)(mark_ends[rank >> 6] - popcount(following) + 1);
     }
 };
 
@@ -91,7 +87,7 @@ KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edge
 
 // Write the edge from the parent node to the suffixes [low, high), which share `depth` bases.
 HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 position, i64 low,
-                            i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
+        i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;
     i64 at = high < suffix_count && shared[high] > shared[low] ? high : low, above = shared[at];
     if (above == depth) return;  // the suffix ends at the node
@@ -99,12 +95,12 @@ HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, Pack
     if (above)
         node = nodes.number(prefixes.next_smaller(prefixes.previous_smaller(at, (u32)above) + 1, (u32)above + 1));
     edges[EDGES_PER_NODE * node + text.base(position + above)] =
-        Edge{(u32)(position + above), (u32)(depth - above), destination, (u32)low};
+            Edge{(u32)(position + above), (u32)(depth - above), destination, (u32)low};
 }
 
 // An item is a rank: write the edge to its leaf, and the edge to the node marked at the rank.
 KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
-                        LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
+        LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     PackedWords text = reference.packed();
     FOR_EACH(rank, items) {
         i64 position = (i64)suffixes[rank];
@@ -113,8 +109,8 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
         if (!nodes.marked(rank)) continue;
         u32 depth = prefixes.values[rank];
         i64 low = prefixes.previous_smaller(rank, depth), high = prefixes.next_smaller(rank + 1, depth);
-        write_edge(prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count,
-                   edges);
+        write_edge(
+                prefixes, nodes, text, (i64)suffixes[low], low, high, depth, nodes.number(rank), suffix_count, edges);
     }
 }
 

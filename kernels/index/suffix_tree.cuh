@@ -41,8 +41,7 @@ struct Walk {
     i64 depth;  // bases walked so far
     u64 bases;  // the pattern's 32 around the depth
     bool going;
-
-    HOST_DEVICE void begin(Pattern walked, const SuffixTree& tree) {
+    HOST_DEVICE void start(Pattern walked, const SuffixTree& tree) {
         pattern = walked;
         low = position = 0;
         going = walked.length > 0;

@@ -6,7 +6,7 @@
 
 // An item is an entry. An entry whose CIGAR scores less than its minimum becomes unmapped.
 KERNEL void measure_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
-                               Extensions extensions, const Window* windows OF(any), Alignments alignments) {
+        Extensions extensions, const Window* windows OF(any), Alignments alignments) {
     FOR_EACH(entry, items) {
         alignments.roles[entry] = plan.roles[entry];
         alignments.suboptimal_scores[entry] = plan.suboptimal_scores[entry];
@@ -14,13 +14,9 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
         if (plan.windows[entry] < 0) continue;
         i64 slot = plan.slots[entry];
         const Window& window = windows[plan.windows[entry]];
-        AlignedRead aligned = {&reference,
-                               nullptr,
-                               queries.bases(slot, window.orientation),
-                               queries.mask(slot, window.orientation),
-                               extensions.reference_starts[entry],
-                               extensions.cigar(entry),
-                               extensions.counts[entry]};
+        AlignedRead aligned = {&reference, nullptr, queries.bases(slot, window.orientation),
+                queries.mask(slot, window.orientation), extensions.reference_starts[entry], extensions.cigar(entry),
+                extensions.counts[entry]};
         AlignmentMeasure measured = measure(aligned, scoring);
         if (measured.score < plan.min_scores[entry]) continue;
         alignments.contigs[entry] = (i32)reference.contig_of(aligned.start);
@@ -28,8 +24,8 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
         // The suboptimal score includes the rival's bonuses for reached ends; subtract the bonuses of this alignment.
         Clips clips = clips_of(aligned.operations, aligned.count);
         bool reversed = queries.reversed(slot, window.orientation);
-        i32 bonuses =
-            (clips.left == 0 ? scoring.left_clip(reversed) : 0) + (clips.right == 0 ? scoring.right_clip(reversed) : 0);
+        i32 bonuses = (clips.left == 0 ? scoring.left_clip(reversed) : 0) +
+                (clips.right == 0 ? scoring.right_clip(reversed) : 0);
         alignments.suboptimal_scores[entry] = maximum(plan.suboptimal_scores[entry] - bonuses, 0);
         alignments.scores[entry] = measured.score;
         alignments.edit_distances[entry] = measured.edits;
@@ -38,8 +34,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
     }
 }
 
-// Return the phred of the probability that an alignment of this score occurs by chance at one of `positions` positions.
-// A base has two bits, and a bit is 3 phred.
+// Return the phred of an alignment of this score by chance at one of `positions`: 2 bits a base, 3 phred a bit.
 HOST_DEVICE i32 chance_hit_phred(i32 score, i64 positions, const Scoring& scoring) {
     i32 bits = 2 * (score / scoring.match);
     while (positions > 1) positions = (positions + 1) / 2, --bits;
@@ -49,7 +44,7 @@ HOST_DEVICE i32 chance_hit_phred(i32 score, i64 positions, const Scoring& scorin
 // An item is a pair. An alignment below min_score is supported by its mate alone: it becomes unmapped unless the mate
 // reaches min_score, and its MAPQ is at most the mate's and at most the phred of a chance hit.
 KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, InsertSizeTable inserts, RecordPlan plan,
-                             Alignments alignments) {
+        Alignments alignments) {
     i64 sizes = 0;
     for (i32 direction = 0; direction < DIRECTIONS; ++direction)
         sizes += maximum(inserts.highs[direction] - inserts.lows[direction] + 1, (i64)0);
@@ -72,7 +67,7 @@ KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, Inse
             }
             i64 positions = sizes * queries.lengths[plan.slots[entry]];
             i32 cap = minimum((i32)alignments.mapqs[mates[1 - side]],
-                              chance_hit_phred(alignments.scores[entry], positions, scoring));
+                    chance_hit_phred(alignments.scores[entry], positions, scoring));
             alignments.mapqs[entry] = (u8)minimum((i32)alignments.mapqs[entry], cap);
         }
     }
@@ -100,7 +95,7 @@ HOST_DEVICE void return_to_part(const RecordPlan& plan, u8* roles, i64 first, i6
 // An item is a read. Drop its non-secondary entries (role NOT_REPORTED) if they or the primary entry are unmapped, if
 // they duplicate an earlier entry, or if they are parts whose CIGARs overlap another part.
 KERNEL void drop_invalid_entries(Items items, Queries queries, Reference reference, RecordPlan plan,
-                                 Extensions extensions, Alignments alignments) {
+        Extensions extensions, Alignments alignments) {
     u8* roles = alignments.roles;
     FOR_EACH(record, items) {
         i64 first = plan.offsets[record], last = plan.offsets[record + 1];
@@ -108,7 +103,7 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
         for (i64 entry = first + 1; entry < last && roles[entry] != SECONDARY_ALIGNMENT; ++entry) {
             bool reversed = alignments.reversed[entry], is_part = roles[entry] == SUPPLEMENTARY_ALIGNMENT;
             bool is_valid = alignments.mapped(first) && alignments.mapped(entry) &&
-                            (is_part || roles[plan.owners[entry]] != NOT_REPORTED);
+                    (is_part || roles[plan.owners[entry]] != NOT_REPORTED);
             Span span = {0, 0};
             if (is_valid && is_part) span = aligned_span(extensions, entry, reversed, length);
             for (i64 other = first; is_valid && other < entry; ++other) {
@@ -116,13 +111,13 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
                 if (roles[other] == NOT_REPORTED || plan.windows[other] == plan.windows[entry]) continue;
                 is_valid = !alignments.are_duplicates(entry, other);
                 if (is_valid && is_part && roles[other] <= SUPPLEMENTARY_ALIGNMENT &&
-                    reference.on_alternate(alignments.contigs[entry]) ==
-                        reference.on_alternate(alignments.contigs[other]))
+                        reference.on_alternate(alignments.contigs[entry]) ==
+                                reference.on_alternate(alignments.contigs[other]))
                     is_valid = !span.overlaps(aligned_span(extensions, other, alignments.reversed[other], length));
             }
             for (i64 part = first; is_valid && is_part && part < last; ++part)  // compared without bonuses
                 is_valid = part == entry || roles[part] > SUPPLEMENTARY_ALIGNMENT || plan.owners[part] != entry ||
-                           alignments.scores[part] < alignments.scores[entry];
+                        alignments.scores[part] < alignments.scores[entry];
             if (is_valid) continue;
             roles[entry] = NOT_REPORTED;
             if (is_part) return_to_part(plan, roles, first, last, entry);
@@ -141,10 +136,9 @@ HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
 }
 
 // An item is an entry. Drop secondary entries that are unmapped, whose read is unmapped, or that duplicate a part or a
-// better secondary entry; they are sorted by the diagonals of their windows. new_roles: a copy, since neighbours read
-// the old roles.
+// better secondary entry. They are sorted by the diagonals of their windows. new_roles: neighbours read the old roles.
 KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
-                                       Alignments alignments, u8* new_roles OF(items)) {
+        Alignments alignments, u8* new_roles OF(items)) {
     const u8* roles = alignments.roles;
     FOR_EACH(entry, items) {
         new_roles[entry] = roles[entry];
@@ -156,11 +150,11 @@ KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan 
         const Window& own = windows[plan.windows[entry]];
         for (i64 step = -1; step <= 1; step += 2)
             for (i64 other = entry + step;
-                 is_valid && other >= first && other < last && roles[other] == SECONDARY_ALIGNMENT; other += step) {
+                    is_valid && other >= first && other < last && roles[other] == SECONDARY_ALIGNMENT; other += step) {
                 if (!may_be_duplicates(own, windows[plan.windows[other]])) break;
                 bool ahead = alignments.scores[other] != alignments.scores[entry]
-                                 ? alignments.scores[other] > alignments.scores[entry]
-                                 : other < entry;
+                        ? alignments.scores[other] > alignments.scores[entry]
+                        : other < entry;
                 is_valid = !ahead || !alignments.are_duplicates(entry, other);
             }
         if (!is_valid) new_roles[entry] = NOT_REPORTED;
@@ -174,14 +168,13 @@ struct FlagBuilder {
     const Alignments& alignments;
     const Queries& queries;
     bool paired, supplementary_as_secondary;
-
     HOST_DEVICE bool has_flag(i64 record, i32 mark) const { return queries.flags[queries.slot_of[record]] & mark; }
     HOST_DEVICE FragmentEnd fragment_end(i64 entry) const {
         return FragmentEnd{alignments.fragment_end(entry), alignments.reversed[entry] != 0};
     }
     HOST_DEVICE bool is_proper(i64 first, i64 second) const {
         return alignments.mapped(first) && alignments.contigs[first] == alignments.contigs[second] &&
-               inserts.penalty(distance_of(fragment_end(first), fragment_end(second))) != IMPROPER;
+                inserts.penalty(distance_of(fragment_end(first), fragment_end(second))) != IMPROPER;
     }
     HOST_DEVICE i32 of(i64 entry, i64 record) const {
         i32 role = alignments.roles[entry];
@@ -205,7 +198,7 @@ HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
 
 // An item is an entry: set its SAM flags and its tally.
 KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSizeTable inserts, Alignments alignments,
-                         bool paired, bool supplementary_as_secondary) {
+        bool paired, bool supplementary_as_secondary) {
     FlagBuilder all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
     FOR_EACH(entry, items) {
         i32 flag = all.of(entry, queries.order[plan.slots[entry]]);

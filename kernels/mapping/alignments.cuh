@@ -13,16 +13,14 @@ struct AlignedRead {
     i64 start;
     const u32* operations;
     i32 count;
-
     HOST_DEVICE u8 reference_letter(i64 position) const {
         if (reference->reach(position, 1)) return code_letter(reference->packed().base(position));
         return barrier_letters[reference->next_barrier(position)];
     }
-    // Return a mask of the mismatching columns among `length` (at most 32) matched ones; ambiguous: those with an
-    // ambiguous base.
-    HOST_DEVICE u64 mismatches(i64 query, i64 place, i64 length, u64& ambiguous) const {
-        ambiguous = (mask.at(query) | reference->barriers_at(place)) & leading_mask(length);
-        return (mismatch_mask(bases.at(query), reference->packed().at(place)) | ambiguous) & leading_mask(length);
+    // Return a mask of the mismatches in `length` (at most 32) columns; ambiguous: the columns with an ambiguous base.
+    HOST_DEVICE u64 mismatches(i64 query, i64 position, i64 length, u64& ambiguous) const {
+        ambiguous = (mask.at(query) | reference->barriers_at(position)) & leading_mask(length);
+        return (mismatch_mask(bases.at(query), reference->packed().at(position)) | ambiguous) & leading_mask(length);
     }
 };
 
@@ -33,12 +31,10 @@ struct Extensions {
     u32* operations OF(any);            // length << 4 | CigarOperation, in reference order
     i32* counts OF(entries);            // operations of each entry, 0 for none
     i64* reference_starts OF(entries);  // position of the first aligned base in the whole reference
-
     HOST_DEVICE u32* cigar(i64 entry) const { return operations + capacity_ends[entry] - cigar_capacities[entry]; }
 };
 
-// Counter of a run for each entry: a mapped primary record is counted by its MAPQ, plus PROPER_TALLY in a proper pair;
-// other entries are counted by a Tally.
+// The counter that an entry adds to: the MAPQ of a mapped primary record, plus PROPER_TALLY if proper; else a Tally.
 const i32 PROPER_TALLY = 64;
 enum Tally { NO_TALLY = 128, SUPPLEMENTARY_TALLY = 129, SECONDARY_TALLY = 130, UNMAPPED_TALLY = 131, TALLIES = 132 };
 
@@ -55,7 +51,6 @@ struct Alignments {
     i32* edit_distances OF(entries);
     u16* flags OF(entries);   // SAM flags
     u8* tallies OF(entries);  // a Tally, or the MAPQ of a primary record, plus PROPER_TALLY in a proper pair
-
     HOST_DEVICE bool mapped(i64 entry) const { return contigs[entry] >= 0; }
     HOST_DEVICE void unmap(i64 entry) const {
         contigs[entry] = -1;
@@ -70,7 +65,7 @@ struct Alignments {
     // Return true if two alignments of a read start or end at the same position.
     HOST_DEVICE bool are_duplicates(i64 a, i64 b) const {
         return contigs[a] == contigs[b] && reversed[a] == reversed[b] &&
-               (reference_starts[a] == reference_starts[b] || reference_ends[a] == reference_ends[b]);
+                (reference_starts[a] == reference_starts[b] || reference_ends[a] == reference_ends[b]);
     }
 };
 
@@ -88,7 +83,7 @@ HOST_DEVICE AlignmentMeasure measure(const AlignedRead& aligned, const Scoring& 
         if (operation == MATCHED) {
             for (i64 at = 0; at < length; at += 32) {
                 u64 ambiguous,
-                    marks = aligned.mismatches(query + at, result.reference_end + at, length - at, ambiguous);
+                        marks = aligned.mismatches(query + at, result.reference_end + at, length - at, ambiguous);
                 i32 columns = (i32)minimum(length - at, (i64)32), different = popcount(marks),
                     open = popcount(ambiguous);
                 result.score += (columns - different) * scoring.match - (different - open) * scoring.mismatch;
@@ -113,5 +108,5 @@ struct Clips {
 HOST_DEVICE Clips clips_of(const u32* operations, i32 count) {
     u32 first = operations[0], last = operations[count - 1];
     return Clips{(first & 15) == CLIPPED ? (i32)(first >> 4) : 0,
-                 count > 1 && (last & 15) == CLIPPED ? (i32)(last >> 4) : 0};
+            count > 1 && (last & 15) == CLIPPED ? (i32)(last >> 4) : 0};
 }

@@ -1,5 +1,4 @@
-// The band in which a read is aligned to a window. Row i is query base i, and column b is reference position first + i
-// + b: a diagonal of the matrix is a column of the band.
+// The band in which a read is aligned to a window. Row i is query base i, column b is reference position first + i + b.
 #pragma once
 #include "reads/queries.cuh"
 #include "index/reference.cuh"
@@ -16,7 +15,6 @@ struct Band {
     i64 contig_start, contig_end;
     i32 length, width;
     bool reversed, has_ambiguous_query, has_ambiguous_reference;
-
     HOST_DEVICE i32 query_code(i32 row) const {
         if (row >= length) return QUERY_AMBIGUOUS;
         if (has_ambiguous_query && mask.base(row)) return QUERY_AMBIGUOUS;
@@ -45,19 +43,11 @@ struct Band {
 
 HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
     i32 length = queries.lengths[slot], width = band_width(maximum<i32>(window.band, -window.band));
-    i64 contig = reference.contig_of(window.diagonal + window.begin);
+    i64 contig = reference.contig_of(window.diagonal + window.start);
     i64 first = window.diagonal + (window.low + window.high) / 2 - width / 2;
-    i64 begin = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
-    i64 low = maximum(first, begin), high = minimum(first + length + width, end);
-    return Band{queries.bases(slot, window.orientation),
-                queries.mask(slot, window.orientation),
-                &reference,
-                first,
-                begin,
-                end,
-                length,
-                width,
-                queries.reversed(slot, window.orientation),
-                (queries.flags[slot] & READ_AMBIGUOUS) != 0,
-                !reference.has_no_barrier(low, maximum(high, low + 1))};
+    i64 start = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
+    i64 low = maximum(first, start), high = minimum(first + length + width, end);
+    return Band{queries.bases(slot, window.orientation), queries.mask(slot, window.orientation), &reference, first,
+            start, end, length, width, queries.reversed(slot, window.orientation),
+            (queries.flags[slot] & READ_AMBIGUOUS) != 0, !reference.has_no_barrier(low, maximum(high, low + 1))};
 }

@@ -63,8 +63,8 @@ template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 encoding,
     end_text_tag(sink, encoding);
 }
 
-// Write the tags of a comment except those that readmap writes itself. For an Illumina comment, write the sample index as
-// BC, as samtools import -i does. The comment must have one of these two forms.
+// Write the tags of a comment except those that readmap writes itself. For an Illumina comment, write the sample index
+// as BC, as samtools import -i does. The comment must have one of these two forms.
 template <class Sink>
 HOST_DEVICE void put_comment_tags(Sink& sink, i32 encoding, TextSpan comment, bool has_read_group, bool has_barcode) {
     IlluminaComment illumina = illumina_comment(comment);

@@ -10,40 +10,39 @@ const i32 MIN_RUN = 8;  // minimum length of an exact match to extend; some dive
 struct DiagonalRange {
     const Reference& reference;
     const Queries& queries;
-    i64 slot, contig_begin, contig_end;
+    i64 slot, contig_start, contig_end;
     i32 orientation, length;
-
     // Find the longest exact match on a diagonal; return false if it is shorter than MIN_RUN.
-    HOST_DEVICE bool longest_run(const UngappedAlignment& ungapped, i32& begin, i32& end) const {
-        begin = end = ungapped.begin;
-        for (i32 i = ungapped.begin; i + MIN_RUN <= ungapped.end; i += 32 - MIN_RUN) {
+    HOST_DEVICE bool longest_run(const UngappedAlignment& ungapped, i32& start, i32& end) const {
+        start = end = ungapped.start;
+        for (i32 i = ungapped.start; i + MIN_RUN <= ungapped.end; i += 32 - MIN_RUN) {
             i32 bases = minimum(ungapped.end - i, 32);
             u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks);
-            u64 runs =
-                ~marks & LOW_BITS & leading_mask(bases);  // at first bases of runs of at least 1, 2, 4, then MIN_RUN
+            u64 runs = ~marks & LOW_BITS &
+                    leading_mask(bases);  // at first bases of runs of at least 1, 2, 4, then MIN_RUN
             runs &= runs << 2;
             u64 four = runs & runs << 4;
             if (!(four & four << 2 * (MIN_RUN - 4))) continue;
             for (i32 from = 0; from < bases;) {
                 i32 to = minimum(first_set_base(marks & ~leading_mask(from)), bases);
-                if (to - from > end - begin) begin = i + from, end = i + to;
+                if (to - from > end - start) start = i + from, end = i + to;
                 from = to + 1;
             }
         }
-        return end - begin >= MIN_RUN;
+        return end - start >= MIN_RUN;
     }
     // Align the read on a diagonal around its longest exact match; return false if that is too short.
     HOST_DEVICE bool verify(i64 diagonal, Diagonal& found, const Scoring& scoring) const {
-        i32 anchor = (i32)clamp(contig_begin - diagonal, (i64)0, (i64)length - 1), begin, end;
+        i32 anchor = (i32)clamp(contig_start - diagonal, (i64)0, (i64)length - 1), start, end;
         UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, anchor);
-        if (!longest_run(ungapped, begin, end)) return false;
-        Segment segment = extend_segment(ungapped, begin, end, length, scoring);
+        if (!longest_run(ungapped, start, end)) return false;
+        Segment segment = extend_segment(ungapped, start, end, length, scoring);
         found = diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
         return true;
     }
     // Offer the read's alignments on all diagonals in [low, high].
     HOST_DEVICE void search(i64 low, i64 high, BestDiagonals& diagonals, const Scoring& scoring) const {
-        low = maximum(low, contig_begin - length + MIN_RUN);
+        low = maximum(low, contig_start - length + MIN_RUN);
         high = minimum(high, contig_end - MIN_RUN);
         for (i64 round = low; round <= high; round += WARP_WIDTH) {
             i64 diagonal = round + warp_lane();
@@ -54,8 +53,8 @@ struct DiagonalRange {
     }
 };
 
-HOST_DEVICE DiagonalRange diagonal_range(const Reference& reference, const Queries& queries, i64 slot, i64 contig,
-                                         i32 orientation, i32 length) {
+HOST_DEVICE DiagonalRange diagonal_range(
+        const Reference& reference, const Queries& queries, i64 slot, i64 contig, i32 orientation, i32 length) {
     i64 start = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;
     return DiagonalRange{reference, queries, slot, start, end, orientation, length};
 }
@@ -68,11 +67,10 @@ struct MateSearch {
     i64 slot;
     i32 length;
     bool flipped, mate_first;  // mate_first: the mate is the first read of the pair
-
     // Try all diagonals at which the read forms a proper pair with the mate's window, in each direction of the library.
-    HOST_DEVICE void search(FragmentEnd mate, const Window& window, BestDiagonals& diagonals,
-                            const Scoring& scoring) const {
-        i64 contig = reference.contig_of(window.diagonal + window.begin);
+    HOST_DEVICE void search(
+            FragmentEnd mate, const Window& window, BestDiagonals& diagonals, const Scoring& scoring) const {
+        i64 contig = reference.contig_of(window.diagonal + window.start);
         for (i32 direction = 0; direction < DIRECTIONS; ++direction) {
             i64 low = inserts.lows[direction], high = inserts.highs[direction];
             if (low > high) continue;

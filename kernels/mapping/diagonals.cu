@@ -3,8 +3,7 @@
 // The suffixes that share most with a seed are a range of ranks around its insertion point, whose ends are found by
 // bisection. Each suffix names a diagonal, on which the read is aligned without gaps. That is cheap enough to rank
 // hundreds of copies of a repeat by the bases that distinguish them, and the best diagonals are kept. The lanes of a
-// warp first find the range of one seed each, and then share the suffixes of all ranges, because their lengths differ
-// widely.
+// warp first find the range of one seed each, then share the suffixes of all ranges, whose lengths differ widely.
 #include "mapping/diagonals.cuh"
 #include "mapping/seeds.cuh"
 #include "mapping/windows.cuh"
@@ -27,16 +26,15 @@ struct SeedGrid {
     i64 slot;
     i32 seeds, stride, min_seed_bases, max_suffixes;  // seeds of one orientation
     Span part;                                        // part of the read that seeds are taken from
-
     HOST_DEVICE i32 orientation(i32 seed) const { return seed >= seeds; }
     HOST_DEVICE i32 position(i32 seed) const { return (seed - orientation(seed) * seeds) * stride; }
     HOST_DEVICE Span part_of(i32 orientation) const {
         i32 length = queries.lengths[slot];
-        return orientation ? Span{length - part.end, length - part.begin} : part;
+        return orientation ? Span{length - part.end, length - part.start} : part;
     }
     HOST_DEVICE bool uses(i32 seed) const {
         Span own = part_of(orientation(seed));
-        return position(seed) >= own.begin && position(seed) + min_seed_bases <= own.end;
+        return position(seed) >= own.start && position(seed) + min_seed_bases <= own.end;
     }
     HOST_DEVICE void prefetch(i32 seed) const {
         if (seed + 4 < 2 * seeds) PREFETCH(&index.suffixes[ranks[seed + 4]]);
@@ -48,8 +46,7 @@ struct SeedGrid {
         bool is_valid = rank >= 0 && rank < index.suffix_count;
         return is_valid ? common_prefix(reference, query, (i64)index.suffixes[rank]) : 0;
     }
-    // Count the suffixes that share at least the shortest seed, from `rank` in the direction of `step`. The suffix at
-    // `rank` shares it. The count stops at max_suffixes.
+    // Count the suffixes that share the shortest seed, up to max_suffixes, from `rank`, which does, in steps of `step`.
     HOST_DEVICE i32 count_sharing(const QuerySuffix<PackedWords>& shortest, i64 rank, i32 step) const {
         i32 low = 1, high = max_suffixes;
         bool is_bounded = false;
@@ -60,8 +57,7 @@ struct SeedGrid {
         }
         return low;
     }
-    // Return the max_suffixes suffixes that share most with the seed. The shared length falls with the distance on both
-    // sides; ties prefer the suffix at the higher rank.
+    // Return the max_suffixes suffixes that share most with the seed; ties prefer the suffix at the higher rank.
     HOST_DEVICE RankRange nearest_suffixes(i32 seed) const {
         i64 above = (i64)ranks[seed], below = above - 1;
         i32 shared_above = after[seed], shared_below = before[seed];
@@ -83,13 +79,13 @@ struct SeedGrid {
     }
     // Return true if the previous seed lies in the same exact match and so names the same diagonal.
     HOST_DEVICE bool is_named_by_previous_seed(i32 seed, i64 suffix) const {
-        i32 begin = position(seed) - stride;
-        if (begin < part_of(orientation(seed)).begin || suffix < stride) return false;
+        i32 previous = position(seed) - stride;
+        if (previous < part_of(orientation(seed)).start || suffix < stride) return false;
         i64 start = suffix - stride;
         PackedWords bases = queries.bases(slot, orientation(seed));
-        u64 x = mismatch_mask(bases.at(begin), reference.packed().at(start)) & leading_mask(stride);
+        u64 x = mismatch_mask(bases.at(previous), reference.packed().at(start)) & leading_mask(stride);
         if (queries.flags[slot] & READ_AMBIGUOUS)
-            x |= queries.mask(slot, orientation(seed)).at(begin) & leading_mask(stride);
+            x |= queries.mask(slot, orientation(seed)).at(previous) & leading_mask(stride);
         return !x && reference.reach(start, stride) == stride;
     }
     // Align the read on the diagonal of a suffix; return false if the previous seed names the diagonal, too.
@@ -97,33 +93,23 @@ struct SeedGrid {
         i64 suffix = (i64)index.suffixes[rank], diagonal = suffix - position(seed);
         if (rank + 4 < index.suffix_count) PREFETCH(&reference.words[index.suffixes[rank + 4] >> 5]);
         if (is_named_by_previous_seed(seed, suffix)) return false;
-        i32 begin = position(seed);
-        found =
-            align_around(reference, queries, slot, orientation(seed), diagonal, begin, begin + min_seed_bases, scoring);
+        i32 start = position(seed);
+        found = align_around(
+                reference, queries, slot, orientation(seed), diagonal, start, start + min_seed_bases, scoring);
         return true;
     }
 };
 
 // One item per read, selected[item]. Only seeds between uncovered_starts and uncovered_ends of the slot are used.
 KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
-                                         Scoring scoring, Seeds seeds, const i32* selected OF(selected),
-                                         const i32* uncovered_starts OF(reads), const i32* uncovered_ends OF(reads),
-                                         DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
+        Scoring scoring, Seeds seeds, const i32* selected OF(selected), const i32* uncovered_starts OF(reads),
+        const i32* uncovered_ends OF(reads), DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seeds.offsets[item];
         i32 count = (i32)((seeds.offsets[item + 1] - first) / 2);
-        SeedGrid grid = {reference,
-                         queries,
-                         index,
-                         seeds.ranks + first,
-                         seeds.before + first,
-                         seeds.after + first,
-                         slot,
-                         count,
-                         seeds.stride,
-                         min_seed_bases,
-                         max_suffixes,
-                         Span{uncovered_starts[slot], uncovered_ends[slot]}};
+        SeedGrid grid = {reference, queries, index, seeds.ranks + first, seeds.before + first, seeds.after + first,
+                slot, count, seeds.stride, min_seed_bases, max_suffixes,
+                Span{uncovered_starts[slot], uncovered_ends[slot]}};
         BestDiagonals diagonals;
         i32 max_unexamined = 0;
         for (i32 round = 0; round < 2 * count; round += WARP_WIDTH) {

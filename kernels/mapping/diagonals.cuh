@@ -1,10 +1,9 @@
 // The best diagonals of a read.
 //
-// The ends_alike MAX_DIAGONALS remain in any order in which diagonals are offered: the first ones by `is_better`, and the
-// best of those whose segments end alike. If not all fit, at most half of them are on ALT contigs as long as others are
-// left, because a gene may have hundreds of ALT versions. (A read with an insertion and a deletion of the ends_alike length
-// leaves its diagonal and returns: it has two segments on one diagonal.) On the CPU the diagonals are an array; on the
-// GPU each lane of the read's warp holds one, and a candidate is compared with all of them at once.
+// In whatever order diagonals are offered, the best MAX_DIAGONALS by `is_better` remain, and one of those that end
+// alike (a read with an insertion and a deletion of the same length has two segments on one diagonal). If not all fit,
+// at most half are on ALT contigs, because a gene may have hundreds of ALT versions. On the CPU they are an array; on
+// the GPU each lane of the read's warp holds one, and a candidate is compared with all of them at once.
 #pragma once
 #include "mapping/ungapped.cuh"
 
@@ -16,33 +15,30 @@ struct Diagonal {
     Segment segment;
     i16 orientation;
     i16 alternate;  // on an ALT contig
-
     HOST_DEVICE bool ends_alike(const Diagonal& other) const {
         return diagonal == other.diagonal && orientation == other.orientation && segment.end == other.segment.end;
     }
 };
 
 HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& ungapped, const Segment& segment,
-                                 i32 orientation, u64 read_hash) {
-    i16 alternate = reference.is_alternate(ungapped.diagonal + segment.begin);
+        i32 orientation, u64 read_hash) {
+    i16 alternate = reference.is_alternate(ungapped.diagonal + segment.start);
     return Diagonal{ungapped.diagonal, tie_break(read_hash, ungapped.diagonal), segment, (i16)orientation, alternate};
 }
 
-// Return the alignment on a diagonal around the exact match [begin, end).
+// Return the alignment on a diagonal around the exact match [start, end).
 HOST_DEVICE Diagonal align_around(const Reference& reference, const Queries& queries, i64 slot, i32 orientation,
-                                  i64 diagonal, i32 begin, i32 end, const Scoring& scoring) {
-    UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, begin);
-    Segment segment = extend_segment(ungapped, begin, end, queries.lengths[slot], scoring);
+        i64 diagonal, i32 start, i32 end, const Scoring& scoring) {
+    UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, start);
+    Segment segment = extend_segment(ungapped, start, end, queries.lengths[slot], scoring);
     return diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
 }
 
 // The diagonals of some reads.
 struct DiagonalTable {
-    Diagonal* rows
-    OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read, of which the first `counts` are valid, best first
-    i32* counts OF(selected);     // number of diagonals of each read
-    i32* unexamined_prefixes
-        OF(selected);  // longest prefix that an unexamined suffix shares with a seed; 0 if all were examined
+    Diagonal* rows OF(selected* MAX_DIAGONALS);  // MAX_DIAGONALS of each read, best first; the first `counts` are valid
+    i32* counts OF(selected);
+    i32* unexamined_prefixes OF(selected);  // longest prefix shared by an unexamined suffix and a seed; 0 for none
 };
 
 HOST_DEVICE bool is_better(const Diagonal& a, const Diagonal& b) {
@@ -50,20 +46,17 @@ HOST_DEVICE bool is_better(const Diagonal& a, const Diagonal& b) {
     if (a.alternate != b.alternate) return a.alternate < b.alternate;
     if (a.tie != b.tie) return a.tie < b.tie;
     if (a.orientation != b.orientation) return a.orientation < b.orientation;
-    if (a.segment.begin != b.segment.begin) return a.segment.begin < b.segment.begin;
+    if (a.segment.start != b.segment.start) return a.segment.start < b.segment.start;
     return a.segment.end > b.segment.end;
 }
 
 #ifdef __CUDACC__
-
 static_assert(MAX_DIAGONALS == WARP_WIDTH, "each lane holds one diagonal");
 
 struct BestDiagonals {
     Diagonal own;  // lane i holds the i-th best
     i32 count;
-
     HOST_DEVICE BestDiagonals() : count(0) {}
-
     HOST_DEVICE void insert(const Diagonal& candidate) {
         i32 lane = warp_lane();
         u32 duplicate = __ballot_sync(~0u, lane < count && own.ends_alike(candidate));
@@ -81,7 +74,7 @@ struct BestDiagonals {
         if (lane == rank) own = candidate;
         if (!duplicate && count < MAX_DIAGONALS) ++count;
     }
-    // Insert in the place of a better diagonal, which is on an ALT contig.
+    // Replace a better diagonal, which is on an ALT contig.
     HOST_DEVICE void replace_better(const Diagonal& candidate, i32 victim, i32 rank) {
         i32 lane = warp_lane();
         Diagonal next = warp_shuffle(own, minimum(lane + 1, MAX_DIAGONALS - 1));
@@ -102,16 +95,12 @@ struct BestDiagonals {
         if (warp_lane() < count) found[warp_lane()] = own;
     }
 };
-
 #else
-
 struct BestDiagonals {
     Diagonal best[MAX_DIAGONALS];
     i32 count, alternate_count;
-
     HOST_DEVICE BestDiagonals() : count(0), alternate_count(0) {}
-
-    // Return the diagonal that the candidate replaces if all places are taken.
+    // Return the index of the diagonal that the candidate replaces if the array is full.
     HOST_DEVICE i32 victim_of(const Diagonal& candidate) const {
         i32 last = MAX_DIAGONALS - 1;
         if (alternate_count + candidate.alternate > MAX_DIAGONALS / 2)
@@ -120,7 +109,7 @@ struct BestDiagonals {
     }
     HOST_DEVICE bool has_room(const Diagonal& candidate) const {
         return count < MAX_DIAGONALS || is_better(candidate, best[MAX_DIAGONALS - 1]) ||
-               (!candidate.alternate && alternate_count > MAX_DIAGONALS / 2);
+                (!candidate.alternate && alternate_count > MAX_DIAGONALS / 2);
     }
     HOST_DEVICE void offer(const Diagonal& candidate, bool is_valid) {
         if (!is_valid || !has_room(candidate)) return;
@@ -143,5 +132,4 @@ struct BestDiagonals {
         for (i32 i = 0; i < count; ++i) found[i] = best[i];
     }
 };
-
 #endif

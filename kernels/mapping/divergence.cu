@@ -10,7 +10,7 @@ struct DivergenceTally {
 
 // One item per record. The tally is zero if the placement is not certain or has gaps, or if the read has no qualities.
 KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Reference reference, WindowTable windows,
-                               PlacementTable placements, DivergenceTally* tallies OF(items)) {
+        PlacementTable placements, DivergenceTally* tallies OF(items)) {
     FOR_EACH(record, items) {
         tallies[record] = DivergenceTally{0, 0, 0};
         i64 slot = queries.slot_of[record];
@@ -21,7 +21,7 @@ KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Re
         Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
         UngappedAlignment ungapped = place_ungapped(reference, queries, slot, window);
         DivergenceTally tally = {0, reliable_differences(ungapped, window, qualities), 0};
-        for (i32 i = window.begin; i < window.end; ++i) {
+        for (i32 i = window.start; i < window.end; ++i) {
             i32 phred = qualities.at(i);
             if (phred < RELIABLE) continue;
             ++tally.bases;

@@ -1,14 +1,12 @@
-// Extension: banded alignment scores of windows in which a gap may improve the score, and CIGARs of the planned
-// records.
+// Extension: banded alignment scores of windows in which a gap may pay, and CIGARs of the planned records.
 #include "mapping/alignments.cuh"
 #include "mapping/record_plan.cuh"
 #include "mapping/smith_waterman.cuh"
 #include "mapping/tandem.cuh"
 
-// True if a warp aligns one band together: a wide band has more columns than a thread of the GPU has registers, and
-// 32-bit scores are rare.
+// True if a warp aligns a band together: a wide band has more columns than a thread registers; 32-bit scores are rare.
 template <class Lane, i32 WIDTH> const bool WARP_PER_BAND =
-    WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
+        WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
 
 // Store the best scores of Lane::width bands in `results`.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
@@ -21,11 +19,9 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands,
     }
 }
 
-// Score Lane::width tasks; the last tasks may be NO_TASK. A task is the row of a window; task_slots: the slot of its
-// read.
+// Score Lane::width tasks; the last ones may be NO_TASK. A task is the row of a window; task_slots: its read's slot.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
-                                                              const i64* tasks, const i32* task_slots, Window* windows,
-                                                              const Scoring& scoring) {
+        const i64* tasks, const i32* task_slots, Window* windows, const Scoring& scoring) {
     Band bands[Lane::width];
     i32 results[Lane::width];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -44,10 +40,10 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& r
 // An item is Lane::width tasks; all tasks of a launch have the same kind of band.
 #define SCORE_WINDOWS(name, Lane, WIDTH, ITEMS)                                                                       \
     KERNEL void name(ITEMS items, Queries queries, Reference reference, Scoring scoring, const i64* tasks OF(tasks),  \
-                     const i32* task_slots OF(tasks), Window* windows OF(any)) {                                      \
+            const i32* task_slots OF(tasks), Window* windows OF(any)) {                                               \
         FOR_EACH(item, items)                                                                                         \
             score_tasks<Lane, WIDTH>(reference, queries, tasks + item * Lane::width, task_slots + item * Lane::width, \
-                                     windows, scoring);                                                               \
+                    windows, scoring);                                                                                \
     }
 
 SCORE_WINDOWS(score_16_bits_narrow, Lanes16, NARROW_WIDTH, Items)
@@ -59,23 +55,21 @@ SCORE_WINDOWS(score_32_bits_middle, Lane32, MIDDLE_WIDTH, WarpItems)
 SCORE_WINDOWS(score_32_bits_wide, Lane32, WIDE_WIDTH, WarpItems)
 SCORE_WINDOWS(score_32_bits_widest, Lane32, WIDEST_WIDTH, WarpItems)
 
-// Write the CIGAR of the ungapped segment of a window, with the gap of a tandem repeat if there is one; return its
-// length.
+// Write the CIGAR of the ungapped segment of a window, with the gap of a tandem repeat unless null; return its length.
 HOST_DEVICE i32 write_segment_cigar(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
     Cigar cigar = {operations, 0};
-    cigar.add(CLIPPED, window.begin);
+    cigar.add(CLIPPED, window.start);
     if (gap) {
-        cigar.add(MATCHED, gap->at - window.begin);
+        cigar.add(MATCHED, gap->at - window.start);
         cigar.add(DELETED, gap->deleted);
         cigar.add(INSERTED, gap->inserted);
         cigar.add(MATCHED, window.end - gap->at - gap->inserted);
-    } else cigar.add(MATCHED, window.end - window.begin);
+    } else cigar.add(MATCHED, window.end - window.start);
     cigar.add(CLIPPED, length - window.end);
     return cigar.count;
 }
 
-// Entries per item of a traceback kernel.
-const i32 TRACED_PER_ITEM = WARP_WIDTH > 1 ? 1 : Lanes16::width;
+const i32 TRACED_PER_ITEM = WARP_WIDTH > 1 ? 1 : Lanes16::width;  // entries per item of a traceback kernel
 
 // Traceback of up to TRACED_PER_ITEM entries whose windows have the same kind of band.
 template <i32 WIDTH> struct Tracing {
@@ -85,12 +79,10 @@ template <i32 WIDTH> struct Tracing {
     const i64* entries;
     i32 count;
     Band bands[TRACED_PER_ITEM];
-
     // Return true if an alignment reaches the minimum score of its entry without bonuses.
     HOST_DEVICE bool reaches_min_score(i32 i, const Path& path) const {
-        AlignedRead aligned = {
-            bands[i].reference,           nullptr,        bands[i].bases, bands[i].mask, path.reference_start,
-            extensions.cigar(entries[i]), path.operations};
+        AlignedRead aligned = {bands[i].reference, nullptr, bands[i].bases, bands[i].mask, path.reference_start,
+                extensions.cigar(entries[i]), path.operations};
         return measure(aligned, scoring).score >= plan.min_scores[entries[i]];
     }
     HOST_DEVICE void store(i32 i, const Path& path) const {
@@ -143,21 +135,20 @@ template <i32 WIDTH> struct Tracing {
     }
 };
 
-// An item is TRACED_PER_ITEM entries of traced[first, last), all with the same kind of band; it uses item_bytes of
-// `steps`.
-#define TRACE_ALIGNMENTS(name, WIDTH)                                                                          \
-    KERNEL void name(WarpItems items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,  \
-                     Extensions extensions, const Window* windows OF(any), const i64* traced OF(any),          \
-                     u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) { \
-        FOR_EACH(item, items) {                                                                                \
-            const i64* entries = traced + first + item * TRACED_PER_ITEM;                                      \
-            i32 count = (i32)minimum((i64)TRACED_PER_ITEM, last - first - item * TRACED_PER_ITEM);             \
-            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                          \
-            for (i32 i = 0; i < count; ++i)                                                                    \
-                tracing.bands[i] =                                                                             \
-                    band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]);    \
-            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                        \
-        }                                                                                                      \
+// An item is TRACED_PER_ITEM entries of traced[first, last), all with one kind of band; it uses item_bytes of `steps`.
+#define TRACE_ALIGNMENTS(name, WIDTH)                                                                           \
+    KERNEL void name(WarpItems items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,   \
+            Extensions extensions, const Window* windows OF(any), const i64* traced OF(any),                    \
+            u8* steps OF(items* item_bytes), i64 first, i64 last, i64 item_bytes, i32 fits_16_bits) {           \
+        FOR_EACH(item, items) {                                                                                 \
+            const i64* entries = traced + first + item * TRACED_PER_ITEM;                                       \
+            i32 count = (i32)minimum((i64)TRACED_PER_ITEM, last - first - item * TRACED_PER_ITEM);              \
+            Tracing<WIDTH> tracing = {scoring, plan, extensions, entries, count, {}};                           \
+            for (i32 i = 0; i < count; ++i)                                                                     \
+                tracing.bands[i] =                                                                              \
+                        band_of(reference, queries, plan.slots[entries[i]], windows[plan.windows[entries[i]]]); \
+            tracing.trace_all(steps + item * item_bytes, fits_16_bits);                                         \
+        }                                                                                                       \
     }
 
 TRACE_ALIGNMENTS(trace_narrow, NARROW_WIDTH)
@@ -165,8 +156,7 @@ TRACE_ALIGNMENTS(trace_middle, MIDDLE_WIDTH)
 TRACE_ALIGNMENTS(trace_wide, WIDE_WIDTH)
 TRACE_ALIGNMENTS(trace_widest, WIDEST_WIDTH)
 
-// An item is a slot: count the entries of its read to be traced with each kind of band. counts: a row of `reads` per
-// kind.
+// An item is a slot: count its read's entries to trace with each kind of band. counts: a row of `reads` per kind.
 KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* counts OF(BAND_KINDS* reads), i64 reads) {
     FOR_EACH(slot, items) {
         i64 record = queries.order[slot];
@@ -179,7 +169,7 @@ KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* cou
 
 // ends: inclusive prefix sum of the counts. Entries are listed in order of slots, which are sorted by read length.
 KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
-                        i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
+        i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
     FOR_EACH(slot, items) {
         i64 record = queries.order[slot], next[BAND_KINDS];
         for (i32 kind = 0; kind < BAND_KINDS; ++kind) {
@@ -188,16 +178,16 @@ KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64
         }
         for (i64 entry = plan.offsets[record]; entry < plan.offsets[record + 1]; ++entry) {
             if (!plan.bands[entry]) continue;
-            i64 place = next[plan.bands[entry] - 1]++;
-            traced[place] = entry;
-            lengths[place] = queries.lengths[slot];
+            i64 index = next[plan.bands[entry] - 1]++;
+            traced[index] = entry;
+            lengths[index] = queries.lengths[slot];
         }
     }
 }
 
 // An item is an entry: write the CIGAR of the ungapped segment of its window, unless the entry is traced.
 KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference reference, Scoring scoring,
-                                      RecordPlan plan, Extensions extensions, const Window* windows OF(any)) {
+        RecordPlan plan, Extensions extensions, const Window* windows OF(any)) {
     FOR_EACH(entry, items) {
         extensions.counts[entry] = 0;
         extensions.reference_starts[entry] = 0;
@@ -208,7 +198,7 @@ KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference re
         TandemGap gap;
         bool found = search.find(scoring, gap);
         extensions.counts[entry] =
-            write_segment_cigar(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
-        extensions.reference_starts[entry] = window.diagonal + window.begin + (found ? gap.shift : 0);
+                write_segment_cigar(window, queries.lengths[slot], found ? &gap : nullptr, extensions.cigar(entry));
+        extensions.reference_starts[entry] = window.diagonal + window.start + (found ? gap.shift : 0);
     }
 }

@@ -1,9 +1,8 @@
 // Fragments of two mates that both have more placements than windows.
 //
-// If both mates lie in repeats, few of their many placements are a fragment apart, and the windows that each mate got
-// by itself include hardly any of these. So all placements are listed in the order of their positions, both lists are
-// scanned in parallel, and the placements of the best fragments become windows; the cost of the other fragments counts
-// as one more rival.
+// If both mates lie in repeats, few of their many placements are a fragment apart, and the windows of each mate alone
+// include hardly any of these. So all placements are listed in the order of their positions, both lists are scanned in
+// parallel, and the placements of the best fragments become windows; the other fragments count as one more rival.
 #include "mapping/matches.cuh"
 #include "mapping/mates.cuh"
 #include "mapping/diagonal_range.cuh"
@@ -12,18 +11,15 @@ const i32 KEPT_FRAGMENTS = 4;    // fragments that get windows; the same number 
 const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellite repeats have a fragment at nearly every position
 const i32 END_BITS = 36;         // bits of a position in a key
 
-// One item per pair: mark both mates if fragments that no windows show may matter compared with the cheapest choice.
-// Each of them alone may cost much, but there may be hundreds.
+// One item per pair: mark both mates if fragments without windows, perhaps hundreds, may rival the cheapest choice.
 KERNEL void mark_repeat_pairs(Items items, Queries queries, Reference reference, InsertSizeTable inserts,
-                              Scoring scoring, WindowTable windows, PlacementTable placements,
-                              u8* marks OF(2 * items)) {
+        Scoring scoring, WindowTable windows, PlacementTable placements, u8* marks OF(2 * items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 smaller = minimum(pair.first.dropped_deficit, pair.second.dropped_deficit);
         i32 larger = maximum(pair.first.dropped_deficit, pair.second.dropped_deficit);
-        marks[2 * item] = marks[2 * item + 1] =
-            larger < NO_DEFICIT &&
-            smaller + larger < cheapest_choice(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
+        marks[2 * item] = marks[2 * item + 1] = larger < NO_DEFICIT &&
+                smaller + larger < cheapest_choice(pair, queries.hashes, scoring).cost.total + NEGLIGIBLE;
     }
 }
 
@@ -32,55 +28,45 @@ KERNEL void mates_to_slots(Items items, Queries queries, const i32* mates OF(ite
     FOR_EACH(item, items) slots[item] = queries.slot_of[mates[item]];
 }
 
-// Placements of reads: the fragment ends, and the phred that the read loses there. Reads are numbered in the order of
-// selection, mates next to each other.
+// Placements of reads: the fragment ends, and the phred lost there. Reads are numbered as selected, mates in a row.
 struct RepeatPlacements {
     const u64* keys OF(repeat_placements);  // read, strand and end, sorted; unused rows have the largest key
     const u32* losses OF(repeat_placements);
     i64 placement_count;
-
     // Return the first row of a read and strand with an end at or after a position.
     HOST_DEVICE i64 lower_bound(i64 read, bool reversed, i64 position) const {
         u64 key = ((u64)read << 1 | reversed) << END_BITS | (u64)position;
-        i64 low = 0, high = placement_count;
-        while (low < high) {
-            i64 middle = (low + high) >> 1;
-            if (keys[middle] < key) low = middle + 1;
-            else high = middle;
-        }
-        return low;
+        return partition_point(0, placement_count, [&](i64 i) { return keys[i] < key; });
     }
 };
 
 // Return the phred lost at the placement of a match's diagonal, or -1 if that is more than what unpaired placements
 // lose. Scores without gaps are compared, because all copies of a repeat need the gap that the best placement has.
 HOST_DEVICE i32 loss_of(const Diagonal& diagonal, i64 slot, const WindowTable& windows,
-                        const PlacementTable& placements, const Scoring& scoring) {
+        const PlacementTable& placements, const Scoring& scoring) {
     const Window& chosen = windows.of(slot)[placements.chosen[slot]];
     if (diagonal.alternate != chosen.alternate) return -1;
-    i32 loss =
-        maximum(points_to_phred(chosen.ungapped - diagonal.segment.score, placements.variant_phreds[slot], scoring), 0);
+    i32 loss = maximum(
+            points_to_phred(chosen.ungapped - diagonal.segment.score, placements.variant_phreds[slot], scoring), 0);
     return loss < scoring.unpaired_phred ? loss : -1;
 }
 
 // One item per match: 1 if it names a placement, else 0.
 KERNEL void count_placements(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                             SeedMatches matches, WindowTable windows, PlacementTable placements,
-                             i64* counts OF(items)) {
+        SeedMatches matches, WindowTable windows, PlacementTable placements, i64* counts OF(items)) {
     MatchIterator iterator = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal diagonal;
         i64 slot;
-        counts[item] =
-            iterator.find(item, scoring, diagonal, slot) && loss_of(diagonal, slot, windows, placements, scoring) >= 0;
+        counts[item] = iterator.find(item, scoring, diagonal, slot) &&
+                loss_of(diagonal, slot, windows, placements, scoring) >= 0;
     }
 }
 
 // One item per match. ends: inclusive prefix sum of the result of count_placements.
 KERNEL void list_placements(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                            SeedMatches matches, WindowTable windows, PlacementTable placements,
-                            const i64* ends OF(items), u64* keys OF(repeat_placements),
-                            u32* losses OF(repeat_placements)) {
+        SeedMatches matches, WindowTable windows, PlacementTable placements, const i64* ends OF(items),
+        u64* keys OF(repeat_placements), u32* losses OF(repeat_placements)) {
     MatchIterator iterator = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         i64 row = item ? ends[item - 1] : 0, slot;
@@ -101,7 +87,6 @@ struct RepeatMate {
     i64 read, slot;
     i32 length;
     bool flipped;
-
     HOST_DEVICE i64 diagonal(FragmentEnd at) const { return at.position - (at.reversed ? length : 0); }
 };
 
@@ -114,7 +99,6 @@ struct Fragment {
     i32 cost;
     u64 tie;
     FragmentEnd first, second;
-
     HOST_DEVICE bool is_before(const Fragment& other) const {
         return cost != other.cost ? cost < other.cost : tie < other.tie;
     }
@@ -125,7 +109,6 @@ struct BestFragments {
     Fragment kept[KEPT_FRAGMENTS];
     i32 count, total;
     u64 likelihoods;  // of all fragments
-
     HOST_DEVICE void keep(const Fragment& fragment) {
         i32 rank = count;
         while (rank > 0 && fragment.is_before(kept[rank - 1])) --rank;
@@ -158,7 +141,6 @@ struct FragmentJoiner {
     const RepeatPlacements& repeat_placements;
     RepeatMate first, second;
     BestFragments best;
-
     HOST_DEVICE i64 contig(const RepeatMate& mate, FragmentEnd at) const {
         return reference.contig_of(maximum(mate.diagonal(at) + mate.length / 2, (i64)0));
     }
@@ -167,12 +149,11 @@ struct FragmentJoiner {
         i32 penalty = inserts.penalty(distance);
         if (penalty == IMPROPER || contig(first, one) != contig(second, other)) return;
         u64 tie = splitmix64(tie_break(queries.hashes[first.slot], first.diagonal(one)) +
-                             tie_break(queries.hashes[second.slot], second.diagonal(other)));
+                tie_break(queries.hashes[second.slot], second.diagonal(other)));
         i32 loss = joint_loss(one_loss, other_loss, distance, first.length, second.length);
         best.add(Fragment{loss + penalty, tie, one, other});
     }
-    // Add all fragments whose first mate lies on a strand, in one direction, with ends as far apart as the library
-    // allows.
+    // Add all fragments of one direction whose first mate lies on a strand, with insert sizes of the library.
     HOST_DEVICE void join(i32 direction, bool reversed) {
         i64 low = inserts.lows[direction], high = inserts.highs[direction];
         if (low > high) return;
@@ -184,24 +165,24 @@ struct FragmentJoiner {
         i64 end = repeat_placements.lower_bound(second.read, other, mask);
         for (i += warp_lane(); i < last && best.total <= MAX_FRAGMENTS; i += WARP_WIDTH) {
             FragmentEnd one = {(i64)(repeat_placements.keys[i] & mask) - first.length, reversed};
-            i64 begin = one.position + minimum(low, high) + second.length;
+            i64 start = one.position + minimum(low, high) + second.length;
             i64 stop = one.position + maximum(low, high) + second.length;
-            i64 from = repeat_placements.lower_bound(second.read, other, maximum(begin, (i64)0));
+            i64 from = repeat_placements.lower_bound(second.read, other, maximum(start, (i64)0));
             for (i64 j = from;
-                 j < end && (i64)(repeat_placements.keys[j] & mask) <= stop && best.total <= MAX_FRAGMENTS; ++j)
+                    j < end && (i64)(repeat_placements.keys[j] & mask) <= stop && best.total <= MAX_FRAGMENTS; ++j)
                 add(one, FragmentEnd{(i64)(repeat_placements.keys[j] & mask) - second.length, other},
-                    (i32)repeat_placements.losses[i], (i32)repeat_placements.losses[j]);
+                        (i32)repeat_placements.losses[i], (i32)repeat_placements.losses[j]);
         }
     }
     // Write the diagonals of one mate in the best fragments; return their number.
-    HOST_DEVICE i32 write(const RepeatMate& mate, FragmentEnd Fragment::* end, Diagonal* rows,
-                          const Scoring& scoring) const {
+    HOST_DEVICE i32 write(
+            const RepeatMate& mate, FragmentEnd Fragment::* end, Diagonal* rows, const Scoring& scoring) const {
         i32 written = 0;
         for (i32 i = 0; i < best.count; ++i) {
             FragmentEnd at = best.kept[i].*end;
             i64 home = contig(mate, at);
             DiagonalRange range =
-                diagonal_range(reference, queries, mate.slot, home, at.reversed != mate.flipped, mate.length);
+                    diagonal_range(reference, queries, mate.slot, home, at.reversed != mate.flipped, mate.length);
             Diagonal diagonal;
             if (!range.verify(mate.diagonal(at), diagonal, scoring)) continue;
             i32 same = 0;
@@ -212,12 +193,12 @@ struct FragmentJoiner {
     }
 };
 
-// One item per mate, the record mates[item]; its placements are those of read `item`. The item of the first mate writes
-// the diagonals of the pair's best fragments for both mates, and to other_fragments[pair] the phred of the other fragments
-// together. other_fragments[pair] keeps its value if there are no fragments, or too many.
+// One item per mate, the record mates[item], whose placements have the read index `item`. The item of the first mate
+// writes the diagonals of the pair's best fragments for both mates, and to other_fragments[pair] the phred of all other
+// fragments together, unless there are no fragments or too many.
 KERNEL void join_fragments(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
-                           Scoring scoring, RepeatPlacements repeat_placements, const i32* mates OF(items),
-                           DiagonalTable found, i32* other_fragments OF(reads / 2)) {
+        Scoring scoring, RepeatPlacements repeat_placements, const i32* mates OF(items), DiagonalTable found,
+        i32* other_fragments OF(reads / 2)) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
         i64 pair = mates[item] >> 1, slots[2] = {queries.slot_of[2 * pair], queries.slot_of[2 * pair + 1]};

@@ -19,7 +19,7 @@ struct HitTable {
 
 // An item is a row: the read first + step * item.
 KERNEL void gather_hits(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
-                        Alignments alignments, HitTable hits, i64 first, i64 step) {
+        Alignments alignments, HitTable hits, i64 first, i64 step) {
     FOR_EACH(item, items) {
         i64 entry = plan.offsets[first + step * item];
         bool mapped = alignments.mapped(entry);

@@ -1,18 +1,17 @@
 // The probability that a read belongs elsewhere, in phred, computed with integers only.
 //
 // The error of the best placement is the sum of the likelihoods of the others over its own. The likelihood of a
-// placement is the probability that a read from there looks like this one: each difference is phred_sum a sequencing
-// error, as likely as the base quality says, or a difference between sample and reference, which is the likelier the
-// more of them the best placement needs.
+// placement is the probability that a read from there looks like this one: each difference is a sequencing error, as
+// likely as the base quality says, or a variant, the likelier the more of them the best placement needs.
 #pragma once
 #include "common/text.cuh"
 #include "mapping/ungapped.cuh"
 #include "mapping/windows.cuh"
 
-const i32 NO_QUALITY = 25;         // phred of a base without a quality
-const i32 NEGLIGIBLE = 60;         // rivals of at least this phred add nothing
-const i32 GENE_CONVERSION_PHRED =  // phred at which gene conversion outweighs the bases that distinguish two copies
-    45;                            // phred at which copies that exchanged a stretch outweigh what distinguishes them
+const i32 NO_QUALITY = 25;  // phred of a base without a quality
+const i32 NEGLIGIBLE = 60;  // rivals of at least this phred add nothing
+// Phred at which gene conversion between two copies outweighs the bases that distinguish them.
+const i32 GENE_CONVERSION_PHRED = 45;
 const i32 RELIABLE = 20;           // phred of a base whose difference is more likely the sample's than the sequencer's
 const i32 COPIES_PER_MISSED = 64;  // for this many copies that were found one was missed
 const i32 PHRED_ONE_OF_THREE = 5;  // phred of one particular of the three other bases
@@ -34,7 +33,6 @@ HOST_DEVICE i32 phred_of(u64 part, u64 whole) {
 // The other placements of a read, each by how many phred it explains the read worse than the chosen one.
 struct Rivals {
     u64 likelihoods;  // their sum, with a share for placements that were not found
-
     HOST_DEVICE void add(i32 phred) {
         if (phred >= NEGLIGIBLE) return;
         u64 rival = likelihood(maximum(phred, 0));
@@ -56,28 +54,27 @@ struct Qualities {
     const u8* first;  // null if the read has no qualities
     i32 length;
     bool reversed;
-
     HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
 };
 
 // Return the qualities of a read in orientation 0, or reversed.
 HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
     i64 start = texts.quality_starts[queries.order[slot]];
-    return Qualities{start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot],
-                     queries.reversed(slot, reversed)};
+    return Qualities{
+            start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot], queries.reversed(slot, reversed)};
 }
 
 // Return the read placed on a window's own diagonal.
-HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot,
-                                             const Window& window) {
-    return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.begin);
+HOST_DEVICE UngappedAlignment place_ungapped(
+        const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
+    return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.start);
 }
 
 // Count the differences in a window without gaps that are more likely the sample's than the sequencer's.
-HOST_DEVICE i32 reliable_differences(const UngappedAlignment& ungapped, const Window& window,
-                                     const Qualities& qualities) {
+HOST_DEVICE i32 reliable_differences(
+        const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities) {
     i32 reliable = 0;
-    for (i32 i = window.begin; i < window.end; i += 32) {
+    for (i32 i = window.start; i < window.end; i += 32) {
         u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks);
         for (marks &= ~ambiguous_marks & leading_mask(window.end - i); marks;) {
             i32 position = i + first_set_base(marks);
@@ -89,11 +86,11 @@ HOST_DEVICE i32 reliable_differences(const UngappedAlignment& ungapped, const Wi
 }
 
 // Return reliable_differences plus the differences that the score lost at clipped ends would pay for.
-HOST_DEVICE i32 real_differences(const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities,
-                                 const Scoring& scoring) {
-    i32 clipped = window.begin + qualities.length - window.end;
+HOST_DEVICE i32 real_differences(
+        const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities, const Scoring& scoring) {
+    i32 clipped = window.start + qualities.length - window.end;
     return reliable_differences(ungapped, window, qualities) +
-           clipped * scoring.match / (scoring.match + scoring.mismatch);
+            clipped * scoring.match / (scoring.match + scoring.mismatch);
 }
 
 // Return the phred of a difference between sample and reference for a read of `length` bases with `differences`
@@ -110,23 +107,23 @@ HOST_DEVICE i32 points_to_phred(i32 points, i32 variant_phred, const Scoring& sc
 // Return the phred of a window without gaps. Differences outside its segment cost no more than clipping them costs in
 // points. Ambiguous bases count as differences there, so that a run of N is no evidence for a placement.
 HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities,
-                                 i32 variant_phred, const Scoring& scoring) {
+        i32 variant_phred, const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;
-    for (i32 i = ungapped.begin; i < ungapped.end; i += 32) {
+    for (i32 i = ungapped.start; i < ungapped.end; i += 32) {
         u64 ambiguous_marks, marks = ungapped.mismatches(i, ambiguous_marks);
         while (marks) {
             i32 position = i + first_set_base(marks);
             u64 bit = 1ull << (62 - 2 * (position - i));
             marks ^= bit;
             i32 phred = maximum(phred_sum(qualities.at(position) + PHRED_ONE_OF_THREE, variant_phred), 1);
-            if (position < window.begin) left += phred;
+            if (position < window.start) left += phred;
             else if (position >= window.end) right += phred;
             else if (!(ambiguous_marks & bit)) inside += phred;
         }
     }
     const i32 most = NEGLIGIBLE * 100;
-    left = ungapped.begin > 0 ? most : left, right = ungapped.end < qualities.length ? most : right;
-    i32 left_clipped = window.begin, right_clipped = qualities.length - window.end;
+    left = ungapped.start > 0 ? most : left, right = ungapped.end < qualities.length ? most : right;
+    i32 left_clipped = window.start, right_clipped = qualities.length - window.end;
     i32 left_points = left_clipped ? left_clipped * scoring.match + scoring.left_clip(ungapped.reversed) : 0;
     i32 right_points = right_clipped ? right_clipped * scoring.match + scoring.right_clip(ungapped.reversed) : 0;
     left = minimum(left, points_to_phred(left_points, variant_phred, scoring));

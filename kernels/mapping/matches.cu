@@ -7,17 +7,15 @@ struct QuerySeeds {
     i64 count;
     i32 seed_bases, stride;
     bool ambiguous;
-
     HOST_DEVICE auto of(i64 i) const { return QuerySuffix{bases, i * stride, seed_bases}; }
     HOST_DEVICE bool is_ambiguous(i64 i) const {
         return ambiguous && unambiguous_length(mask, i * stride, seed_bases) < seed_bases;
     }
 };
 
-// Find the first suffix of each seed, and the number of suffixes that start with it. The loop is split into passes so
-// that the memory loads of all seeds overlap.
-HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index,
-                             suffix_t* ranks, i64* counts) {
+// Find the first suffix of each seed, and how many start with it. Separate passes let the loads of all seeds overlap.
+HOST_DEVICE void match_seeds(
+        const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index, suffix_t* ranks, i64* counts) {
     for (i64 i = 0; i < seeds.count; ++i) PREFETCH(&index.prefix_table[prefix_code(seeds.of(i), index.table_bases)]);
     for (i64 i = 0; i < seeds.count; ++i) {
         Ranks range = prefix_range(index.prefix_table, seeds.of(i), index.table_bases);
@@ -40,26 +38,21 @@ HOST_DEVICE void match_seeds(const QuerySeeds& seeds, const Reference& reference
 
 // One item per read, selected[item], with the seeds from seed_offsets[item] on, orientation 0 first.
 KERNEL void find_matches(Items items, Queries queries, Reference reference, SuffixArray index,
-                         const i32* selected OF(items), const i64* seed_offsets OF(items + 1),
-                         suffix_t* ranks OF(seeds), i64* counts OF(seeds), i32 seed_bases, i32 stride) {
+        const i32* selected OF(items), const i64* seed_offsets OF(items + 1), suffix_t* ranks OF(seeds),
+        i64* counts OF(seeds), i32 seed_bases, i32 stride) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], first = seed_offsets[item], count = (seed_offsets[item + 1] - first) / 2;
         bool ambiguous = queries.flags[slot] & READ_AMBIGUOUS;
         for (i32 orientation = 0; orientation < 2; ++orientation) {
-            QuerySeeds seeds = {queries.bases(slot, orientation),
-                                queries.mask(slot, orientation),
-                                count,
-                                seed_bases,
-                                stride,
-                                ambiguous};
+            QuerySeeds seeds = {queries.bases(slot, orientation), queries.mask(slot, orientation), count, seed_bases,
+                    stride, ambiguous};
             i64 own = first + orientation * count;
             match_seeds(seeds, reference, index, ranks + own, counts + own);
         }
     }
 }
 
-// One item per read; items 2i and 2i + 1 are mates. If either has more than max_matches matches, clear the matches of
-// both.
+// One item per read; items 2i and 2i + 1 are mates. If either has more than max_matches matches, clear both.
 KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(any), i64 max_matches) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
@@ -79,7 +72,7 @@ KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(i
 
 // One item per match from first_match on: 1 if it names a diagonal, else 0.
 KERNEL void mark_naming_matches(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                                SeedMatches matches, u8* marks OF(items), i64 first_match) {
+        SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
@@ -88,11 +81,10 @@ KERNEL void mark_naming_matches(Items items, Queries queries, Reference referenc
     }
 }
 
-// One item per match that names a diagonal, as an offset from first_match. positions: diagonal + `shift`, never negative.
+// One item per match that names a diagonal, as an offset from first_match. positions: diagonal + shift, not negative.
 KERNEL void list_diagonals(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
-                           SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items),
-                           i32* slots OF(items), u64* strands OF(items), u64* positions OF(items), i64 first_match,
-                           i32 shift) {
+        SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items), i32* slots OF(items),
+        u64* strands OF(items), u64* positions OF(items), i64 first_match, i32 shift) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
     FOR_EACH(item, items) {
         Diagonal found;
@@ -107,7 +99,7 @@ KERNEL void list_diagonals(Items items, Queries queries, Reference reference, Su
 
 // Gather the diagonals in the given order, one item each.
 KERNEL void order_diagonals(Items items, const u32* order OF(items), const Diagonal* diagonals OF(items),
-                            const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
+        const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
     FOR_EACH(item, items) {
         ordered[item] = diagonals[order[item]];
         ordered_slots[item] = slots[order[item]];

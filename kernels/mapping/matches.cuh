@@ -1,8 +1,7 @@
 // Seed matches: all suffixes that start with a seed of a read, and the diagonals they name.
 //
 // Every stride-th substring of seed_bases bases of the query is a seed. diagonals.cu keeps the best of the nearest
-// suffixes; here every suffix counts. Only the first seed in a segment names the segment, which keeps the list free of
-// duplicates without a lookup.
+// suffixes; here every suffix counts. Only the first seed in a segment names it, so that the list has no duplicates.
 #pragma once
 #include "mapping/window_builder.cuh"
 #include "common/binary_search.cuh"
@@ -11,7 +10,7 @@
 // Return true if `bases` bases at the query position match exactly.
 HOST_DEVICE bool matches_at(const UngappedAlignment& ungapped, i32 position, i32 bases) {
     u64 ambiguous_marks;
-    if (position < ungapped.begin || position + bases > ungapped.end) return false;
+    if (position < ungapped.start || position + bases > ungapped.end) return false;
     return !(ungapped.mismatches(position, ambiguous_marks) & leading_mask(bases));
 }
 
@@ -38,9 +37,7 @@ struct MatchIterator {
     const SuffixArray& index;
     const SeedMatches& matches;
     i64 read, seed;  // of the previous match
-
-    // Find the diagonal of a match, and its slot. Return false if its segment is too short, or if an earlier seed names
-    // it.
+    // Find the diagonal and the slot of a match. Return false if its segment is too short or named by an earlier seed.
     HOST_DEVICE bool find(i64 match, const Scoring& scoring, Diagonal& found, i64& slot) {
         i32 seed_bases = matches.seed_bases, stride = matches.stride;
         seed = record_of_item(matches.ends, matches.offsets[matches.read_count], match, seed);
@@ -54,7 +51,7 @@ struct MatchIterator {
         if (matches_at(ungapped, position - stride, stride)) return false;
         Segment segment = extend_segment(ungapped, position, position + seed_bases, queries.lengths[slot], scoring);
         if (!is_worth_listing(segment, scoring)) return false;
-        for (i32 i = (segment.begin + stride - 1) / stride * stride; i < position; i += stride)
+        for (i32 i = (segment.start + stride - 1) / stride * stride; i < position; i += stride)
             if (matches_at(ungapped, i, seed_bases)) return false;
         found = diagonal_of(reference, ungapped, segment, orientation, queries.hashes[slot]);
         return true;

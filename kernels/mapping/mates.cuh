@@ -1,8 +1,7 @@
 // Mates: two reads with their windows, and the cheapest choice of one window of each.
 //
 // A choice costs, in phred, by how much each window explains its read worse than the read's best window, and by how
-// much the insert size is less likely than the most likely one. Records 2p and 2p + 1 are mates. Everything is
-// symmetric in them.
+// much the insert size is less likely than the best. Records 2p and 2p + 1 are mates; everything is symmetric in them.
 #pragma once
 #include "mapping/pairs.cuh"
 #include "mapping/placement.cuh"
@@ -15,7 +14,6 @@ struct Mate {
     i32 count, length, chosen;
     bool flipped;
     i32 dropped_deficit;  // deficit that a dropped placement may have at least; NO_DEFICIT if none was dropped
-
     HOST_DEVICE bool reversed(const Window& window) const { return (window.orientation != 0) != flipped; }
     HOST_DEVICE FragmentEnd end(const Window& window) const {
         bool is_reversed = reversed(window);
@@ -32,18 +30,12 @@ struct Mate {
     }
 };
 
-HOST_DEVICE Mate mate_of(const Queries& queries, i64 record, const WindowTable& windows,
-                         const PlacementTable& placements) {
+HOST_DEVICE Mate mate_of(
+        const Queries& queries, i64 record, const WindowTable& windows, const PlacementTable& placements) {
     i64 slot = queries.slot_of[record];
     i32 best = placements.chosen[slot], count = best < 0 ? 0 : windows.counts[slot];
-    Mate mate = {windows.of(slot),
-                 placements.deficits + slot * MAX_WINDOWS,
-                 slot,
-                 count,
-                 queries.lengths[slot],
-                 best,
-                 (queries.flags[slot] & READ_FLIPPED) != 0,
-                 NO_DEFICIT};
+    Mate mate = {windows.of(slot), placements.deficits + slot * MAX_WINDOWS, slot, count, queries.lengths[slot], best,
+            (queries.flags[slot] & READ_FLIPPED) != 0, NO_DEFICIT};
     // Diagonals are displaced by better ones, windows by more promising ones; both are ranked by scores without gaps.
     i32 dropped_bound = windows.dropped_scores[slot], lowest_score = 0;
     i32 eligible = 0, found = minimum(count, MAX_SEED_WINDOWS);
@@ -70,14 +62,13 @@ struct Pair {
     Mate first, second;
     const Reference& reference;
     const InsertSizeTable& inserts;
-
     // Return the cost of windows i and j; IMPROPER if they make no fragment of the library.
     HOST_DEVICE PairCost cost(i32 i, i32 j) const {
         const Window &a = first.windows[i], &b = second.windows[j];
         Distance distance = distance_of(first.end(a), second.end(b));
         i32 penalty = inserts.penalty(distance);
         if (penalty == IMPROPER ||
-            reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin))
+                reference.contig_of(a.diagonal + a.start) != reference.contig_of(b.diagonal + b.start))
             return PairCost{IMPROPER, IMPROPER};
         i32 loss = joint_loss(first.deficits[i], second.deficits[j], distance, first.length, second.length);
         return PairCost{loss + penalty, loss};
@@ -87,9 +78,9 @@ struct Pair {
 };
 
 HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& reference, const InsertSizeTable& inserts,
-                         const WindowTable& windows, const PlacementTable& placements) {
+        const WindowTable& windows, const PlacementTable& placements) {
     return Pair{mate_of(queries, 2 * number, windows, placements),
-                mate_of(queries, 2 * number + 1, windows, placements), reference, inserts};
+            mate_of(queries, 2 * number + 1, windows, placements), reference, inserts};
 }
 
 // Two windows and their cost; i = j = -1 if no choice is cheaper than unpaired placements.
@@ -108,7 +99,7 @@ HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, cons
             PairCost cost = pair.cost(i, j);
             if (cost.total == IMPROPER || cost.total > best.cost.total) continue;
             u64 tie = splitmix64(tie_break(hashes[pair.first.slot], pair.first.windows[i].diagonal) +
-                                 tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
+                    tie_break(hashes[pair.second.slot], pair.second.windows[j].diagonal));
             if (cost.total < best.cost.total || best.i < 0 || tie < best.tie) best = PairChoice{cost, tie, i, j};
         }
     }

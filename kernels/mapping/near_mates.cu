@@ -1,8 +1,8 @@
 // Search unresolved reads near their resolved mates.
 //
-// It is not known where else such a read may lie. But elsewhere it makes no fragment with its mate, or its mate lies
-// elsewhere, too; and each of its partition seeds that occurs nowhere but here has a difference there. If that makes
-// every other choice for the pair negligible, the read is resolved.
+// Wherever else such a read may lie, it makes no fragment with its mate there, or its mate lies elsewhere, too; and
+// each of its partition seeds that occurs nowhere but here has a difference there. If that makes every other choice for
+// the pair negligible, the read is resolved.
 #include "mapping/mates.cuh"
 #include "mapping/partition_seeds.cuh"
 #include "mapping/diagonal_range.cuh"
@@ -10,8 +10,7 @@
 // The part of a read in the search: it is searched, or its placement predicts where its mate is searched.
 enum Role { NO_ROLE = 0, TARGET = 1, ANCHOR = 2 };
 
-// One item per pair; roles: by slot. seeded: the batch has already been searched by seeds without insert sizes, so
-// reads other than targets are done.
+// One item per pair; roles: by slot. seeded: a seed search without insert sizes has been done, so only targets remain.
 KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 seeded) {
     FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
@@ -27,8 +26,8 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
 
 // One item per read, selected[item]. found: the best of all diagonals within the insert sizes of its mate's window.
 KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
-                              Scoring scoring, WindowTable windows, PlacementTable placements,
-                              const i32* selected OF(selected), DiagonalTable found) {
+        Scoring scoring, WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+        DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);
@@ -37,8 +36,8 @@ KERNEL void search_near_mates(WarpItems items, Queries queries, Reference refere
         MateSearch mate_search = {reference, queries, inserts, slot, own.length, own.flipped, anchor_first};
         BestDiagonals diagonals;
         if (anchor.chosen >= 0)
-            mate_search.search(anchor.end(anchor.windows[anchor.chosen]), anchor.windows[anchor.chosen], diagonals,
-                               scoring);
+            mate_search.search(
+                    anchor.end(anchor.windows[anchor.chosen]), anchor.windows[anchor.chosen], diagonals, scoring);
         diagonals.write(found.rows + item * MAX_DIAGONALS);
         if (warp_lane() == 0) found.counts[item] = diagonals.count, found.unexamined_prefixes[item] = 0;
     }
@@ -50,7 +49,6 @@ struct PlacedMate {
     const Scoring& scoring;
     SeedHits hits;
     AlignmentCost cost;
-
     // Return a lower bound of the phred by which placements off its window's diagonal are less likely.
     HOST_DEVICE i32 alternative_margin(const ReadTexts& texts, const Queries& queries) const {
         const Window& window = mate.windows[mate.chosen];
@@ -68,18 +66,16 @@ struct PlacedMate {
 };
 
 HOST_DEVICE PlacedMate placed_mate(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts,
-                                   const Queries& queries, const Reference& reference, const Scoring& scoring,
-                                   i32 bases_per_difference) {
-    return PlacedMate{
-        mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
-        alignment_cost(mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_difference)};
+        const Queries& queries, const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
+    return PlacedMate{mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
+            alignment_cost(
+                    mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_difference)};
 }
 
 // One item per read that was placed near its mate, selected[item]. resolved: 1 if it needs no further search.
 KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference,
-                               InsertSizeTable inserts, Scoring scoring, PartitionSeedTable table,
-                               const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                               u8* resolved OF(items), i32 bases_per_difference) {
+        InsertSizeTable inserts, Scoring scoring, PartitionSeedTable table, const i32* selected OF(items),
+        WindowTable windows, PlacementTable placements, u8* resolved OF(items), i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         Pair pair = pair_of(record >> 1, queries, reference, inserts, windows, placements);

@@ -8,21 +8,20 @@
 const i32 MIN_REPEAT_COPIES = 3;  // minimum number of other fragments to assume that both mates lie in one repeat
 const i32 MIN_INSERT_MAPQ = 20;   // minimum MAPQ of both mates to measure an insert size
 
-// One item per pair. directions[pair] and sizes[pair] describe its fragment if both mates are placed confidently;
-// otherwise the direction is a NoDirection and the size 0.
+// One item per pair: direction and insert size of its fragment; a NoDirection and 0 if a mate is uncertain.
 KERNEL void measure_inserts(Items items, Queries queries, Reference reference, WindowTable windows,
-                            PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
+        PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, items) {
         Mate first = mate_of(queries, 2 * pair, windows, placements);
         Mate second = mate_of(queries, 2 * pair + 1, windows, placements);
         directions[pair] = UNCERTAIN;
         sizes[pair] = 0;
         if (first.chosen < 0 || second.chosen < 0 ||
-            minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < MIN_INSERT_MAPQ)
+                minimum(placements.mapqs[first.slot], placements.mapqs[second.slot]) < MIN_INSERT_MAPQ)
             continue;
         directions[pair] = FAR_APART;
         const Window &a = first.windows[first.chosen], &b = second.windows[second.chosen];
-        if (reference.contig_of(a.diagonal + a.begin) != reference.contig_of(b.diagonal + b.begin)) continue;
+        if (reference.contig_of(a.diagonal + a.start) != reference.contig_of(b.diagonal + b.start)) continue;
         Distance distance = distance_of(first.end(a), second.end(b));
         if (distance.bases > MAX_INSERT_SIZE) continue;
         directions[pair] = (u8)distance.direction;
@@ -35,18 +34,16 @@ struct PairMapq {
     const Mate& mate;
     i32 chosen, cost;
     Rivals rivals;
-
     HOST_DEVICE bool elsewhere(i32 i) const {
         return i != chosen && mate.is_eligible(i) && is_rival(mate.windows[i], mate.windows[chosen], mate.length);
     }
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// One item per pair. Set chosen, suboptimal_scores and mapqs of both mates according to the cheapest choice;
-// properly_paired becomes 1 if that is a fragment. other_fragments: phred of all fragments that no windows show, -1 if
-// they were not listed.
+// One item per pair. Set chosen, suboptimal_scores and mapqs of both mates according to the cheapest choice, and
+// properly_paired to 1 if that is a fragment. other_fragments: phred of fragments without windows, -1 if not listed.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
-                       WindowTable windows, PlacementTable placements, const i32* other_fragments OF(items)) {
+        WindowTable windows, PlacementTable placements, const i32* other_fragments OF(items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         const Mate mates[2] = {pair.first, pair.second};
@@ -64,8 +61,8 @@ KERNEL void pair_mates(Items items, Queries queries, Reference reference, Insert
             for (i32 i = 0; i < mate.count; ++i)
                 if (pair_mapqs[side].elsewhere(i)) pair_mapqs[side].add(mate.deficits[i] + scoring.unpaired_phred);
             i32 top = mate.windows[mate.chosen].score;
-            unexamined_deficits[side] = unexamined_deficit(windows.unexamined_prefixes[mate.slot], top,
-                                                           placements.variant_phreds[mate.slot], scoring);
+            unexamined_deficits[side] = unexamined_deficit(
+                    windows.unexamined_prefixes[mate.slot], top, placements.variant_phreds[mate.slot], scoring);
         }
         i32 dropped = mates[0].dropped_deficit + mates[1].dropped_deficit, others = 0;
         for (i32 i = 0; i < mates[0].count; ++i) {

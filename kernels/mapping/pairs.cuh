@@ -47,7 +47,6 @@ struct InsertSizeTable {
     const i64* highs OF(DIRECTIONS);    // inclusive
     const i64* offsets OF(DIRECTIONS);  // where the penalties of a direction start
     const u8* penalties OF(any);  // phred by which size low, low + 1, ... is less likely than the most likely size
-
     // Return the penalty of a distance, or IMPROPER if no direction of the library has such a pair.
     HOST_DEVICE i32 penalty(Distance distance) const {
         i64 low = lows[distance.direction];

@@ -8,14 +8,14 @@
 // What the lookups say about a read.
 enum Resolution { UNDECIDED = 0, UNIQUE_PLACEMENT = 1, FEW_PLACEMENTS = 2 };
 
-// Return the seed of a lookup as a query, empty if there is none.
+// Return the seed of lookup `item` as a query, empty if the read or its partition has no such seed.
 HOST_DEVICE QuerySuffix<PackedWords> query_of(const Queries& queries, i64 item, i64 reads, i32 min_bases) {
     Lookup lookup = PartitionSeedTable::lookup(item);
     if (lookup.slot >= reads) return QuerySuffix<PackedWords>{};
     Partition partition = partition_of(queries, lookup.slot, min_bases);
     if (lookup.seed >= partition.count) return QuerySuffix<PackedWords>{};
-    return QuerySuffix{queries.bases(lookup.slot, lookup.orientation), partition.begin(lookup.seed, lookup.orientation),
-                       partition.seed_bases};
+    return QuerySuffix{queries.bases(lookup.slot, lookup.orientation), partition.start(lookup.seed, lookup.orientation),
+            partition.seed_bases};
 }
 
 // Return true if no base of the seed is ambiguous.
@@ -32,7 +32,6 @@ struct SeedSearch {
     Ranks range;
     i64 suffix;
     bool is_found;
-
     HOST_DEVICE i64 middle() const { return (range.low + range.high) >> 1; }
     HOST_DEVICE bool is_active() const { return !is_found && range.low < range.high; }
     HOST_DEVICE void step(const Reference& reference) {
@@ -46,18 +45,18 @@ struct SeedSearch {
         if (!is_found) return Ranks{0, 0};
         Ranks found = {middle(), middle() + 1};
         while (found.high < range.high && found.high - middle() <= MAX_OCCURRENCES &&
-               !compare(reference, (i64)suffixes[found.high], query))
+                !compare(reference, (i64)suffixes[found.high], query))
             ++found.high;
         while (found.low > range.low && found.high - found.low <= MAX_OCCURRENCES &&
-               !compare(reference, (i64)suffixes[found.low - 1], query))
+                !compare(reference, (i64)suffixes[found.low - 1], query))
             --found.low;
         return found;
     }
 };
 
 // One item per lookup. The lookups of a bunch advance step by step together and prefetch what the next step loads.
-KERNEL void find_partition_seeds(Items items, Queries queries, Reference reference, SuffixArray index,
-                                 PartitionSeedTable table, i64 reads) {
+KERNEL void find_partition_seeds(
+        Items items, Queries queries, Reference reference, SuffixArray index, PartitionSeedTable table, i64 reads) {
     FOR_EACH_BUNCH(first, size, items) {
         SeedSearch searches[BUNCH];
         for (i32 i = 0; i < size; ++i) {
@@ -105,16 +104,15 @@ KERNEL void find_partition_seeds(Items items, Queries queries, Reference referen
     }
 }
 
-// Return true if all other placements of a read are negligible compared with its anchor's; `window` becomes that
-// placement.
+// Return true if all placements of a read except its anchor's are negligible; `window` becomes the anchor's placement.
 HOST_DEVICE bool is_uniquely_placed(const SeedHits& hits, const SeedAnchor& anchor, const ReadTexts& texts,
-                                    const Queries& queries, const Reference& reference, const Scoring& scoring,
-                                    i32 bases_per_difference, Window& window) {
+        const Queries& queries, const Reference& reference, const Scoring& scoring, i32 bases_per_difference,
+        Window& window) {
     i64 slot = hits.slot;
     i32 length = queries.lengths[slot], perfect = scoring.perfect(length);
     UngappedAlignment ungapped =
-        place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.begin);
-    Segment segment = extend_segment(ungapped, anchor.begin, anchor.end, length, scoring);
+            place_ungapped(reference, queries, slot, anchor.orientation, anchor.diagonal, anchor.start);
+    Segment segment = extend_segment(ungapped, anchor.start, anchor.end, length, scoring);
     window = builder_of(diagonal_of(reference, ungapped, segment, anchor.orientation, 0), length, scoring).window;
     window.band = (i16)(window.band ? -band_kind(length, 0) : NO_BAND);
     // A placement on the primary assembly is preferred, however little it explains.
@@ -128,17 +126,17 @@ HOST_DEVICE bool is_uniquely_placed(const SeedHits& hits, const SeedAnchor& anch
 // decides later whether they are all that matter. If every placement loses too much for the sparse search, the read is
 // marked DIVERGENT and searched densely at once.
 KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
-                          PartitionSeedTable table, WindowTable windows, PlacementTable placements,
-                          u8* resolutions OF(items), i32 divergent_deficit, i32 bases_per_difference) {
+        PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* resolutions OF(items),
+        i32 divergent_deficit, i32 bases_per_difference) {
     FOR_EACH(slot, items) {
         SeedHits hits = {table, slot, partition_of(queries, slot, table.min_bases)};
         SeedAnchor anchor = hits.majority_anchor();
         Window window;
         resolutions[slot] = UNDECIDED;
         if (!hits.partition.count) continue;
-        bool has_gapped_seed = anchor.begin < anchor.end && hits.has_gapped_seed(anchor);
-        if (anchor.begin < anchor.end && !has_gapped_seed &&
-            is_uniquely_placed(hits, anchor, texts, queries, reference, scoring, bases_per_difference, window)) {
+        bool has_gapped_seed = anchor.start < anchor.end && hits.has_gapped_seed(anchor);
+        if (anchor.start < anchor.end && !has_gapped_seed &&
+                is_uniquely_placed(hits, anchor, texts, queries, reference, scoring, bases_per_difference, window)) {
             resolutions[slot] = UNIQUE_PLACEMENT;
             windows.counts[slot] = 1;
             windows.of(slot)[0] = window;
@@ -159,8 +157,7 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
 
 // One item per read, selected[item]: the diagonals that the occurrences of its partition seeds name.
 KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
-                                Scoring scoring, PartitionSeedTable table, const i32* selected OF(selected),
-                                DiagonalTable found) {
+        Scoring scoring, PartitionSeedTable table, const i32* selected OF(selected), DiagonalTable found) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         SeedHits own = {table, slot, partition_of(queries, slot, table.min_bases)};
@@ -176,9 +173,9 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
                     if (is_valid) {
                         i64 at = own.location(orientation, seed);
                         SeedAnchor anchor =
-                            own.anchor_at(count == 1 ? at : (i64)index.suffixes[at + number], orientation, seed);
-                        candidate = align_around(reference, queries, slot, orientation, anchor.diagonal, anchor.begin,
-                                                 anchor.end, scoring);
+                                own.anchor_at(count == 1 ? at : (i64)index.suffixes[at + number], orientation, seed);
+                        candidate = align_around(reference, queries, slot, orientation, anchor.diagonal, anchor.start,
+                                anchor.end, scoring);
                     }
                     diagonals.offer(candidate, is_valid);
                 }
@@ -191,11 +188,10 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
     }
 }
 
-// One item per read, selected[item], placed by the diagonals of its partition seeds. It is searched by seeds if
-// placements that these do not name may matter.
+// One item per read, selected[item], placed by the diagonals of its partition seeds. Search it if others may matter.
 KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
-                          const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                          i32 divergent_deficit, i32 bases_per_difference) {
+        const i32* selected OF(items), WindowTable windows, PlacementTable placements, i32 divergent_deficit,
+        i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         if (placements.chosen[slot] < 0) continue;

@@ -13,9 +13,8 @@ const i32 TILE = 32;             // reads whose lookups are stored together, see
 // `count` disjoint seeds of seed_bases each, which cover all but few bases of the read.
 struct Partition {
     i32 length, count, seed_bases;
-
     // Return where a seed starts; it has the same bases in both orientations.
-    HOST_DEVICE i32 begin(i32 seed, i32 orientation) const {
+    HOST_DEVICE i32 start(i32 seed, i32 orientation) const {
         i32 first = seed * seed_bases;
         return orientation ? length - first - seed_bases : first;
     }
@@ -36,15 +35,13 @@ struct Lookup {
 
 // The results of the lookups. Lookups of TILE reads are stored together, seed by seed.
 struct PartitionSeedTable {
-    suffix_t* locations
-        OF(lookups);         // position if the seed occurs once; else rank of the first suffix that starts with it
-    u8* counts OF(lookups);  // number of occurrences, at most MAX_OCCURRENCES + 1
+    suffix_t* locations OF(lookups);  // position if the seed occurs once, else rank of its first suffix
+    u8* counts OF(lookups);           // number of occurrences, at most MAX_OCCURRENCES + 1
     i32 min_bases;
-
     HOST_DEVICE static Lookup lookup(i64 item) {
         i32 row = (i32)(item / TILE % LOOKUPS_PER_READ);
         return Lookup{item / (TILE * LOOKUPS_PER_READ) * TILE + item % TILE, row >= MAX_PARTITION_SEEDS,
-                      row % MAX_PARTITION_SEEDS};
+                row % MAX_PARTITION_SEEDS};
     }
     HOST_DEVICE static i64 item(i64 slot, i32 orientation, i32 seed) {
         return (slot / TILE * LOOKUPS_PER_READ + orientation * MAX_PARTITION_SEEDS + seed) * TILE + slot % TILE;
@@ -54,8 +51,7 @@ struct PartitionSeedTable {
 // A diagonal, and the exact match of the oriented read that names it.
 struct SeedAnchor {
     i64 diagonal;
-    i32 orientation, begin, end;
-
+    i32 orientation, start, end;
     HOST_DEVICE bool is_same_as(const SeedAnchor& other) const {
         return diagonal == other.diagonal && orientation == other.orientation;
     }
@@ -68,7 +64,7 @@ struct AlignmentCost {
 };
 
 HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
-                                         const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
+        const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     i32 length = queries.lengths[slot], lost_points = scoring.perfect(length) - window.score;
     if (window.gapped()) {
         i32 variant_phred = variant_phred_of_loss(length, lost_points, bases_per_difference, scoring);
@@ -77,35 +73,32 @@ HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const R
     UngappedAlignment ungapped = place_ungapped(reference, queries, slot, window);
     Qualities qualities = qualities_of(texts, queries, slot, window.orientation != 0);
     i32 variant_phred =
-        phred_of_variant(real_differences(ungapped, window, qualities, scoring), length, bases_per_difference);
-    return AlignmentCost{variant_phred, ungapped_penalty(ungapped, window, qualities, variant_phred, scoring),
-                         lost_points};
+            phred_of_variant(real_differences(ungapped, window, qualities, scoring), length, bases_per_difference);
+    return AlignmentCost{
+            variant_phred, ungapped_penalty(ungapped, window, qualities, variant_phred, scoring), lost_points};
 }
 
 // Return the minimum number of points that a placement loses in each seed that it does not contain exactly: by a
-// mismatch, a gap, or a clipped end, which may affect several seeds. An ambiguous reference base counts as a
-// difference.
+// mismatch (an ambiguous reference base is one), a gap, or a clipped end, which may affect several seeds.
 HOST_DEVICE i32 min_seed_loss(const Partition& partition, const Scoring& scoring) {
     i32 clipped =
-        minimum(partition.seed_bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
+            minimum(partition.seed_bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
     return minimum(minimum(scoring.match + scoring.mismatch, scoring.least_gap(1)), clipped);
 }
 
-// A lower bound of how much less likely a placement is that contains none of some seeds exactly: in phred if it has no
-// gaps, in points if it has.
+// A lower bound of how much less likely placements without some exact seeds are: in phred without gaps, in points with.
 struct AlternativeBound {
     Partition partition;
     Qualities qualities;  // of orientation 0
     const Scoring& scoring;
     i32 variant_phred, phred, points;
-
     HOST_DEVICE void add(i32 seed) {
         i32 lost_points = min_seed_loss(partition, scoring);
-        i32 begin = partition.begin(seed, 0), least = qualities.at(begin);
-        for (i32 i = 1; i < partition.seed_bases; ++i) least = minimum(least, qualities.at(begin + i));
+        i32 start = partition.start(seed, 0), least = qualities.at(start);
+        for (i32 i = 1; i < partition.seed_bases; ++i) least = minimum(least, qualities.at(start + i));
         points += lost_points;
         phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant_phred), 1),
-                         points_to_phred(lost_points, variant_phred, scoring));
+                points_to_phred(lost_points, variant_phred, scoring));
     }
     // Return by how much such a placement is less likely, at least, than one of this cost.
     HOST_DEVICE i32 margin_over(const AlignmentCost& cost) const {
@@ -118,7 +111,6 @@ struct SeedHits {
     const PartitionSeedTable& table;
     i64 slot;
     Partition partition;
-
     HOST_DEVICE i32 count(i32 orientation, i32 seed) const {
         return table.counts[PartitionSeedTable::item(slot, orientation, seed)];
     }
@@ -127,8 +119,8 @@ struct SeedHits {
         return (i64)table.locations[PartitionSeedTable::item(slot, orientation, seed)];
     }
     HOST_DEVICE SeedAnchor anchor_at(i64 location, i32 orientation, i32 seed) const {
-        i32 begin = partition.begin(seed, orientation);
-        return SeedAnchor{location - begin, orientation, begin, begin + partition.seed_bases};
+        i32 start = partition.start(seed, orientation);
+        return SeedAnchor{location - start, orientation, start, start + partition.seed_bases};
     }
     // Return true if a seed occurs nowhere but on the anchor's diagonal.
     HOST_DEVICE bool is_unique_to(i32 seed, const SeedAnchor& anchor) const {
@@ -148,9 +140,8 @@ struct SeedHits {
     }
     // Return a bound for all placements off a window's diagonal.
     HOST_DEVICE AlternativeBound bound_off_diagonal(const Window& window, const ReadTexts& texts,
-                                                    const Queries& queries, const Scoring& scoring,
-                                                    i32 variant_phred) const {
-        SeedAnchor anchor = {window.diagonal, window.orientation, window.begin, window.end};
+            const Queries& queries, const Scoring& scoring, i32 variant_phred) const {
+        SeedAnchor anchor = {window.diagonal, window.orientation, window.start, window.end};
         AlternativeBound bound = {partition, qualities_of(texts, queries, slot, false), scoring, variant_phred, 0, 0};
         for (i32 seed = 0; seed < partition.count; ++seed)
             if (is_unique_to(seed, anchor)) bound.add(seed);
@@ -159,8 +150,8 @@ struct SeedHits {
     // Return true if the seed is rare enough to examine all its occurrences.
     HOST_DEVICE bool is_listed(i32 seed) const { return maximum(count(0, seed), count(1, seed)) <= MAX_OCCURRENCES; }
     // Return a bound for all placements that no listed seed names.
-    HOST_DEVICE AlternativeBound bound_unlisted(const ReadTexts& texts, const Queries& queries, const Scoring& scoring,
-                                                i32 variant_phred) const {
+    HOST_DEVICE AlternativeBound bound_unlisted(
+            const ReadTexts& texts, const Queries& queries, const Scoring& scoring, i32 variant_phred) const {
         AlternativeBound bound = {partition, qualities_of(texts, queries, slot, false), scoring, variant_phred, 0, 0};
         for (i32 seed = 0; seed < partition.count; ++seed)
             if (is_listed(seed)) bound.add(seed);
@@ -185,7 +176,7 @@ struct SeedHits {
         for (i32 seed = 0; seed < partition.count; ++seed) {
             if (count(anchor.orientation, seed) != 1) continue;
             i64 offset =
-                anchor_at(location(anchor.orientation, seed), anchor.orientation, seed).diagonal - anchor.diagonal;
+                    anchor_at(location(anchor.orientation, seed), anchor.orientation, seed).diagonal - anchor.diagonal;
             if (offset && offset >= -LONG_SPREAD && offset <= LONG_SPREAD) return true;
         }
         return false;

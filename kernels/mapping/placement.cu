@@ -6,14 +6,13 @@ const i32 NEAR = 25;             // points below the best score within which a r
 const i32 NO_PENALTY = -1;
 
 // Return by how many phred window a explains the read better than window b. If either has gaps, points decide.
-HOST_DEVICE i32 phred_difference(const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant,
-                                 const Scoring& scoring) {
+HOST_DEVICE i32 phred_difference(
+        const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
     return points_to_phred(a.score - b.score, variant, scoring);
 }
 
-// Return true if window i is the same alignment as a window that is kept: the chosen one, one without gaps, or the
-// first_best one with gaps.
+// Return true if window i repeats the alignment of a kept window: the chosen one, one without gaps, or an earlier one.
 HOST_DEVICE bool is_duplicate(const Window* own, i32 count, i32 best, i32 i) {
     if (i == best || !own[i].gapped()) return false;
     if (is_same_alignment(own[i], own[best])) return true;
@@ -24,7 +23,7 @@ HOST_DEVICE bool is_duplicate(const Window* own, i32 count, i32 best, i32 i) {
 
 // Return the larger of the two parts of the read that a placement leaves uncovered.
 HOST_DEVICE Span larger_rest(Span placed, i32 length) {
-    return placed.begin > length - placed.end ? Span{0, placed.begin} : Span{placed.end, length};
+    return placed.start > length - placed.end ? Span{0, placed.start} : Span{placed.end, length};
 }
 
 // A read and its windows, among which the placement is chosen.
@@ -37,18 +36,16 @@ struct PlacementChooser {
     i64 slot;
     i32 count, length;
     Qualities qualities;
-    i32 best_score, first_best;  // best score, and the first_best window that has it
+    i32 best_score, first_best;  // best score, and the first window that has it
     bool only_certain;           // only windows that are certain to be alignments compete
     bool alternate;              // only windows on ALT contigs compete; else only others
     bool both;                   // the read has windows of both kinds
-
     HOST_DEVICE bool is_certain(i32 i) const {
         return is_alignment(own[i], length, queries.reversed(slot, own[i].orientation), scoring);
     }
     HOST_DEVICE bool is_eligible(i32 i) const { return own[i].alternate == alternate; }
     HOST_DEVICE bool competes(i32 i) const { return is_eligible(i) && is_certain(i) == only_certain; }
-    // Choose between the primary assembly and the ALT contigs. A read is placed on an ALT contig only if it has an
-    // alignment nowhere else.
+    // Choose the primary assembly, or the ALT contigs if the read has an alignment nowhere else.
     HOST_DEVICE void choose_assembly() {
         bool any[2] = {}, proven[2] = {};
         for (i32 i = 0; i < count; ++i) {
@@ -74,11 +71,10 @@ struct PlacementChooser {
         if (!count || own[first_best].gapped())
             return variant_phred_of_loss(length, scoring.perfect(length) - best_score, bases_per_difference, scoring);
         UngappedAlignment best = ungapped(own[first_best]);
-        return phred_of_variant(real_differences(best, own[first_best], qualities, scoring), length,
-                                bases_per_difference);
+        return phred_of_variant(
+                real_differences(best, own[first_best], qualities, scoring), length, bases_per_difference);
     }
-    // Return the window that explains the read best among those with the best score, -1 for none. Windows with gaps
-    // come last.
+    // Return the window with the best score that explains the read best, -1 for none. Windows with gaps come last.
     HOST_DEVICE i32 choose(i32 variant) {
         i32 best = -1;
         u64 least = 0;
@@ -98,12 +94,11 @@ struct PlacementChooser {
     }
 };
 
-// One item per read, selected[item]: choose its window and fill its row of `placements`. Scores include the bonuses for
-// reached ends. A window that repeats another alignment has NO_DEFICIT, and so has a window on an ALT contig if others
-// count.
+// One item per read, selected[item]: choose its window and fill its row of `placements`. Scores include end bonuses. A
+// window that repeats another alignment has NO_DEFICIT, and so has a window on an ALT contig if others count.
 KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
-                           const i32* selected OF(items), WindowTable windows, PlacementTable placements,
-                           i32 divergent_deficit, i32 bases_per_difference) {
+        const i32* selected OF(items), WindowTable windows, PlacementTable placements, i32 divergent_deficit,
+        i32 bases_per_difference) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         i32 count = windows.counts[slot], length = queries.lengths[slot], perfect = scoring.perfect(length);
@@ -124,8 +119,8 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         for (i32 i = 0; i < count; ++i) {
             i32 deficit = phred_difference(own[best], penalties[best], own[i], penalties[i], variant, scoring);
             placements.deficits[slot * MAX_WINDOWS + i] =
-                (i16)(!read.is_eligible(i) || is_duplicate(own, count, best, i) ? NO_DEFICIT
-                                                                                : clamp(deficit, 0, NO_DEFICIT));
+                    (i16)(!read.is_eligible(i) || is_duplicate(own, count, best, i) ? NO_DEFICIT
+                                                                                    : clamp(deficit, 0, NO_DEFICIT));
             if (i == best || !read.is_eligible(i)) continue;
             if (!is_same_part(own[i], own[best], length)) other_part_score = maximum(other_part_score, own[i].score);
             if (!is_rival(own[i], own[best], length)) continue;
@@ -136,14 +131,14 @@ KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Refere
         rivals.add(unexamined_deficit(unexamined, read.best_score, variant, scoring));
         placements.suboptimal_scores[slot] = second;
         placements.mapqs[slot] =
-            (u8)minimum(rivals.mapping_quality(), mapq_cap(read.best_score + other_part_score, perfect));
+                (u8)minimum(rivals.mapping_quality(), mapq_cap(read.best_score + other_part_score, perfect));
         bool is_repetitive = unexamined * REPETITIVE_SHARE >= length,
              is_alt_hidden = is_repetitive && (read.both || read.alternate);
         placements.unresolved[slot] = (is_repetitive ? REPETITIVE : 0) | (is_alt_hidden ? ALT_HIDDEN : 0) |
-                                      (lost_points > divergent_deficit || read.alternate ? DIVERGENT : 0);
+                (lost_points > divergent_deficit || read.alternate ? DIVERGENT : 0);
         Span uncovered = larger_rest(span_of(own[best], length), length);
         if (minimum(uncovered.length() * scoring.match, lost_points) < scoring.min_score) continue;
         placements.unresolved[slot] |= SPLIT;
-        placements.uncovered_starts[slot] = uncovered.begin, placements.uncovered_ends[slot] = uncovered.end;
+        placements.uncovered_starts[slot] = uncovered.start, placements.uncovered_ends[slot] = uncovered.end;
     }
 }

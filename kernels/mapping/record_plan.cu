@@ -1,4 +1,5 @@
 // Decide which windows of a read are reported, and in which role.
+#include "common/binary_search.cuh"
 #include "mapping/record_plan.cuh"
 
 // An entry of a read. rank: rank of its window, -1 for none; owner: index of an entry of the same read.
@@ -24,7 +25,6 @@ struct Selection {
     bool flipped;
     Entry entries[MAX_ENTRIES];
     i32 entry_count;
-
     HOST_DEVICE bool ranks_before(i32 i, i32 j) const {
         const Window &a = windows[i], &b = windows[j];
         if (a.score != b.score) return a.score > b.score;
@@ -36,7 +36,7 @@ struct Selection {
         const Window& window = windows[rank];
         i32 bases = span_of(window, length).length(), suboptimal_score = 0;
         i32 variant =
-            variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_difference, scoring);
+                variant_phred_of_loss(bases, scoring.perfect(bases) - window.score, bases_per_difference, scoring);
         Rivals rivals = {0};
         for (i32 i = 0; i < count; ++i) {
             if (i == rank || windows[i].alternate > window.alternate || !is_rival(windows[i], window, length)) continue;
@@ -45,8 +45,8 @@ struct Selection {
         }
         rivals.add(unexamined_deficit(unexamined, window.score, variant, scoring));
         i32 limit = window.alternate ? 60 : entries[0].mapq;
-        return Entry{rank, SUPPLEMENTARY_ALIGNMENT, entry_count, minimum(rivals.mapping_quality(), limit),
-                     suboptimal_score};
+        return Entry{
+                rank, SUPPLEMENTARY_ALIGNMENT, entry_count, minimum(rivals.mapping_quality(), limit), suboptimal_score};
     }
     HOST_DEVICE bool is_part(i32 entry) const { return entries[entry].role <= SUPPLEMENTARY_ALIGNMENT; }
     HOST_DEVICE bool is_reported(const Window& window) const {
@@ -71,8 +71,7 @@ struct Selection {
         if (!is_reported(window) && is_xa_hit(window, windows[entries[owner].rank], reporting)) entry.role = XA_HIT;
         return entry;
     }
-    // Return the part that overlaps a window on an ALT contig and is on an ALT contig too or scores at least the same,
-    // or entry_count if no such part exists.
+    // Return the part, else entry_count, that overlaps an ALT window and is on an ALT contig or scores no less.
     HOST_DEVICE i32 part_of_alternate(const Window& window) const {
         Span span = span_of(window, length);
         i32 owner = entry_count;
@@ -103,8 +102,7 @@ struct Selection {
                 entries[entry_count++] = Entry{entries[part].rank, XA_HIT, winner, 0, 0};
         }
     }
-    // Add placements on ALT contigs if the primary record is on none. A placement that scores more than its part
-    // becomes a record.
+    // Add placements on ALT contigs. A placement that scores more than its part becomes a record.
     HOST_DEVICE void add_alternates(const Reporting& reporting, const Scoring& scoring) {
         u32 remaining = 0;
         for (i32 i = 0; i < count; ++i)
@@ -138,7 +136,7 @@ struct Selection {
     }
     HOST_DEVICE i32 read_start(const Entry& entry) const {
         Span span = span_of(windows[entry.rank], length);
-        return flipped ? length - span.end : span.begin;
+        return flipped ? length - span.end : span.start;
     }
     // Make the leftmost part primary. A part that may turn out to be invalid cannot be: the read would be unmapped.
     HOST_DEVICE void make_leftmost_primary(const Reporting& reporting, const Scoring& scoring) {
@@ -150,7 +148,7 @@ struct Selection {
         if (first == 0) return;
         Entry held = entries[0];
         entries[0] =
-            Entry{entries[first].rank, PRIMARY_ALIGNMENT, 0, entries[first].mapq, entries[first].suboptimal_score};
+                Entry{entries[first].rank, PRIMARY_ALIGNMENT, 0, entries[first].mapq, entries[first].suboptimal_score};
         entries[first] = Entry{held.rank, SUPPLEMENTARY_ALIGNMENT, first, held.mapq, held.suboptimal_score};
         for (i32 i = 1; i < entry_count; ++i) {
             i32 owner = entries[i].owner;
@@ -193,8 +191,8 @@ struct Selection {
 };
 
 HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTable& windows,
-                             const PlacementTable& placements, const Reporting& reporting, i32 bases_per_difference,
-                             const Scoring& scoring) {
+        const PlacementTable& placements, const Reporting& reporting, i32 bases_per_difference,
+        const Scoring& scoring) {
     i64 slot = queries.slot_of[record];
     Selection selection;
     selection.windows = windows.of(slot);
@@ -202,15 +200,15 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     selection.length = queries.lengths[slot], selection.flipped = queries.flags[slot] & READ_FLIPPED;
     selection.hash = queries.hashes[slot];
     selection.bases_per_difference = bases_per_difference;
-    Entry primary = {placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot],
-                     placements.suboptimal_scores[slot]};
+    Entry primary = {
+            placements.chosen[slot], PRIMARY_ALIGNMENT, 0, placements.mapqs[slot], placements.suboptimal_scores[slot]};
     selection.select(primary, reporting, scoring);
     return selection;
 }
 
 // An item is a read: count its entries, 0 for an absent mate.
 KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
-                          Reporting reporting, i64* counts OF(items), i32 bases_per_difference) {
+        Reporting reporting, i64* counts OF(items), i32 bases_per_difference) {
     FOR_EACH(record, items) {
         counts[record] = 0;
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
@@ -223,7 +221,7 @@ KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowT
 
 // An item is a read: fill in its entries. plan.offsets reserves at least the entries counted by count_entries.
 KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
-                         Reporting reporting, RecordPlan plan, i32 bases_per_difference) {
+        Reporting reporting, RecordPlan plan, i32 bases_per_difference) {
     FOR_EACH(record, items) {
         if (queries.flags[queries.slot_of[record]] & READ_ABSENT) continue;
         Selection selection = select(queries, record, windows, placements, reporting, bases_per_difference, scoring);
@@ -237,8 +235,7 @@ KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTa
             i64 owner = indices[entry.owner];
             bool paired = entry.role == PRIMARY_ALIGNMENT && placements.properly_paired[slot];
             plan.set_entry(next++, queries, slot, window, slot * MAX_WINDOWS + entry.rank, entry.role, owner,
-                           entry.mapq, entry.suboptimal_score, paired ? scoring.paired_min_score : scoring.min_score,
-                           scoring);
+                    entry.mapq, entry.suboptimal_score, paired ? scoring.paired_min_score : scoring.min_score, scoring);
         }
     }
 }
@@ -251,12 +248,11 @@ KERNEL void skip_single_entries(Items items, Queries queries, RecordPlan plan) {
 
 // An item is a reported placement: compute its sort keys. shift: added to diagonals to make them non-negative.
 KERNEL void key_secondaries(Items items, Queries queries, const SecondaryPlacement* placements OF(any),
-                            const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items),
-                            i32 shift) {
+        const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, items) {
-        const SecondaryPlacement& place = placements[reported[item]];
-        strands[item] = (u64)((i64)queries.order[place.slot] << 1 | place.orientation);
-        diagonals[item] = (u64)(place.diagonal + shift);
+        const SecondaryPlacement& placement = placements[reported[item]];
+        strands[item] = (u64)((i64)queries.order[placement.slot] << 1 | placement.orientation);
+        diagonals[item] = (u64)(placement.diagonal + shift);
     }
 }
 
@@ -266,33 +262,26 @@ struct ReportedPlacements {
     const i32* indices OF(count);  // indices into `placements`
     const u32* order OF(count);    // sorted order: indices into `indices`
     i64 count;
-
     HOST_DEVICE const SecondaryPlacement& operator[](i64 i) const { return placements[indices[order[i]]]; }
     // Return how many placements belong to reads before this one.
     HOST_DEVICE i64 before(const Queries& queries, i64 record) const {
-        i64 low = 0, high = count;
-        while (low < high) {
-            i64 middle = (low + high) >> 1;
-            if (queries.order[(*this)[middle].slot] < record) low = middle + 1;
-            else high = middle;
-        }
-        return low;
+        return partition_point(0, count, [&](i64 i) { return queries.order[(*this)[i].slot] < record; });
     }
 };
 
 // An item is a read, or the end of all reads: compute where its entries start after secondary placements are inserted.
 KERNEL void move_entries(Items items, Queries queries, ReportedPlacements reported, const i64* own_offsets OF(items),
-                         i64* offsets OF(items)) {
+        i64* offsets OF(items)) {
     FOR_EACH(record, items) offsets[record] = own_offsets[record] + reported.before(queries, record);
 }
 
 // An item is a placement in sorted order: add its entry after the read's own. own_offsets: offsets without placements.
 KERNEL void add_secondaries(Items items, Queries queries, Scoring scoring, const Window* windows OF(any),
-                            ReportedPlacements reported, const i64* own_offsets OF(any), RecordPlan plan) {
+        ReportedPlacements reported, const i64* own_offsets OF(any), RecordPlan plan) {
     FOR_EACH(item, items) {
-        const SecondaryPlacement& place = reported[item];
-        i64 record = queries.order[place.slot], before = plan.offsets[record] - own_offsets[record];
-        plan.set_entry(own_offsets[record + 1] + item, queries, place.slot, windows + place.row, place.row,
-                       SECONDARY_ALIGNMENT, place.owner + before, 0, 0, scoring.min_score, scoring);
+        const SecondaryPlacement& placement = reported[item];
+        i64 record = queries.order[placement.slot], before = plan.offsets[record] - own_offsets[record];
+        plan.set_entry(own_offsets[record + 1] + item, queries, placement.slot, windows + placement.row, placement.row,
+                SECONDARY_ALIGNMENT, placement.owner + before, 0, 0, scoring.min_score, scoring);
     }
 }

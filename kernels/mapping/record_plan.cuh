@@ -1,5 +1,4 @@
-// The record plan: an entry for each record or XA hit of a read. The first entry of a read is its primary
-// record, mapped or not.
+// The record plan: an entry for each record or XA hit. The first entry of a read is its primary record, mapped or not.
 #pragma once
 #include "mapping/placement.cuh"
 
@@ -11,8 +10,7 @@ enum Role {
     NOT_REPORTED = 4,             // dropped
 };
 
-// Return the maximum number of CIGAR operations: clips and matches around one gap or, if the alignment is traced,
-// around every gap that the matches of the read can pay for.
+// Return the maximum number of CIGAR operations: clips and matches around one gap or, if traced, all gaps that pay.
 HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
     return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
 }
@@ -23,22 +21,20 @@ struct RecordPlan {
     i32* slots OF(entries);
     i64* windows OF(entries);  // row of the entry's window, -1 for an unmapped read
     u8* roles OF(entries);     // a Role
-    // The entry of the part that a placement belongs to. A part belongs to itself, or to its better placement on an ALT
-    // contig.
-    i32* owners OF(entries);
+    i32* owners OF(entries);   // entry of the part of a placement; of a part: itself, or its better ALT placement
     u8* mapqs OF(entries);
     i32* suboptimal_scores OF(entries);  // score of the best rival, 0 for none
     u8* bands OF(entries);               // BandKind of the traceback, or NO_BAND if the alignment is not traced
     i32* min_scores OF(entries);         // minimum score of the alignment, without bonuses
     i64* cigar_capacities OF(entries);   // maximum number of CIGAR operations
-
     HOST_DEVICE void set_entry(i64 entry, const Queries& queries, i64 slot, const Window* window, i64 row, i32 role,
-                               i64 owner, i32 mapq, i32 suboptimal_score, i32 min_score, const Scoring& scoring) const {
+            i64 owner, i32 mapq, i32 suboptimal_score, i32 min_score, const Scoring& scoring) const {
         i32 length = queries.lengths[slot];
         // If the segment reaches min_score only by its bonuses, trace it: another alignment may reach it without them.
-        bool traced = window && (window->gapped() ||
-                                 score_without_bonuses(*window, length, queries.reversed(slot, window->orientation),
-                                                       scoring) < min_score);
+        bool traced = window &&
+                (window->gapped() ||
+                        score_without_bonuses(*window, length, queries.reversed(slot, window->orientation), scoring) <
+                                min_score);
         slots[entry] = (i32)slot;
         windows[entry] = window ? row : -1;
         roles[entry] = (u8)role;

@@ -16,7 +16,6 @@ struct RecordFields {
     i32 first;   // index of the first base written, in the read as sequenced
     bool hard;   // clipped bases are not written: hard clipping
     i64 mate_contig, mate_position, template_length;
-
     // Leave out the bases that the CIGAR clips.
     HOST_DEVICE void hard_clip() {
         Clips clips = clips_of(operations, operation_count);
@@ -48,11 +47,11 @@ template <class Sink> HOST_DEVICE void put_integer(Sink& sink, i64 value, i32 by
     for (i32 i = 0; i < bytes; ++i) sink.put((u8)(value >> (8 * i)));
 }
 
-// Return the smallest bin of the BAI index that contains [begin, end); an unmapped record is treated as [-1, 0).
-HOST_DEVICE i32 index_bin(i64 begin, i64 end) {
+// Return the smallest bin of the BAI index that contains [start, end); an unmapped record is treated as [-1, 0).
+HOST_DEVICE i32 index_bin(i64 start, i64 end) {
     --end;
     for (i32 shift = 14, first = 4681; shift < 29; shift += 3, first >>= 3)
-        if (begin >> shift == end >> shift) return (i32)(first + (begin >> shift));
+        if (start >> shift == end >> shift) return (i32)(first + (start >> shift));
     return 0;
 }
 
@@ -115,8 +114,8 @@ HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const Rec
     else sink.phreds(texts.bytes + quality + fields.first, fields.length, reversed);
 }
 
-template <class Sink> HOST_DEVICE void put_fields(Sink& sink, i32 encoding, const ReadTexts& texts, ContigNames names,
-                                                  const RecordFields& fields, i64 size) {
+template <class Sink> HOST_DEVICE void put_fields(
+        Sink& sink, i32 encoding, const ReadTexts& texts, ContigNames names, const RecordFields& fields, i64 size) {
     if (encoding == BAM_BINARY) put_binary_fields(sink, texts, fields, size);
     else put_text_fields(sink, texts, names, fields);
 }

@@ -10,13 +10,12 @@ const i32 MIN_GAIN = 10;     // phred that the placements of the mates must gain
 // one, or, if some of its windows were dropped, a choice that is not much worse.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
     return partner.deficits[i] + MIN_GAIN < loss ||
-           (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
+            (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
 }
 
 // One item per pair. wanted, by slot: 1 if the read should be searched near its mate.
 KERNEL void list_rescues(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
-                         WindowTable windows, PlacementTable placements, u8* wanted OF(reads),
-                         i32* choice_deficits OF(items)) {
+        WindowTable windows, PlacementTable placements, u8* wanted OF(reads), i32* choice_deficits OF(items)) {
     FOR_EACH(item, items) {
         Pair pair = pair_of(item, queries, reference, inserts, windows, placements);
         i32 loss = cheapest_choice(pair, queries.hashes, scoring).cost.loss;
@@ -30,12 +29,10 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
     }
 }
 
-// One item per read, selected[item]. found: diagonals near its mate's windows; window_counts: the number of windows it
-// had before.
+// One item per read, selected[item]. found: diagonals near its mate's windows; window_counts: its windows before.
 KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
-                         Scoring scoring, WindowTable windows, PlacementTable placements,
-                         const i32* selected OF(selected), const i32* choice_deficits OF(reads / 2),
-                         DiagonalTable found, i32* window_counts OF(selected)) {
+        Scoring scoring, WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
+        const i32* choice_deficits OF(reads / 2), DiagonalTable found, i32* window_counts OF(selected)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], record = queries.order[slot];
         bool anchor_first = record & 1;
@@ -55,10 +52,9 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
     }
 }
 
-// One item per read that was searched, selected[item]. rescued[item]: 1 if it makes a fragment with its mate at a
-// window that it did not have before.
+// One item per read that was searched, selected[item]. rescued[item]: 1 if a new window makes a fragment.
 KERNEL void mark_rescued(Items items, PlacementTable placements, const i32* selected OF(items),
-                         const i32* window_counts OF(items), u8* rescued OF(items)) {
+        const i32* window_counts OF(items), u8* rescued OF(items)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         rescued[item] = placements.properly_paired[slot] && placements.chosen[slot] >= window_counts[item];

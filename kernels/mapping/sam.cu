@@ -6,29 +6,29 @@
 
 // Write the value of the tag MD.
 template <class Sink> HOST_DEVICE void put_md(Sink& sink, const AlignedRead& aligned) {
-    i64 query = 0, place = aligned.start, equal = 0;
+    i64 query = 0, position = aligned.start, equal = 0;
     for (i32 i = 0; i < aligned.count; ++i) {
         i64 length = aligned.operations[i] >> 4, operation = aligned.operations[i] & 15;
         if (operation == MATCHED) {
             for (i64 at = 0; at < length; at += 32) {
-                u64 ambiguous, marks = aligned.mismatches(query + at, place + at, length - at, ambiguous);
+                u64 ambiguous, marks = aligned.mismatches(query + at, position + at, length - at, ambiguous);
                 i64 done = 0;
                 while (marks) {
                     i64 column = first_set_base(marks);
                     marks ^= 1ull << (62 - 2 * column);
                     put_number(sink, equal + column - done);
-                    sink.put(aligned.reference_letter(place + at + column));
+                    sink.put(aligned.reference_letter(position + at + column));
                     equal = 0, done = column + 1;
                 }
                 equal += minimum(length - at, (i64)32) - done;
             }
-            place += length;
+            position += length;
         } else if (operation == DELETED) {
             put_number(sink, equal);
             equal = 0;
             sink.put('^');
-            for (i64 at = 0; at < length; ++at) sink.put(aligned.reference_letter(place + at));
-            place += length;
+            for (i64 at = 0; at < length; ++at) sink.put(aligned.reference_letter(position + at));
+            position += length;
         }
         if (operation != DELETED) query += length;
     }
@@ -58,7 +58,7 @@ struct RecordStyle {
     bool comments;        // copy the tags in the comments of reads
     bool barcodes;        // write the barcode of the read name as RX
     bool soft_clipped;    // store the whole read in supplementary records
-    i32 encoding;             // a RecordEncoding
+    i32 encoding;         // a RecordEncoding
 };
 
 // Writer of the records of a batch.
@@ -73,7 +73,6 @@ struct RecordWriter {
     Alignments alignments;
     const i32* quality_sums;
     RecordStyle style;
-
     HOST_DEVICE bool mapped(i64 entry) const { return alignments.mapped(entry); }
     HOST_DEVICE i64 record_of(i64 entry) const { return queries.order[plan.slots[entry]]; }
     HOST_DEVICE i64 position(i64 entry) const {
@@ -117,8 +116,7 @@ struct RecordWriter {
     template <class Sink> HOST_DEVICE void put_cigar_text(Sink& sink, i64 entry) const {
         put_cigar(sink, extensions.cigar(entry), extensions.counts[entry], false);
     }
-    // Write an element of SA: contig,position,strand,CIGAR,MAPQ,edit distance; or of XA, which has the strand as the
-    // sign of the position and no MAPQ.
+    // Write an element of SA: contig,position,strand,CIGAR,MAPQ,edit distance; or of XA: signed position, no MAPQ.
     template <class Sink> HOST_DEVICE void put_sa_or_xa_hit(Sink& sink, i64 entry) const {
         bool is_part = alignments.roles[entry] <= SUPPLEMENTARY_ALIGNMENT;
         u8 strand = alignments.reversed[entry] ? '-' : '+';
@@ -151,13 +149,9 @@ struct RecordWriter {
     template <class Sink> HOST_DEVICE void put_alignment_tags(Sink& sink, i64 entry) const {
         i64 slot = plan.slots[entry];
         i32 orientation = queries.reversed(slot, alignments.reversed[entry]);
-        AlignedRead aligned = {&reference,
-                               barrier_letters,
-                               queries.bases(slot, orientation),
-                               queries.mask(slot, orientation),
-                               alignments.reference_starts[entry],
-                               extensions.cigar(entry),
-                               extensions.counts[entry]};
+        AlignedRead aligned = {&reference, barrier_letters, queries.bases(slot, orientation),
+                queries.mask(slot, orientation), alignments.reference_starts[entry], extensions.cigar(entry),
+                extensions.counts[entry]};
         put_number_tag(sink, style.encoding, 'N', 'M', alignments.edit_distances[entry]);
         put_tag_name(sink, style.encoding, 'M', 'D', 'Z');
         put_md(sink, aligned);
@@ -201,11 +195,10 @@ struct RecordWriter {
 
 // An item is an entry: compute the length of its record, 0 for none.
 KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Reference reference,
-                            const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
-                            Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
-                            RecordStyle style, i64* lengths OF(items)) {
-    RecordWriter writer = {texts, queries,    reference,  barrier_letters, names,
-                           plan,  extensions, alignments, quality_sums,    style};
+        const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan, Extensions extensions,
+        Alignments alignments, const i32* quality_sums OF(any), RecordStyle style, i64* lengths OF(items)) {
+    RecordWriter writer = {
+            texts, queries, reference, barrier_letters, names, plan, extensions, alignments, quality_sums, style};
     FOR_EACH(entry, items) {
         CountingSink sink = {0};
         writer.put(sink, entry, 0);
@@ -215,14 +208,14 @@ KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Refer
 
 // record_ends: inclusive prefix sum of the lengths of measure_records.
 KERNEL void write_records(Items items, ReadTexts texts, Queries queries, Reference reference,
-                          const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan,
-                          Extensions extensions, Alignments alignments, const i32* quality_sums OF(any),
-                          RecordStyle style, const i64* record_ends OF(items), u8* out OF(any)) {
-    RecordWriter writer = {texts, queries,    reference,  barrier_letters, names,
-                           plan,  extensions, alignments, quality_sums,    style};
+        const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan, Extensions extensions,
+        Alignments alignments, const i32* quality_sums OF(any), RecordStyle style, const i64* record_ends OF(items),
+        u8* out OF(any)) {
+    RecordWriter writer = {
+            texts, queries, reference, barrier_letters, names, plan, extensions, alignments, quality_sums, style};
     FOR_EACH(entry, items) {
-        i64 place = entry ? record_ends[entry - 1] : 0;
-        ByteSink sink = {out + place};
-        writer.put(sink, entry, record_ends[entry] - place);
+        i64 start = entry ? record_ends[entry - 1] : 0;
+        ByteSink sink = {out + start};
+        writer.put(sink, entry, record_ends[entry] - start);
     }
 }

@@ -13,7 +13,6 @@ struct Scoring {
     i32 min_score;         // minimum score of an alignment, without bonuses
     i32 paired_min_score;  // the same if the read's mate supports the placement
     i32 unpaired_phred;    // phred by which placements that make no fragment must explain the reads better
-
     HOST_DEVICE i32 first_deleted() const { return deletion_open + deletion_extend; }
     HOST_DEVICE i32 first_inserted() const { return insertion_open + insertion_extend; }
     HOST_DEVICE bool gaps_alike() const {

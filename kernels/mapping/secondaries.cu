@@ -2,6 +2,7 @@
 //
 // The diagonals of a batch are sorted by slot, orientation and position, so that diagonals of one window are
 // neighbours. A diagonal is the head of a window unless it belongs to the window of a better head nearby.
+#include "common/binary_search.cuh"
 #include "mapping/window_builder.cuh"
 #include "mapping/record_plan.cuh"
 
@@ -19,7 +20,6 @@ struct Candidates {
     const i32* lengths;
     const Reference& reference;
     const Scoring& scoring;
-
     HOST_DEVICE bool is_within(i64 item, i64 other, i64 reach) const {
         const Diagonal* diagonals = found.rows;
         if (other < 0 || other >= found.diagonal_count || found.slots[other] != found.slots[item]) return false;
@@ -61,7 +61,7 @@ struct Candidates {
             for (i64 step = -1; step <= 1; step += 2)
                 for (i64 other = head + step; is_within(head, other, LONG_SPREAD); other += step)
                     if (is_better(diagonals[last], diagonals[other]) &&
-                        (next < 0 || is_better(diagonals[other], diagonals[next])))
+                            (next < 0 || is_better(diagonals[other], diagonals[next])))
                         next = other;
             if (next >= 0 && result.accepts(diagonals[next], reference, scoring)) result.add(diagonals[next], scoring);
         }
@@ -72,7 +72,7 @@ struct Candidates {
 // An item is a diagonal. Decide heads from the heads decided so far, and count those still OPEN. After the last round,
 // the heads equal the result of a greedy pass over all diagonals, best first.
 KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
-                         const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
+        const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, items) {
         i64 head = heads[item] == OPEN ? candidates.head_of(item, heads) : heads[item];
@@ -86,7 +86,6 @@ struct Parts {
     const RecordPlan& plan;
     const Window* windows;
     i64 record;
-
     HOST_DEVICE bool is_part(i64 entry) const {
         return plan.roles[entry] <= SUPPLEMENTARY_ALIGNMENT && plan.windows[entry] >= 0;
     }
@@ -104,16 +103,14 @@ struct Parts {
     }
 };
 
-// Return true if the window may reach min_score: if a gap joins two segments, the better segment has at least half of
-// the sum.
+// Return true if the window may reach min_score. If a gap joins two segments, the better one has at least half the sum.
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
     return 2 * builder.score_bound >= scoring.min_score + scoring.least_gap(1);
 }
 
 // An item is a diagonal: 1 if it is the head of a window that belongs to no part of the read, else 0.
 KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
-                          RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items),
-                          i64* counts OF(items)) {
+        RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items), i64* counts OF(items)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, items) {
         counts[item] = 0;
@@ -126,19 +123,18 @@ KERNEL void count_windows(Items items, Queries queries, Reference reference, Sco
 
 // ends: inclusive prefix sum of the counts of count_windows. kinds: 1 << BandKind of the alignment to make.
 KERNEL void list_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
-                         const i64* ends OF(items), Window* windows OF(windows), i32* slots OF(windows),
-                         u8* kinds OF(windows)) {
+        const i64* ends OF(items), Window* windows OF(windows), i32* slots OF(windows), u8* kinds OF(windows)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
     FOR_EACH(item, items) {
-        i64 place = item ? ends[item - 1] : 0;
-        if (ends[item] == place) continue;
+        i64 target = item ? ends[item - 1] : 0;
+        if (ends[item] == target) continue;
         Window window = candidates.build_window(item).window;
         i32 slot = found.slots[item];
         i32 kind = window.band ? band_kind(queries.lengths[slot], window.high - window.low) : NO_BAND;
-        kinds[place] = (u8)(1 << kind);
+        kinds[target] = (u8)(1 << kind);
         window.band = (i16)-kind;
-        windows[place] = window;
-        slots[place] = slot;
+        windows[target] = window;
+        slots[target] = slot;
     }
 }
 
@@ -148,23 +144,18 @@ struct WindowList {
     const i32* kept_counts OF(reads);                // windows of the batch by slot
     const i32* found_slots OF(found_count);          // slot of each window found
     i64 kept_rows, found_count;
-
     HOST_DEVICE i64 slot(i64 row) const { return row < kept_rows ? row / MAX_WINDOWS : found_slots[row - kept_rows]; }
     HOST_DEVICE bool exists(i64 row) const {
         return row >= kept_rows || row % MAX_WINDOWS < kept_counts[row / MAX_WINDOWS];
     }
     // Return true if a found window close to a kept one scores at least the same.
     HOST_DEVICE bool is_found(const Window& kept, i64 slot) const {
-        i64 low = 0, high = found_count;
-        while (low < high) {
-            i64 middle = (low + high) >> 1;
-            const Window& other = rows[kept_rows + middle];
-            bool before = found_slots[middle] != slot             ? found_slots[middle] < slot
-                          : other.orientation != kept.orientation ? other.orientation < kept.orientation
-                                                                  : other.diagonal < kept.diagonal - SPREAD;
-            if (before) low = middle + 1;
-            else high = middle;
-        }
+        i64 low = partition_point(0, found_count, [&](i64 i) {
+            const Window& other = rows[kept_rows + i];
+            if (found_slots[i] != slot) return found_slots[i] < slot;
+            if (other.orientation != kept.orientation) return other.orientation < kept.orientation;
+            return other.diagonal < kept.diagonal - SPREAD;
+        });
         for (; low < found_count && found_slots[low] == slot && is_near(rows[kept_rows + low], kept); ++low)
             if (rows[kept_rows + low].score >= kept.score) return true;
         return false;
@@ -173,8 +164,8 @@ struct WindowList {
 
 // An item is the row of a window: 1 if it is another placement of a part, else 0. A kept window counts only if no
 // window was found in its place: only a found window is sure to have the score of its best alignment.
-KERNEL void count_placements(Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows,
-                             i64* counts OF(items)) {
+KERNEL void count_placements(
+        Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows, i64* counts OF(items)) {
     FOR_EACH(row, items) {
         const Window& window = windows.rows[row];
         counts[row] = 0;
@@ -188,34 +179,34 @@ KERNEL void count_placements(Items items, Queries queries, Scoring scoring, Reco
 
 // ends: inclusive prefix sum of the counts of count_placements.
 KERNEL void list_placements(Items items, Queries queries, RecordPlan plan, WindowList windows,
-                            const i64* ends OF(items), SecondaryPlacement* placements OF(any)) {
+        const i64* ends OF(items), SecondaryPlacement* placements OF(any)) {
     FOR_EACH(row, items) {
-        i64 place = row ? ends[row - 1] : 0;
-        if (ends[row] == place) continue;
+        i64 target = row ? ends[row - 1] : 0;
+        if (ends[row] == target) continue;
         const Window& window = windows.rows[row];
         i64 slot = windows.slot(row);
         i64 part = Parts{plan, windows.rows, queries.order[slot]}.owner(window, queries.lengths[slot]);
         u64 tie = tie_break(queries.hashes[slot], window.diagonal);
-        placements[place] =
-            SecondaryPlacement{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
+        placements[target] =
+                SecondaryPlacement{row, window.diagonal, tie, (i32)slot, (i32)part, window.score, window.orientation};
     }
 }
 
 // An item is a placement: compute its sort keys: its part and the score lost, then the tie break, then the strand.
 KERNEL void key_placements(Items items, const SecondaryPlacement* placements OF(items), u64* losses OF(items),
-                           u64* ties OF(items), u64* strands OF(items)) {
+        u64* ties OF(items), u64* strands OF(items)) {
     FOR_EACH(item, items) {
-        const SecondaryPlacement& place = placements[item];
-        losses[item] = (u64)place.owner << 32 | (u32)~place.score;
-        ties[item] = place.tie;
-        strands[item] = (u64)place.orientation;
+        const SecondaryPlacement& placement = placements[item];
+        losses[item] = (u64)placement.owner << 32 | (u32)~placement.score;
+        ties[item] = placement.tie;
+        strands[item] = (u64)placement.orientation;
     }
 }
 
 // An item is a placement in sorted order. marks: by placement, 1 for the best max_count of each part.
 KERNEL void mark_best(Items items, const SecondaryPlacement* placements OF(items), const u32* order OF(items),
-                      u8* marks OF(items), i32 max_count) {
+        u8* marks OF(items), i32 max_count) {
     FOR_EACH(item, items)
         marks[order[item]] =
-            item < max_count || placements[order[item - max_count]].owner != placements[order[item]].owner;
+                item < max_count || placements[order[item - max_count]].owner != placements[order[item]].owner;
 }

@@ -8,7 +8,7 @@
 // One item per read, selected[item]. Store its number of seeds in counts[item + 1], so that the prefix sums are the
 // offsets of the reads' seeds. A read shorter than a seed gets 0.
 KERNEL void count_seeds(Items items, Queries queries, const i32* selected OF(selected), i64* counts OF(selected + 1),
-                        i32 seed_bases, i32 stride) {
+        i32 seed_bases, i32 stride) {
     FOR_EACH(item, items) {
         i32 more = queries.lengths[selected[item]] - seed_bases;
         counts[item + 1] = more < 0 ? 0 : 2 * (more / stride + 1);
@@ -22,10 +22,9 @@ struct Seed {
 };
 
 // One item per seed, in the order of seeds.offsets; orientation 0 comes first, positions are seeds.stride apart.
-// Nothing is shared if an ambiguous base cuts the seed short. The loop over a bunch is split into passes so that the
-// memory loads of its seeds overlap.
+// Nothing is shared if an ambiguous base cuts the seed short. Passes over a bunch let the loads of its seeds overlap.
 KERNEL void find_seeds(Items items, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
-                       const i32* selected OF(selected), i32 min_seed_bases, i64 selected_count) {
+        const i32* selected OF(selected), i32 min_seed_bases, i64 selected_count) {
     FOR_EACH_BUNCH(first, size, items) {
         Seed bunch[BUNCH];
         i64 read = -1;
@@ -35,8 +34,8 @@ KERNEL void find_seeds(Items items, Queries queries, Reference reference, Suffix
             i64 count = (seeds.offsets[read + 1] - seeds.offsets[read]) / 2;
             i32 orientation = number >= count;
             i64 position = (number - orientation * count) * seeds.stride;
-            QuerySuffix<PackedWords> query = {queries.bases(slot, orientation), position,
-                                              queries.lengths[slot] - (i32)position};
+            QuerySuffix<PackedWords> query = {
+                    queries.bases(slot, orientation), position, queries.lengths[slot] - (i32)position};
             if (queries.flags[slot] & READ_AMBIGUOUS)
                 query.length = unambiguous_length(queries.mask(slot, orientation), position, query.length);
             PREFETCH(&index.prefix_table[prefix_code(query, index.table_bases)]);

@@ -20,11 +20,9 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     static const bool LONG_GAPS = has_long_gaps(WIDTH);
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];
     Lane long_insertions[LONG_GAPS ? WIDTH + 1 : 1];
-
     // Compute one row. PLAIN: no reference letter is ambiguous or outside the contig, and insertions and deletions have
     // equal costs. base: added to every score of the row: what the stored H lacks, and the bonus of an end of the read.
-    // floor: base plus the score of a mismatch, which costs less if the read's base is ambiguous. letters: the letters
-    // of the columns.
+    // floor: base plus the score of a mismatch, which costs less if the read's base is ambiguous. letters: by column.
     template <bool PLAIN>
     HOST_DEVICE Lane row(Lane query, Lane base, Lane floor, const Lane* letters, const Scoring& scoring, Lane best) {
         const Lane match = base + Lane::all(scoring.match + 1), ambiguous_score = base + Lane::all(-AMBIGUOUS_PENALTY);
@@ -38,28 +36,28 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         Lane deletion = never, long_deletion = never;
 #pragma unroll(WIDTH <= 64 ? WIDTH : 4)
         for (i32 b = 0; b < WIDTH; ++b) {
-            Lane score = add_larger(query ^ letters[b], match, floor);
+            Lane score = add_max(query ^ letters[b], match, floor);
             if (!PLAIN) {
-                score = select_equal(letters[b], ambiguous, ambiguous_score,
-                                     select_equal(letters[b], outside, never, score));
+                score = select_equal(
+                        letters[b], ambiguous, ambiguous_score, select_equal(letters[b], outside, never, score));
                 deletion = select_equal(letters[b], outside, never, deletion);
                 if (LONG_GAPS) long_deletion = select_equal(letters[b], outside, never, long_deletion);
             }
-            Lane insertion = add_larger(insertions[b + 1], insert, rows[b + 1]);
+            Lane insertion = add_max(insertions[b + 1], insert, rows[b + 1]);
             Lane gap = PLAIN ? insertion : insertion + extra_insertion_cost;
             if (LONG_GAPS) {
-                Lane long_insertion = add_larger(rows[b + 1], lengthen, long_insertions[b + 1]);
-                gap = larger(gap, larger(long_insertion, long_deletion));
+                Lane long_insertion = add_max(rows[b + 1], lengthen, long_insertions[b + 1]);
+                gap = max(gap, max(long_insertion, long_deletion));
                 long_insertions[b] = long_insertion;
             }
-            Lane reached = add_larger_or_zero(rows[b], score, gap), here = larger(reached, deletion);
+            Lane reached = add_max_or_zero(rows[b], score, gap), here = max(reached, deletion);
             rows[b] = here + open;
             insertions[b] = insertion;
             // A deletion right after a deletion never pays, so the next column need not depend on `here`: that shortens
             // the CPU's dependency chain. A GPU hides latency, and saves the instruction.
-            deletion = add_larger(deletion, extend, WARP_WIDTH > 1 ? rows[b] : reached + open);
-            if (LONG_GAPS) long_deletion = add_larger(rows[b], lengthen, long_deletion);
-            best = larger(best, here);
+            deletion = add_max(deletion, extend, WARP_WIDTH > 1 ? rows[b] : reached + open);
+            if (LONG_GAPS) long_deletion = add_max(rows[b], lengthen, long_deletion);
+            best = max(best, here);
         }
         return best;
     }
@@ -68,7 +66,6 @@ template <class Lane, i32 WIDTH> struct BandedScores {
         const Band* bands;
         bool are_bases;
         Lane query, reference;
-
         HOST_DEVICE Lane query_letter(i32 row) {
             if (!are_bases) return each([&](i32 lane) { return bands[lane].query_code(row) * CODE_SPACING; });
             if (row % 8 == 0) query = each([&](i32 lane) { return bands[lane].eight_query_bases(row); });
@@ -88,7 +85,6 @@ template <class Lane, i32 WIDTH> struct BandedScores {
     HOST_DEVICE static void set_letter(Lane* ring, i32 column, Letters& letters) {
         ring[column % WIDTH] = ring[column % WIDTH + WIDTH] = letters.reference_letter(column) ^ Lane::all(-1);
     }
-
     // Store the scores of Lane::width bands in `results`.
     HOST_DEVICE void align(const Band* bands, const Scoring& scoring, i32* results) {
         const i32 first_gap = scoring.first_deleted();
@@ -123,8 +119,8 @@ template <class Lane, i32 WIDTH> struct BandedScores {
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     base.set(lane, first_gap + scoring.left_clip(bands[lane].reversed));
             if (ambiguous)
-                mismatch_score = select_equal(query, Lane::all(QUERY_AMBIGUOUS * CODE_SPACING),
-                                              Lane::all(-AMBIGUOUS_PENALTY), mismatch);
+                mismatch_score = select_equal(
+                        query, Lane::all(QUERY_AMBIGUOUS * CODE_SPACING), Lane::all(-AMBIGUOUS_PENALTY), mismatch);
             if (i + 1 >= shortest)
                 for (i32 lane = 0; lane < Lane::width; ++lane)
                     if (i + 1 == bands[lane].length)

@@ -1,7 +1,6 @@
 // Banded alignments with traceback: the recurrence of smith_waterman.cuh, with a byte per cell that records where the
-// scores of the cell came from. A warp aligns one pair; the CPU, in narrow bands, a vector of pairs. Of equally good
-// paths the traceback takes the one that stays on the diagonal longest, so that gaps are as far left on the forward
-// reference as possible.
+// scores of the cell came from. A warp aligns one pair; the CPU, in narrow bands, a vector of pairs. The traceback
+// takes the best path that stays on the diagonal longest: gaps are as far left as possible on the forward reference.
 #pragma once
 #include "mapping/band.cuh"
 #include "mapping/scoring.cuh"
@@ -33,7 +32,6 @@ struct Path {
 struct Cigar {
     u32* operations;
     i32 count;
-
     HOST_DEVICE void add(CigarOperation operation, i32 length) {
         if (length == 0) return;
         if (count && (operations[count - 1] & 15) == (u32)operation) operations[count - 1] += (u32)length << 4;
@@ -57,14 +55,12 @@ HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
 // The step bytes of the cells of a band, row by row.
 template <i32 WIDTH> struct Steps {
     u8* bytes;
-
     HOST_DEVICE u8& at(i32 i, i32 b) const { return bytes[(i64)i * WIDTH + b]; }
 };
 
 // The best cell of a band; ties are broken by row, then column.
 struct BestCell {
     i32 score, row, column;
-
     HOST_DEVICE bool ranks_before(const BestCell& other) const {
         if (score != other.score) return score > other.score;
         return row != other.row ? row < other.row : column < other.column;
@@ -77,11 +73,10 @@ const i32 BLOCKED = 1 << 24;  // more than any score
 // starts in them; passing, long_passing: cost of crossing all of them.
 struct Deletions {
     i32 score, long_score, passing, long_passing;
-
     HOST_DEVICE Deletions after(const Deletions& preceding) const {
         return Deletions{maximum(score, preceding.score - passing),
-                         maximum(long_score, preceding.long_score - long_passing), passing + preceding.passing,
-                         long_passing + preceding.long_passing};
+                maximum(long_score, preceding.long_score - long_passing), passing + preceding.passing,
+                long_passing + preceding.long_passing};
     }
 };
 
@@ -152,7 +147,7 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
             else step |= here == long_insertions[c] ? LONG_INSERTION : LONG_DELETION;
             scores[c] = here;
             if (here > best.score) best = BestCell{here, i, first + c};
-            // Of the deletions that begin in the next column.
+            // Deletions that start in the next column.
             i32 opened = here - scoring.deletion_open, long_opened = here - scoring.long_gap;
             if (deletion > opened) step |= DELETION_CONTINUES;
             deletion = maximum(opened, deletion) - scoring.deletion_extend;
@@ -176,19 +171,16 @@ template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scor
 }
 
 #ifndef __CUDACC__
-
 // The step bytes of one of Lanes16::width bands that are filled together.
 template <i32 WIDTH> struct LaneSteps {
     const u8* bytes;
     i32 lane;
-
     HOST_DEVICE u8 at(i32 i, i32 b) const { return bytes[((i64)i * WIDTH + b) * Lanes16::width + lane]; }
 };
 
 // Fills Lanes16::width bands without long gaps at once. All scores must fit into 16 bits.
 template <i32 WIDTH> struct BandedPaths {
     Lanes16 scores[WIDTH + 1], insertions[WIDTH + 1], letters[2 * WIDTH];  // letters: a ring buffer stored twice
-
     HOST_DEVICE void set_letter(const Band* bands, i32 column) {
         Lanes16 letter = Lanes16::all(0);
         for (i32 lane = 0; lane < Lanes16::width; ++lane) letter.set(lane, bands[lane].reference_code(column));
@@ -200,7 +192,7 @@ template <i32 WIDTH> struct BandedPaths {
     }
     // Compute one row of cells. mismatch_score: score of unequal letters.
     template <bool PLAIN> HOST_DEVICE void row(i32 i, Lanes16 query, Lanes16 mismatch_score, Lanes16 bonus,
-                                               const Scoring& scoring, Lanes16* best, u8* steps) {
+            const Scoring& scoring, Lanes16* best, u8* steps) {
         const Lanes16 zero = Lanes16::all(0), match = Lanes16::all(scoring.match), never = Lanes16::all(NEVER);
         const Lanes16 delete_open = Lanes16::all(-scoring.deletion_open);
         const Lanes16 delete_extend = Lanes16::all(-scoring.deletion_extend);
@@ -217,19 +209,19 @@ template <i32 WIDTH> struct BandedPaths {
             }
             Lanes16 diagonal = scores[b] + bonus + column, opened = scores[b + 1] + insert_open;
             Lanes16 continues = less_mask(opened, insertions[b + 1]);
-            Lanes16 insertion = larger(opened, insertions[b + 1]) + insert_extend;
-            Lanes16 here = larger(larger(diagonal, zero), larger(insertion, deletion));
+            Lanes16 insertion = max(opened, insertions[b + 1]) + insert_extend;
+            Lanes16 here = max(max(diagonal, zero), max(insertion, deletion));
             Lanes16 step = select_equal(here, insertion, Lanes16::all(INSERTION), Lanes16::all(DELETION));
-            step = select_equal(here, zero, Lanes16::all(STOP),
-                                select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
+            step = select_equal(
+                    here, zero, Lanes16::all(STOP), select_equal(here, diagonal, Lanes16::all(DIAGONAL), step));
             step = step + select(continues, Lanes16::all(INSERTION_CONTINUES), zero);
             scores[b] = here, insertions[b] = insertion;
             opened = here + delete_open;
             step = step + select(less_mask(opened, deletion), Lanes16::all(DELETION_CONTINUES), zero);
-            deletion = larger(opened, deletion) + delete_extend;
+            deletion = max(opened, deletion) + delete_extend;
             write(step, steps + b * Lanes16::width);
             Lanes16 more = less_mask(best[0], here);
-            best[0] = larger(best[0], here);
+            best[0] = max(best[0], here);
             best[1] = select(more, Lanes16::all(i), best[1]);
             best[2] = select(more, Lanes16::all(b), best[2]);
         }
@@ -262,7 +254,6 @@ template <i32 WIDTH> struct BandedPaths {
             cells[lane] = BestCell{best[0].get(lane), best[1].get(lane), best[2].get(lane)};
     }
 };
-
 #endif
 
 // Trace the path that ends at the best cell back, and write its CIGAR to `operations`.

@@ -4,16 +4,14 @@
 #include "index/reference.cuh"
 #include "mapping/scoring.cuh"
 
-// Part of a read on a diagonal (reference position minus query position); the score includes the bonus for reached
-// ends.
+// Part of a read on a diagonal (reference position minus query position); the score includes end bonuses.
 struct Segment {
-    i32 score, begin, end;
+    i32 score, start, end;
 };
 
 // Return a hash that decides between placements of the same score: the smaller one wins. It depends on the read and the
 // diagonal alone and favours no copy of a repeat. Any constant works; this one was chosen among five on the sets of
-// scripts/evaluate, where random choices among identical copies move the share of correct reads by a few hundredths of
-// a percent.
+// scripts/evaluate, where random choices among identical copies move the share of correct reads by some 0.01 %.
 HOST_DEVICE u64 tie_break(u64 read_hash, i64 diagonal) { return splitmix64(read_hash ^ splitmix64((u64)diagonal + 2)); }
 
 // An oriented read on one diagonal, restricted to the part inside the contig.
@@ -21,10 +19,9 @@ struct UngappedAlignment {
     PackedWords bases, mask, text;
     const Reference* reference;
     i64 diagonal;
-    i32 begin, end;  // query positions inside the contig
+    i32 start, end;  // query positions inside the contig
     bool ambiguous;  // the ambiguity masks must be checked
     bool reversed;   // the oriented read starts with the end of the sequenced read
-
     // Return the marks (low bit of each pair) of the mismatches at query positions i to i + 31, up to `end`.
     // `ambiguous_marks` receives the mismatches that are due to an ambiguous base.
     HOST_DEVICE u64 mismatches(i32 i, u64& ambiguous_marks) const {
@@ -37,21 +34,15 @@ struct UngappedAlignment {
 };
 
 // Return the read placed on the diagonal. `anchor`: a query position inside the contig.
-HOST_DEVICE UngappedAlignment place_ungapped(const Reference& reference, const Queries& queries, i64 slot,
-                                             i32 orientation, i64 diagonal, i32 anchor) {
+HOST_DEVICE UngappedAlignment place_ungapped(
+        const Reference& reference, const Queries& queries, i64 slot, i32 orientation, i64 diagonal, i32 anchor) {
     i32 length = queries.lengths[slot];
-    UngappedAlignment ungapped = {queries.bases(slot, orientation),
-                                  queries.mask(slot, orientation),
-                                  reference.packed(),
-                                  &reference,
-                                  diagonal,
-                                  0,
-                                  length,
-                                  (queries.flags[slot] & READ_AMBIGUOUS) != 0,
-                                  queries.reversed(slot, orientation)};
+    UngappedAlignment ungapped = {queries.bases(slot, orientation), queries.mask(slot, orientation), reference.packed(),
+            &reference, diagonal, 0, length, (queries.flags[slot] & READ_AMBIGUOUS) != 0,
+            queries.reversed(slot, orientation)};
     if (diagonal < 0 || !reference.has_no_barrier(diagonal, diagonal + length)) {
         i64 contig = reference.contig_of(diagonal + anchor);
-        ungapped.begin = (i32)maximum((i64)0, reference.contig_starts[contig] - diagonal);
+        ungapped.start = (i32)maximum((i64)0, reference.contig_starts[contig] - diagonal);
         ungapped.end = (i32)minimum((i64)length, reference.contig_starts[contig + 1] - 1 - diagonal);
         ungapped.ambiguous = true;
     }
@@ -88,8 +79,8 @@ HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from,
 HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& ungapped, i32 from, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;
-    for (i32 i = from; i > ungapped.begin;) {
-        i32 start = maximum(i - 32, ungapped.begin);
+    for (i32 i = from; i > ungapped.start;) {
+        i32 start = maximum(i - 32, ungapped.start);
         u64 ambiguous_marks, marks = ungapped.mismatches(start, ambiguous_marks) & leading_mask(i - start);
         while (marks) {
             u64 bit = marks & -marks;
@@ -103,13 +94,13 @@ HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& ungapped, i32 from, 
         }
         i = start;
     }
-    run += (last - ungapped.begin) * scoring.match + (ungapped.begin == 0 ? scoring.left_clip(ungapped.reversed) : 0);
-    return run > best.score ? SegmentEnd{run, ungapped.begin} : best;
+    run += (last - ungapped.start) * scoring.match + (ungapped.start == 0 ? scoring.left_clip(ungapped.reversed) : 0);
+    return run > best.score ? SegmentEnd{run, ungapped.start} : best;
 }
 
-// Return the best-scoring segment that contains the exact match [begin, end) (X-drop extension to both sides).
-HOST_DEVICE Segment extend_segment(const UngappedAlignment& ungapped, i32 begin, i32 end, i32 length,
-                                   const Scoring& scoring) {
-    SegmentEnd left = extend_left(ungapped, begin, scoring), right = extend_right(ungapped, end, length, scoring);
-    return Segment{left.score + (end - begin) * scoring.match + right.score, left.position, right.position};
+// Return the best-scoring segment that contains the exact match [start, end) (X-drop extension to both sides).
+HOST_DEVICE Segment extend_segment(
+        const UngappedAlignment& ungapped, i32 start, i32 end, i32 length, const Scoring& scoring) {
+    SegmentEnd left = extend_left(ungapped, start, scoring), right = extend_right(ungapped, end, length, scoring);
+    return Segment{left.score + (end - start) * scoring.match + right.score, left.position, right.position};
 }

@@ -5,25 +5,22 @@
 
 const i32 LONG_SPREAD = 128;  // largest distance of diagonals if a gap between them pays; a wide band holds them
 
-// A window under construction: the part of the query that its segments cover, and an upper bound of the score of an
-// alignment that steps between their diagonals.
+// A window under construction, and an upper bound of the score of an alignment that steps between its diagonals.
 struct WindowBuilder {
     Window window;
     i32 score_bound, length;  // length: of the read
-
     // Return the spread of the diagonals including one at this offset.
     HOST_DEVICE i64 spread_with(i64 offset) const {
         return maximum<i64>(window.high, offset) - minimum<i64>(window.low, offset);
     }
-    // Return the points that stepping to the segment's diagonal adds; 0 or less if it covers nothing new, or costs as
-    // much. An insertion of more than half of the read is not accepted: too little of it would be seen in the
-    // reference, and its errors would be taken for variants.
+    // Return the points that stepping to the segment's diagonal adds; 0 or less if it adds nothing. An
+    // insertion of more than half of the read is not accepted: its errors would be taken for variants.
     HOST_DEVICE i32 gain(const Diagonal& candidate, const Scoring& scoring) const {
-        i32 offset = (i32)(candidate.diagonal - window.diagonal), begin = window.cover_begin, end = window.cover_end;
-        if (candidate.segment.begin >= begin && candidate.segment.end <= end) return 0;
-        i32 inserted = candidate.segment.begin + candidate.segment.end > begin + end ? -offset : offset;
+        i32 offset = (i32)(candidate.diagonal - window.diagonal), start = window.cover_start, end = window.cover_end;
+        if (candidate.segment.start >= start && candidate.segment.end <= end) return 0;
+        i32 inserted = candidate.segment.start + candidate.segment.end > start + end ? -offset : offset;
         if (2 * inserted > length) return 0;
-        i32 shared = maximum(minimum(end, candidate.segment.end) - maximum(begin, candidate.segment.begin), 0);
+        i32 shared = maximum(minimum(end, candidate.segment.end) - maximum(start, candidate.segment.start), 0);
         i32 gap = inserted > 0 ? scoring.insertion(inserted) : scoring.deletion(-inserted);
         return candidate.segment.score - shared * scoring.match - gap;
     }
@@ -31,8 +28,8 @@ struct WindowBuilder {
         i64 offset = candidate.diagonal - window.diagonal;
         if (candidate.orientation != window.orientation || spread_with(offset) > LONG_SPREAD) return false;
         if ((offset < -SPREAD || offset > SPREAD) && gain(candidate, scoring) <= 0) return false;
-        return reference.contig_of(candidate.diagonal + candidate.segment.begin) ==
-               reference.contig_of(window.diagonal + window.begin);
+        return reference.contig_of(candidate.diagonal + candidate.segment.start) ==
+                reference.contig_of(window.diagonal + window.start);
     }
     HOST_DEVICE void add(const Diagonal& candidate, const Scoring& scoring) {
         i32 offset = (i32)(candidate.diagonal - window.diagonal), more = gain(candidate, scoring);
@@ -42,7 +39,7 @@ struct WindowBuilder {
         }
         if (more <= 0) return;
         score_bound += more;
-        window.cover_begin = (i16)minimum<i32>(window.cover_begin, candidate.segment.begin);
+        window.cover_start = (i16)minimum<i32>(window.cover_start, candidate.segment.start);
         window.cover_end = (i16)maximum<i32>(window.cover_end, candidate.segment.end);
     }
 };
@@ -51,8 +48,7 @@ struct WindowBuilder {
 HOST_DEVICE WindowBuilder builder_of(const Diagonal& candidate, i32 length, const Scoring& scoring) {
     Segment segment = candidate.segment;
     bool align = scoring.perfect(length) - segment.score > scoring.least_gap(1);
-    Window window = {
-        candidate.diagonal,        segment.score,           segment.score, segment.begin,      segment.end,     0, 0,
-        (i8)candidate.orientation, (u8)candidate.alternate, align,         (i16)segment.begin, (i16)segment.end};
+    Window window = {candidate.diagonal, segment.score, segment.score, segment.start, segment.end, 0, 0,
+            (i8)candidate.orientation, (u8)candidate.alternate, align, (i16)segment.start, (i16)segment.end};
     return WindowBuilder{window, segment.score, length};
 }

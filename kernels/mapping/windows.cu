@@ -4,7 +4,6 @@
 // Limit on the windows of a read: if not all fit, at most half of them are on ALT contigs, as long as others are left.
 struct WindowQuota {
     i32 max_windows, others, alternates;  // others: candidates on no ALT contig; alternates: candidates on one so far
-
     HOST_DEVICE bool admit(const Window& window) {
         return !window.alternate || alternates++ < maximum(max_windows - others, max_windows / 2);
     }
@@ -14,7 +13,7 @@ const i32 MAX_DEFICIT_FOR_LONG_GAP = 30;  // points below the best window at whi
 
 // Merge the best diagonals into at most max_windows windows, the most promising first; return their number.
 HOST_DEVICE i32 build_windows(const Diagonal* diagonals, i32 diagonal_count, const Reference& reference,
-                              Window* windows, i32 max_windows, i32 length, const Scoring& scoring) {
+        Window* windows, i32 max_windows, i32 length, const Scoring& scoring) {
     WindowBuilder builders[MAX_DIAGONALS];
     i32 count = 0, written = 0;
     for (i32 i = 0; i < diagonal_count; ++i) {
@@ -63,11 +62,11 @@ HOST_DEVICE i32 dropped_score(const Diagonal* diagonals, i32 count) {
 
 // One item per read, selected[item]: replace its windows by the windows of its diagonals, the most promising first.
 KERNEL void replace_windows(Items items, Queries queries, Reference reference, Scoring scoring,
-                            const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
+        const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         windows.counts[slot] = build_windows(found.rows + item * MAX_DIAGONALS, found.counts[item], reference,
-                                             windows.of(slot), MAX_SEED_WINDOWS, queries.lengths[slot], scoring);
+                windows.of(slot), MAX_SEED_WINDOWS, queries.lengths[slot], scoring);
         windows.unexamined_prefixes[slot] = found.unexamined_prefixes[item];
         windows.dropped_scores[slot] = dropped_score(found.rows + item * MAX_DIAGONALS, found.counts[item]);
     }
@@ -75,11 +74,11 @@ KERNEL void replace_windows(Items items, Queries queries, Reference reference, S
 
 // Return true if a window accepts the segment of a candidate. If that promises a higher score, the window is widened
 // and aligned again: in a repeat, the segments of other copies may have hidden the far side of a gap.
-HOST_DEVICE bool widen_with(Window& own, const Window& candidate, i32 length, const Reference& reference,
-                            const Scoring& scoring) {
+HOST_DEVICE bool widen_with(
+        Window& own, const Window& candidate, i32 length, const Reference& reference, const Scoring& scoring) {
     WindowBuilder builder = {own, 0, length};
-    Diagonal diagonal = {candidate.diagonal, 0, Segment{candidate.score, candidate.begin, candidate.end},
-                         candidate.orientation, candidate.alternate};
+    Diagonal diagonal = {candidate.diagonal, 0, Segment{candidate.score, candidate.start, candidate.end},
+            candidate.orientation, candidate.alternate};
     if (!builder.accepts(diagonal, reference, scoring)) return false;
     builder.add(diagonal, scoring);
     if (builder.score_bound > 0) {
@@ -89,16 +88,15 @@ HOST_DEVICE bool widen_with(Window& own, const Window& candidate, i32 length, co
     return true;
 }
 
-// One item per read, selected[item]. Append the windows of its diagonals that no present window accepts, up to
-// max_windows; present windows keep their ranks.
+// One item per read, selected[item]. Append, up to max_windows, the windows that no present window accepts.
 KERNEL void add_windows(Items items, Queries queries, Reference reference, Scoring scoring,
-                        const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 max_windows) {
+        const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 max_windows) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         Window candidates[MAX_DIAGONALS], *own = windows.of(slot);
         i32 length = queries.lengths[slot], *count = windows.counts + slot;
         i32 more = build_windows(found.rows + item * MAX_DIAGONALS, found.counts[item], reference, candidates,
-                                 MAX_DIAGONALS, length, scoring);
+                MAX_DIAGONALS, length, scoring);
         WindowQuota quota = {max_windows - *count, 0, 0};
         for (i32 i = 0; i < more; ++i) quota.others += !candidates[i].alternate;
         for (i32 i = 0; i < more; ++i) {
@@ -109,10 +107,9 @@ KERNEL void add_windows(Items items, Queries queries, Reference reference, Scori
     }
 }
 
-// One item per read, selected[item]: copy its windows to `copies`, MAX_WINDOWS rows an item. Unused rows keep their
-// content.
-KERNEL void copy_windows(Items items, WindowTable windows, const i32* selected OF(items),
-                         Window* copies OF(items* MAX_WINDOWS)) {
+// One item per read, selected[item]: copy its windows to `copies`, MAX_WINDOWS rows an item; unused rows keep theirs.
+KERNEL void copy_windows(
+        Items items, WindowTable windows, const i32* selected OF(items), Window* copies OF(items* MAX_WINDOWS)) {
     FOR_EACH(item, items) {
         i64 slot = selected[item];
         for (i32 i = 0; i < windows.counts[slot]; ++i) copies[item * MAX_WINDOWS + i] = windows.of(slot)[i];
@@ -141,7 +138,7 @@ KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* to
 // One item per read, one of `count`, selected[item]: the number of its windows that need a banded alignment of each
 // kind except `excluded_kind`. counts: all reads of a kind, then the next kind.
 KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF(count),
-                        i64* counts OF(BAND_KINDS* count), i64 count, i32 excluded_kind) {
+        i64* counts OF(BAND_KINDS* count), i64 count, i32 excluded_kind) {
     FOR_EACH(item, items) {
         const Window* own = windows.of(selected[item]);
         i32 found[BAND_KINDS] = {}, own_count = windows.counts[selected[item]];
@@ -151,10 +148,9 @@ KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF
     }
 }
 
-// Capacity for the tasks of each kind; the rows of a kind follow those of the previous kind.
+// Capacity for the tasks of each kind; the kinds follow each other.
 struct TaskCapacities {
     i64 narrow, middle, wide, widest;
-
     HOST_DEVICE i64 of(i32 kind) const {
         return kind == NARROW_BAND ? narrow : kind == MIDDLE_BAND ? middle : kind == WIDE_BAND ? wide : widest;
     }
@@ -165,7 +161,7 @@ HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row &
 
 // One item per kind. needed: its tasks; counts: warp items of `lanes` tasks each, 0 if there is no room for all.
 KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* counts OF(items),
-                              i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
+        i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
         i64 tasks = tasks_before(ends, count, (i32)row + 1) - tasks_before(ends, count, (i32)row);
         needed[row] = tasks;
@@ -175,8 +171,8 @@ KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count)
 
 // List the tasks: a task is the row of a window, task_slots its read. ends: inclusive prefix sum of counts.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
-                       const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities, i64* tasks OF(tasks),
-                       i32* task_slots OF(tasks), i64 count, i32 excluded_kind) {
+        const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities, i64* tasks OF(tasks),
+        i32* task_slots OF(tasks), i64 count, i32 excluded_kind) {
     FOR_EACH(item, items) {
         i64 slot = selected[item], next[BAND_KINDS], last[BAND_KINDS], first = 0;
         for (i32 row = 0; row < BAND_KINDS; ++row) {
@@ -196,7 +192,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
 
 // One item per row that becomes a task; slots: the slot of every row.
 KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(any), i64* tasks OF(items),
-                       i32* task_slots OF(items)) {
+        i32* task_slots OF(items)) {
     FOR_EACH(item, items) {
         tasks[item] = rows[item];
         task_slots[item] = slots[rows[item]];

@@ -7,14 +7,9 @@
 // have the capped cost of long gaps; narrower ones have hardly room for a long gap.
 enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WIDEST_BAND = 4, BAND_KINDS = 4 };
 
-// BestDiagonals at most this far apart make one window, and windows one place.
-const i32 SPREAD = 24;  // largest distance of diagonals of one window, and of windows of one placement
-
-// Largest spread of a window's diagonals for a narrow and a middle band: gaps between the diagonals cost about their
-// length.
-const i32 NARROW_SPREAD = 8;
-const i32 MIDDLE_SPREAD = 16;
-const i32 LONG_READ = 512;
+const i32 SPREAD = 24;  // maximum distance of diagonals of one window, and of windows of one placement
+const i32 NARROW_SPREAD = 8, MIDDLE_SPREAD = 16;  // of a window in a narrow and in a middle band
+const i32 LONG_READ = 512;                        // longer reads have the widest band
 
 // Diagonals of the bands of each kind.
 const i32 NARROW_WIDTH = 32, MIDDLE_WIDTH = 64, WIDE_WIDTH = 160, WIDEST_WIDTH = 256;
@@ -40,13 +35,12 @@ struct Window {
     i64 diagonal;    // of its best ungapped segment: reference position minus query position
     i32 score;       // of that segment, bonuses included; or of the banded alignment if that is higher
     i32 ungapped;    // score of that segment
-    i32 begin, end;  // that segment in the oriented query
+    i32 start, end;  // that segment in the oriented query
     i32 low, high;   // further diagonals with seeds, relative to `diagonal`: low <= 0 <= high
     i8 orientation;
     u8 alternate;                // on an ALT contig
     i16 band;                    // a BandKind, negative until that alignment is made; NO_BAND if no gap can pay
-    i16 cover_begin, cover_end;  // part of the oriented query that all segments of the window cover
-
+    i16 cover_start, cover_end;  // part of the oriented query that all segments of the window cover
     HOST_DEVICE bool gapped() const { return score != ungapped; }
     // Give up diagonals too far from its own for a narrow band.
     HOST_DEVICE void narrow() {
@@ -58,10 +52,8 @@ struct Window {
 struct WindowTable {
     Window* rows OF(reads* MAX_WINDOWS);  // MAX_WINDOWS of each slot; the first `counts` are valid
     i32* counts OF(reads);                // number of windows of each slot
-    i32* unexamined_prefixes
-        OF(reads);  // longest prefix that an unexamined suffix shares with a seed; 0 if all were examined
-    i32* dropped_scores OF(reads);  // upper bound of the scores of diagonals that were dropped; 0 if none was
-
+    i32* unexamined_prefixes OF(reads);   // longest prefix shared by an unexamined suffix and a seed; 0 for none
+    i32* dropped_scores OF(reads);        // upper bound of the scores of diagonals that were dropped; 0 if none was
     HOST_DEVICE Window* of(i64 slot) const { return rows + slot * MAX_WINDOWS; }
 };
 
@@ -70,23 +62,20 @@ HOST_DEVICE bool is_near(const Window& a, const Window& b) {
     return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;
 }
 
-// Padding after the tasks of a kind: a lane without an alignment.
-const i64 NO_TASK = -1;
+const i64 NO_TASK = -1;  // padding after the tasks of a kind: a lane without an alignment
 
 // A part of a read in orientation 0, so that windows of both orientations can be compared.
 struct Span {
-    i32 begin, end;
-
-    HOST_DEVICE i32 length() const { return end - begin; }
-    // Return true if the spans share at least half of the shorter one: then they are two placements of one part of the
-    // read.
+    i32 start, end;
+    HOST_DEVICE i32 length() const { return end - start; }
+    // Return true if the spans share at least half of the shorter one: two placements of one part of the read.
     HOST_DEVICE bool overlaps(Span other) const {
-        i32 shared = minimum(end, other.end) - maximum(begin, other.begin);
+        i32 shared = minimum(end, other.end) - maximum(start, other.start);
         return 2 * shared >= minimum(length(), other.length());
     }
 };
 
 HOST_DEVICE Span span_of(const Window& window, i32 length) {
-    Span span = window.gapped() ? Span{window.cover_begin, window.cover_end} : Span{window.begin, window.end};
-    return window.orientation ? Span{length - span.end, length - span.begin} : span;
+    Span span = window.gapped() ? Span{window.cover_start, window.cover_end} : Span{window.start, window.end};
+    return window.orientation ? Span{length - span.end, length - span.start} : span;
 }

@@ -1,6 +1,6 @@
 // Batches of pairs: score and end of every alignment first, then its path. Pairs are sorted so that neighbours have
-// similar sizes. A thread aligns a group of Lane::width pairs. The groups of a warp form a block, which has one band
-// and its own scratch memory (pair_schedule.cu).
+// similar sizes. A thread aligns a group of Lane::width pairs. The groups of a warp form a block with one band
+// and scratch memory (pair_schedule.cu).
 #pragma once
 #include "pairwise/pair_traceback.cuh"
 #include "pairwise/pair_scores.cuh"
@@ -41,8 +41,8 @@ HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, 
     i64 unreachable = 0;
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
-        unreachable = minimum(unreachable,
-                              unreachable_score(pairs.queries.length(pair), pairs.targets.length(pair), mode, scheme));
+        unreachable = minimum(
+                unreachable, unreachable_score(pairs.queries.length(pair), pairs.targets.length(pair), mode, scheme));
     }
     return (i32)unreachable;
 }
@@ -60,8 +60,7 @@ template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& bl
 }
 
 template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pairs, const Scheme& scheme,
-                                                                 const Blocks& blocks, Lane* memory,
-                                                                 const AlignmentEnds& ends, i64 number, Mode mode) {
+        const Blocks& blocks, Lane* memory, const AlignmentEnds& ends, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
     BlockBand band = blocks.bands[number / WARP_WIDTH];
     End found[Lane::width];
@@ -75,9 +74,8 @@ template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pa
 }
 
 template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pairs, const Scheme& scheme,
-                                                                 const Blocks& blocks, Lane* memory,
-                                                                 const AlignmentEnds& ends, const i32* shifts,
-                                                                 const AlignmentPaths& paths, i64 number, Mode mode) {
+        const Blocks& blocks, Lane* memory, const AlignmentEnds& ends, const i32* shifts, const AlignmentPaths& paths,
+        i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
     i32 unreachable = unreachable_score(group, pairs, mode, scheme);
     BlockBand band = blocks.bands[number / WARP_WIDTH];
@@ -103,7 +101,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
 // An item is a group of pairs, counted from first_block. The including file defines Scheme.
 #define SCORE_PAIRS(name, Lane)                                                                                       \
     KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, u8* scratch OF(any), AlignmentEnds ends, \
-                     i64 first_block, i32 mode) {                                                                     \
+            i64 first_block, i32 mode) {                                                                              \
         FOR_EACH(item, items) {                                                                                       \
             i64 number = first_block * WARP_WIDTH + item;                                                             \
             Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                                    \
@@ -112,13 +110,12 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
     }
 
 // An item is a group of pairs whose ends are known.
-#define TRACE_PAIRS(name, Lane)                                                                               \
-    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,              \
-                     const i32* shifts OF(pairs), u8* scratch OF(any), AlignmentPaths paths, i64 first_block, \
-                     i32 mode) {                                                                              \
-        FOR_EACH(item, items) {                                                                               \
-            i64 number = first_block * WARP_WIDTH + item;                                                     \
-            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                            \
-            trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);              \
-        }                                                                                                     \
+#define TRACE_PAIRS(name, Lane)                                                                                  \
+    KERNEL void name(Items items, Pairs pairs, Scheme scheme, Blocks blocks, AlignmentEnds ends,                 \
+            const i32* shifts OF(pairs), u8* scratch OF(any), AlignmentPaths paths, i64 first_block, i32 mode) { \
+        FOR_EACH(item, items) {                                                                                  \
+            i64 number = first_block * WARP_WIDTH + item;                                                        \
+            Lane* memory = scratch_of<Lane>(scratch, blocks, first_block, number);                               \
+            trace_pairs(pairs, scheme, blocks, memory, ends, shifts, paths, number, (Mode)mode);                 \
+        }                                                                                                        \
     }

@@ -1,6 +1,5 @@
 // The horizontal bus of a region: one word per column, with which the last row of a strip passes H and F to the strip
-// below. A word is read and written atomically and contains the mark of its writer, so no other synchronization is
-// needed: a word with the mark of the strip above is complete.
+// below. A word is read and written atomically; if it has the mark of the strip above, it is complete.
 #pragma once
 #include "pairwise/wavefront_lanes.cuh"
 

@@ -1,6 +1,7 @@
 // Encode sequences of nucleotides.
 #include "pairwise/schemes.cuh"
-#include "pairwise/sequences.cuh"
+
+const i32 PAD = 16;  // bytes after the last letter that kernels may read
 
 // An item is an ASCII letter of either case; U counts as T. Branch-free, so that compilers vectorize it on the CPU.
 KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes OF(items + PAD)) {

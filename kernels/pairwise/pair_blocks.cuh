@@ -1,7 +1,14 @@
 // Pairs of sequences: how they share lanes, scratch memory and strips.
 #pragma once
-#include "pairwise/sequences.cuh"
 #include "pairwise/strips.cuh"
+
+// Concatenated sequences, as codes; PAD bytes after the last letter may be read.
+struct Sequences {
+    const u8* codes OF(any);
+    const i64* offsets OF(pairs + 1);  // sequence i is [offsets[i], offsets[i + 1])
+    HOST_DEVICE i32 length(i64 i) const { return (i32)(offsets[i + 1] - offsets[i]); }
+    HOST_DEVICE const u8* sequence(i64 i) const { return codes + offsets[i]; }
+};
 
 // Query i is aligned with target i.
 struct Pairs {
@@ -11,14 +18,12 @@ struct Pairs {
 
 const i32 UNBOUNDED = 1 << 29;
 
-// The band in which a block of pairs, one per lane of a warp's threads, is swept. Row r of the band is letter r of the
-// query; column c is column c + shift of the matrix, with one shift per pair. In row r a path can contain columns r to
-// r + width.
+// The band in which a block of pairs, one per lane of a warp's threads, is swept. Row r is letter r of the query;
+// column c is column c + shift of the matrix, with one shift per pair. In row r a path has columns r to r + width.
 struct BlockBand {
     i32 rows, columns;
     i32 left;  // the first column inside a matrix
     i32 width;
-
     HOST_DEVICE i32 strips() const { return (rows + ROWS - 1) / ROWS; }
     HOST_DEVICE i32 first(i32 strip) const { return width == UNBOUNDED ? 0 : maximum(strip * ROWS, left); }
     HOST_DEVICE i32 steps(i32 strip) const {
@@ -35,7 +40,6 @@ template <class Lane> struct Group {
     i64 pairs[Lane::width];
     const u8 *queries[Lane::width], *targets[Lane::width];
     i32 query_ends[Lane::width], target_ends[Lane::width], shifts[Lane::width];
-
     // Unused lanes repeat the last pair.
     HOST_DEVICE static Group of(const Pairs& pairs, const u32* order, i64 group, i64 count) {
         Group result;
@@ -50,13 +54,13 @@ template <class Lane> struct Group {
         }
         return result;
     }
-    template <class Scheme> HOST_DEVICE void store_letters(const StripLetters<Scheme, Lane>& codes,
-                                                           StripColumns<Lane> columns, i32 count) const {
+    template <class Scheme> HOST_DEVICE void store_letters(
+            const StripLetters<Scheme, Lane>& codes, StripColumns<Lane> columns, i32 count) const {
         for (i32 first = -ROWS; first < count + 2 * ROWS; first += 8) {
             Lane letters[8];
             for (i32 lane = 0; lane < Lane::width; ++lane) {
-                i32 place = first + shifts[lane] - 1;
-                u64 eight = eight_letters<Scheme>(targets[lane], place, target_ends[lane], codes.NO_TARGET);
+                i32 position = first + shifts[lane] - 1;
+                u64 eight = eight_letters<Scheme>(targets[lane], position, target_ends[lane], codes.NO_TARGET);
                 UNROLL for (i32 i = 0; i < 8; ++i)
                     letters[i].set(lane, codes.of_target((i32)(eight >> 8 * i & 255)));
             }
@@ -71,14 +75,14 @@ template <class Lane> struct Group {
                 rows[i].set(lane, codes.of_query((i32)(eight >> 8 * i & 255)));
         }
     }
-    // Eight of `count` letters, starting at `place`; codes that are not letters or lie outside are replaced by `none`.
-    template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 place, i32 count, u64 none) {
+    // Eight of `count` letters from `position` on; codes that are not letters or lie outside are replaced by `none`.
+    template <class Scheme> HOST_DEVICE static u64 eight_letters(const u8* letters, i32 position, i32 count, u64 none) {
         const u64 bytes = 0x0101010101010101ull;
-        if (place <= -8 || place >= count) return none * bytes;
-        u64 eight = place < 0 ? load_u64(letters) << -8 * place : load_u64(letters + place);
+        if (position <= -8 || position >= count) return none * bytes;
+        u64 eight = position < 0 ? load_u64(letters) << -8 * position : load_u64(letters + position);
         u64 unknown = Scheme::non_letters(eight);
-        if (place < 0) unknown |= ~(~0ull << -8 * place);
-        if (place + 8 > count) unknown |= ~0ull << 8 * (count - place);
+        if (position < 0) unknown |= ~(~0ull << -8 * position);
+        if (position + 8 > count) unknown |= ~0ull << 8 * (count - position);
         return (eight & ~unknown) | (none * bytes & unknown);
     }
 };
@@ -93,8 +97,7 @@ HOST_DEVICE i32 border_score(i64 column, Mode mode, const BaseScheme& scheme, i3
 
 // Store the border above the first strip in columns before `end`; the columns after it are unreachable.
 template <class Lane> HOST_DEVICE void store_top_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
-                                                        i32 count, Mode mode, const BaseScheme& scheme,
-                                                        i32 unreachable) {
+        i32 count, Mode mode, const BaseScheme& scheme, i32 unreachable) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {
         Lane scores = Lane::all(unreachable);
         if (column < end)

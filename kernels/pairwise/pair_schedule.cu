@@ -1,29 +1,26 @@
 // Sort keys, bands and scratch sizes for batches.cuh, for any scheme, and the conversion of moves to operations.
 #include "pairwise/batches.cuh"
 
-// The highest bits of a pair's key: pairs with 16-bit scores come first, then pairs with 32-bit scores, then pairs that
-// are too large.
+// The highest bits of a pair's key: pairs with 16-bit scores come first, then 32-bit scores, then pairs too large.
 const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
 // Cells outside the matrix start at the unreachable score and may lose the cost of gaps once more.
 HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 max_score = scheme.highest * minimum(query_length, target_length);
     return max_score - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 &&
-           target_length <= 32000;
+            target_length <= 32000;
 }
 
-// Rows added to a pair to account for the memory of its columns.
-const i64 MARGIN = 24;
+const i64 MARGIN = 24;  // rows added to a pair to account for the memory of its columns
 
 HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, Mode mode, const BaseScheme& scheme) {
     if ((query_length + MARGIN) * (target_length + MARGIN) > max_cells) return TOO_LARGE;
     return fits_16_bits(query_length, target_length, mode, scheme) ? 0 : IN_32_BITS;
 }
 
-// An item is a pair. keys: sort pairs by size. counts: numbers of pairs with 32-bit scores, and of pairs that are too
-// large.
-KERNEL void key_scores(Items items, Pairs pairs, BaseScheme scheme, i64* keys OF(pairs), u64* counts OF(2),
-                       i64 max_cells, i32 mode) {
+// An item is a pair. keys: sort pairs by size. counts: pairs with 32-bit scores, and pairs that are too large.
+KERNEL void key_scores(
+        Items items, Pairs pairs, BaseScheme scheme, i64* keys OF(pairs), u64* counts OF(2), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
         i64 rows = pairs.queries.length(pair), columns = pairs.targets.length(pair);
         i64 kind = size_class(rows, columns, max_cells, (Mode)mode, scheme);
@@ -34,7 +31,7 @@ KERNEL void key_scores(Items items, Pairs pairs, BaseScheme scheme, i64* keys OF
 
 // An item is a pair whose end is known. shifts, widths: of its band.
 KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds ends, i32* shifts OF(pairs),
-                      i32* widths OF(pairs), i64* keys OF(pairs), i64 max_cells, i32 mode) {
+        i32* widths OF(pairs), i64* keys OF(pairs), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
         DiagonalBound reach = {(i32)ends.query_ends[pair], (i32)ends.target_ends[pair], mode == GLOBAL, scheme};
         Diagonals diagonals = reach.diagonals(ends.scores[pair]);
@@ -55,10 +52,9 @@ HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count
     return band;
 }
 
-// The left end belongs to the largest shift. (Computed as the minimum of negated shifts, ptxas of CUDA 13.0 miscompiles
-// it: it loses the sign of one of three.)
-HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order,
-                                i64 count) {
+// The left end belongs to the largest shift. (ptxas of CUDA 13.0 miscompiles the minimum of negated shifts.)
+HOST_DEVICE BlockBand path_band(
+        const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order, i64 count) {
     BlockBand band = {0, 0, 0, 0};
     i32 max_shift = -UNBOUNDED;
     for (i64 i = 0; i < count; ++i) {
@@ -75,7 +71,7 @@ HOST_DEVICE BlockBand path_band(const AlignmentEnds& ends, const i32* shifts, co
 // An item is a block of the `count` sorted pairs. bytes: size of its scratch memory.
 #define SCORE_BANDS(name, Lane)                                                                        \
     KERNEL void name(Items items, Pairs pairs, const u32* order OF(count), BlockBand* bands OF(items), \
-                     i64* bytes OF(items), i64 count) {                                                \
+            i64* bytes OF(items), i64 count) {                                                         \
         const i64 size = WARP_WIDTH * Lane::width;                                                     \
         FOR_EACH(block, items) {                                                                       \
             i64 first = block * size;                                                                  \
@@ -90,7 +86,7 @@ SCORE_BANDS(score_bands_32, Lanes32)
 
 #define PATH_BANDS(name, Lane)                                                                                    \
     KERNEL void name(Items items, AlignmentEnds ends, const i32* shifts OF(pairs), const i32* widths OF(pairs),   \
-                     const u32* order OF(count), BlockBand* bands OF(items), i64* bytes OF(items), i64 count) {   \
+            const u32* order OF(count), BlockBand* bands OF(items), i64* bytes OF(items), i64 count) {            \
         const i64 size = WARP_WIDTH * Lane::width;                                                                \
         FOR_EACH(block, items) {                                                                                  \
             i64 first = block * size;                                                                             \
@@ -105,8 +101,8 @@ PATH_BANDS(path_bands_16, Lanes16)
 PATH_BANDS(path_bands_32, Lanes32)
 
 // An item is a pair. Writes its operations, from the start of the alignment.
-KERNEL void fill_operations(Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs),
-                            u32* operations OF(any)) {
+KERNEL void fill_operations(
+        Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs), u32* operations OF(any)) {
     FOR_EACH(pair, items) {
         const u32* words = paths.moves + first_word(pairs, pair);
         u32* next = operations + operation_ends[pair] - paths.run_counts[pair];

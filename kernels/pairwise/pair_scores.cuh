@@ -20,9 +20,8 @@ HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32
     }
 }
 
-template <class Scheme, class Lane>
-HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band, StripColumns<Lane> columns,
-                                 const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme, End* ends) {
+template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band,
+        StripColumns<Lane> columns, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme, End* ends) {
     Strip<Lane, BEST_CELL> strip;
     for (i32 lane = 0; lane < Lane::width; ++lane) ends[lane] = End{0, 0, 0};
     for (i32 number = 0; number < band.strips(); ++number) {
@@ -37,9 +36,8 @@ HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band
 }
 
 // Store the row of every query's last letter in the border of the columns.
-template <Purpose PURPOSE, class Scheme, class Lane>
-HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const BlockBand& band, i32 number,
-                                   StripColumns<Lane> columns, const LaneScheme<Scheme, Lane>& lane_scheme) {
+template <Purpose PURPOSE, class Scheme, class Lane> HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group,
+        const BlockBand& band, i32 number, StripColumns<Lane> columns, const LaneScheme<Scheme, Lane>& lane_scheme) {
     Strip<Lane, PURPOSE> strip;
     strip.start(columns, 0, lane_scheme);
     group.load_query(lane_scheme.letters, strip.query, number);
@@ -53,10 +51,9 @@ HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group, const BlockBand& ba
         strip.advance(columns, step, step, {}, lane_scheme);
 }
 
-template <class Scheme, class Lane>
-HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& band, StripColumns<Lane> columns,
-                                   Mode mode, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme,
-                                   End* ends) {
+template <class Scheme, class Lane> HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& band,
+        StripColumns<Lane> columns, Mode mode, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme,
+        End* ends) {
     i32 shortest = group.query_ends[0];
     for (i32 lane = 1; lane < Lane::width; ++lane) shortest = minimum(shortest, group.query_ends[lane]);
     for (i32 number = 0; number < band.strips(); ++number) {
@@ -73,8 +70,7 @@ HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& ba
 
 // ends: Lane::width elements.
 template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lane>& group, const BlockBand& band,
-                                                                 Lane* memory, Mode mode, const Scheme& scheme,
-                                                                 i32 unreachable, End* ends) {
+        Lane* memory, Mode mode, const Scheme& scheme, i32 unreachable, End* ends) {
     StripColumns<Lane> columns = {memory};
     auto lane_scheme = LaneScheme<Scheme, Lane>::of(scheme, mode, unreachable);
     group.store_letters(lane_scheme.letters, columns, band.columns);

@@ -7,14 +7,12 @@ struct Diagonals {
     i32 low, high;
 };
 
-// Bounds how far a path with a given score can stray from the diagonal of its end: best_score is the best score of a
-// path that, after some cell, has `letters` more letters of the query (of the target, if `deleted`) in gaps than of the
-// other.
+// Bounds how far a path with a given score can stray from the diagonal of its end. best_score: of a path that, after
+// some cell, has `letters` more letters of the query (of the target, if `deleted`) in gaps than of the other sequence.
 struct DiagonalBound {
     i32 query_end, target_end;
     bool whole;  // both sequences are aligned from their starts
     BaseScheme scheme;
-
     HOST_DEVICE i64 gap(i64 letters) const { return letters > 0 ? scheme.gap_open + letters * scheme.gap_extend : 0; }
     HOST_DEVICE i64 best_score(i64 letters, bool deleted) const {
         i64 longer = deleted ? target_end : query_end, shorter = deleted ? query_end : target_end;
@@ -47,7 +45,6 @@ struct Moves {
     u32* words;
     i32 count, runs;
     u32 word, last;
-
     HOST_DEVICE void add(u32 operation) {
         u32 move = operation & 3;
         runs += count == 0 || move != last;
@@ -65,14 +62,13 @@ struct Moves {
 
 // Sweep the strips and store their directions after the columns.
 template <class Scheme, class Lane> HOST_DEVICE Lane* store_directions(const Group<Lane>& group, const BlockBand& band,
-                                                                       Lane* memory, Mode mode, const Scheme& scheme,
-                                                                       i32 unreachable) {
+        Lane* memory, Mode mode, const Scheme& scheme, i32 unreachable) {
     StripColumns<Lane> columns = {memory};
     auto lane_scheme = LaneScheme<Scheme, Lane>::of(scheme, mode, unreachable);
     Lane* words = memory + StripColumns<Lane>::size(band.columns);
     group.store_letters(lane_scheme.letters, columns, band.columns);
-    store_top_border(group, columns, band.first(0) + band.steps(0) - (ROWS - 1), band.columns, mode, scheme,
-                     unreachable);
+    store_top_border(
+            group, columns, band.first(0) + band.steps(0) - (ROWS - 1), band.columns, mode, scheme, unreachable);
     Strip<Lane, DIRECTIONS> strip;
     for (i32 number = 0; number < band.strips(); ++number) {
         Directions<Lane> directions = {words + Directions<Lane>::size(number, band.max_steps())};
@@ -91,7 +87,6 @@ template <class Lane> struct Traceback {
     const BlockBand& band;
     Lane* words;
     i32 lane, i, j;
-
     HOST_DEVICE u32 directions() const {
         i32 row = i - 1, strip = row / ROWS, column = j - group.shifts[lane];
         Directions<Lane> strip_directions = {words + Directions<Lane>::size(strip, band.max_steps())};

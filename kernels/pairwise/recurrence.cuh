@@ -4,8 +4,7 @@
 //   F(i, j) = max(H(i-1, j) - open, F(i-1, j)) - extend      insertion, a letter of the query alone
 //   H(i, j) = max(H(i-1, j-1) + p(i, j), E(i, j), F(i, j)), at least 0 in a local alignment
 //
-// for i letters of the query and j letters of the target. The score p of two letters depends on the scheme: Identity or
-// Substitution (schemes.cuh).
+// for i letters of the query and j letters of the target. The score p of letters depends on the scheme (schemes.cuh).
 #pragma once
 #include "common/portable.cuh"
 
@@ -14,7 +13,6 @@ enum Mode { LOCAL = 0, GLOBAL = 1, SEMIGLOBAL = 2 };  // SEMIGLOBAL: the whole q
 // Bounds of the score of two letters, highest >= 0 and lowest <= 0, and the costs of gaps.
 struct BaseScheme {
     i32 highest, lowest, gap_open, gap_extend;
-
     HOST_DEVICE i32 first_gap() const { return gap_open + gap_extend; }
 };
 

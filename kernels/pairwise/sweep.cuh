@@ -1,8 +1,7 @@
 // Sweep a region of the matrix by wavefronts. Each wavefront takes a strip of rows and follows the wavefront of the
-// strip above, a chunk of columns behind (Sandes and de Melo 2010; here a strip spans all columns, and wavefronts
-// communicate over the horizontal bus).
+// strip above, a chunk of columns later (Sandes and de Melo 2010), over the horizontal bus.
 #pragma once
-#include "pairwise/wavefront.cuh"
+#include "pairwise/wavefront_letters.cuh"
 
 // The state that the wavefronts of a region share.
 struct SharedState {
@@ -11,8 +10,7 @@ struct SharedState {
     bool prunes;         // whether chunks that cannot reach it are skipped
 };
 
-// A chunk that may contain the first best cell: its initial state and input, from which it is run again if no better
-// score is found. Each thread stores its part.
+// A chunk that may contain the first best cell: its initial state and input, to run it again if no score is better.
 template <class Sweeping> struct Candidate {
     i32 score, start, base;
     typename Sweeping::State state;
@@ -23,8 +21,7 @@ template <class Sweeping> struct Candidate {
 // The following functions are rarely called; not inlining them keeps the main loop small.
 
 template <class Sweeping> NOINLINE void save_candidate(Candidate<Sweeping>* candidate, i32 score, i32 start, i32 base,
-                                                       const typename Sweeping::State* state,
-                                                       const typename Sweeping::Chunk* chunk) {
+        const typename Sweeping::State* state, const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->start = start, candidate->base = base, candidate->state = *state;
     for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) candidate->above[i] = chunk->above[i * WARP_WIDTH + warp_lane()];
     for (i32 i = 0; i < Sweeping::WINDOW / WARP_WIDTH; ++i)
@@ -39,11 +36,9 @@ NOINLINE void restore_candidate(const Candidate<Sweeping>* candidate, typename S
     warp_sync();
 }
 
-// Return the first cell of a chunk with score `goal` if it comes before `best`, else `best`. state: at the start of the
-// chunk.
-template <class Sweeping, class Scheme>
-NOINLINE BestCell find_first(Region region, Scheme scheme, i32 strip, i32 base, i32 start, i32 goal,
-                             const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, BestCell best) {
+// Return the first cell of a chunk with score `goal` if it comes before `best`, else `best`. state: at its start.
+template <class Sweeping, class Scheme> NOINLINE BestCell find_first(Region region, Scheme scheme, i32 strip, i32 base,
+        i32 start, i32 goal, const typename Sweeping::State* state, typename Sweeping::Chunk* chunk, BestCell best) {
     Sweeping wavefront(region, scheme, strip);
     wavefront.base = base, wavefront.goal = goal, wavefront.best = best, wavefront.chunk = chunk,
     wavefront.state = *state;
@@ -51,9 +46,8 @@ NOINLINE BestCell find_first(Region region, Scheme scheme, i32 strip, i32 base, 
     return wavefront.best;
 }
 
-template <class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE, class Scheme>
-HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const SharedState& shared, BestCell* found,
-                             u64* skipped) {
+template <class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE, class Scheme> HOST_DEVICE void sweep_strip(
+        const Region& region, const Scheme& scheme, const SharedState& shared, BestCell* found, u64* skipped) {
     typedef Wavefront<Scheme, Lane, ROWS, IS_LOCAL, STORES_TRACE> Sweeping;
     typedef typename Sweeping::State State;
     typedef typename Sweeping::Chunk Chunk;
@@ -94,8 +88,8 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
                     save_candidate(&candidate, score, start, wavefront.base, state, chunk);
                     candidate_score = score;
                 } else if (score == best_seen) {
-                    wavefront.best = find_first<Sweeping>(region, scheme, strip, wavefront.base, start, score, state,
-                                                          chunk, wavefront.best);
+                    wavefront.best = find_first<Sweeping>(
+                            region, scheme, strip, wavefront.base, start, score, state, chunk, wavefront.best);
                 }
             }
         }
@@ -104,7 +98,7 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
     if (SEARCHES && candidate_score && candidate_score >= warp_broadcast(load_relaxed(shared.best))) {
         restore_candidate(&candidate, chunk);
         wavefront.best = find_first<Sweeping>(region, scheme, strip, candidate.base, candidate.start, candidate.score,
-                                              &candidate.state, chunk, wavefront.best);
+                &candidate.state, chunk, wavefront.best);
     }
     founds[warp_lane()] = wavefront.best;
     warp_sync();
@@ -119,6 +113,6 @@ HOST_DEVICE void sweep_strip(const Region& region, const Scheme& scheme, const S
 // another wavefront has a better score. ROWS: per lane. The including file defines Scheme.
 #define SWEEP(name, Lane, ROWS, IS_LOCAL, STORES_TRACE)                                                                \
     KERNEL void MIN_BLOCKS(1) name(OrderedWarpItems items, Region region, Scheme scheme, SharedState shared,           \
-                                   BestCell* found OF(items), u64* skipped OF(items)) {                                \
+            BestCell* found OF(items), u64* skipped OF(items)) {                                                       \
         FOR_EACH(item, items) sweep_strip<Lane, ROWS, IS_LOCAL, STORES_TRACE>(region, scheme, shared, found, skipped); \
     }

@@ -1,6 +1,5 @@
 // As sweep_identity.cu, with more rows per lane for GPUs, which share the overhead of a column among more rows.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Identity;
 

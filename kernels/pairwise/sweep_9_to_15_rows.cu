@@ -1,6 +1,5 @@
 // As sweep_identity.cu, with fewer rows per lane for GPUs, so that no warp is idle in the last strips.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Identity;
 

@@ -1,7 +1,5 @@
-// Sweeps of the matrix of two nucleotide sequences: the scores at its borders and the first best cell, or the sources
-// of all scores.
+// Sweeps of the matrix of two nucleotide sequences: border scores and the first best cell, or all sources.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Identity;
 

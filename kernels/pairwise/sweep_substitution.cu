@@ -1,6 +1,5 @@
 // As sweep_identity.cu, for substitution matrices.
 #include "pairwise/sweep.cuh"
-#include "pairwise/wavefront_letters.cuh"
 
 using Scheme = Substitution;
 

@@ -14,7 +14,6 @@ struct Runs {
     u32* operations;
     i32 count;
     u32 run;
-
     HOST_DEVICE void add(u32 operation) {
         if (run && (run & 15) == operation) {
             run += 1 << 4;
@@ -39,7 +38,7 @@ struct Position {
 
 // letters: codes below it are letters, which equal themselves.
 template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* cells, Position* position,
-                                            u32* operations, i32 columns, i32 letters) {
+        u32* operations, i32 columns, i32 letters) {
     WARP_ARRAY(u8, patch, PATCH * PATCH);
     i32 row = position->row, column = position->column, state = position->state;
     Runs path = {operations, 0, 0};
@@ -76,11 +75,11 @@ template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, c
 }
 
 // One item. operations: from the end of the alignment on.
-#define WALK(name, Lane)                                                                                     \
-    KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                \
-                     const u16* cells OF(any), Position* position OF(1), u32* operations OF(rows + columns), \
-                     i32 columns, i32 letters) {                                                             \
-        FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);      \
+#define WALK(name, Lane)                                                                                         \
+    KERNEL void name(WarpItems items, const u8* query OF(rows), const u8* target OF(columns),                    \
+            const u16* cells OF(any), Position* position OF(1), u32* operations OF(rows + columns), i32 columns, \
+            i32 letters) {                                                                                       \
+        FOR_EACH(item, items) walk<Lane>(query, target, cells, position, operations, columns, letters);          \
     }
 
 WALK(walk_16_bits, Lanes16)

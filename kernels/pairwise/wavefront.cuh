@@ -1,5 +1,5 @@
 // A wavefront: a warp whose lanes hold a few rows of the matrix each and sweep along the columns. A lane is one column
-// behind the lane above, so that the scores that it needs from there are ready without synchronization.
+// after the lane above, so that the scores that it needs from there are ready without synchronization.
 //
 //     lane 0   rows 0 .. ROWS-1        column t
 //     lane 1   rows ROWS .. 2*ROWS-1   column t-1
@@ -52,20 +52,17 @@ struct Region {
 
 struct BestCell {
     i32 score, row, column;
-
     HOST_DEVICE bool before(const BestCell& other) const {
         return score != other.score ? score > other.score : ends_before(row, column, other.row, other.column);
     }
 };
 
-// The letters of a wavefront's rows, and their scores with the letters of the current columns of its lanes. A window
-// contains the columns that the lanes visit in some steps; it starts wavefront_width - 1 columns before the column of
-// the first lane.
+// The letters of a wavefront's rows, and their scores with the letters of its lanes' current columns. A window contains
+// the columns that the lanes visit in some steps; it starts wavefront_width - 1 columns before the first lane's column.
 template <class Scheme, class Lane, i32 ROWS> struct WavefrontLetters;
 
 // The kind of a chunk. PLAIN: all lanes are inside the columns of the region, which contain only letters. OPEN: some
-// may be outside or not letters. Neither contains a special column, nor needs left borders, except for alignments that
-// are not local. GENERAL: any chunk.
+// may be outside or not letters. Neither has a special column, nor needs left borders in local alignments.
 enum ChunkKind { PLAIN, OPEN, GENERAL };
 
 template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> struct Wavefront {
@@ -75,19 +72,16 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     typedef WavefrontLetters<Scheme, Lane, ROWS> RowLetters;
     typedef typename RowLetters::Cell Cell;
     typedef LaneOutput<Lane> Above;
-
     // The input and output of CHUNK columns: scores from above, letters, and scores of the last row.
     struct Chunk {
         Above above[CHUNK + 1], below[CHUNK];  // the last element of `above` is unused
         Cell window[WINDOW];
     };
-
     struct State {
         Lane h[ROWS], e[ROWS];    // h: less the cost of a gap's first letter
         Lane diagonal;            // h of the row above, one column earlier
         Lane bottom_h, bottom_f;  // of the last row
     };
-
     const Region& region;
     const Scheme& scheme;
     RowLetters letters;
@@ -105,7 +99,6 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     // Prefetched by this thread: words of the bus, letters of the columns after them, and letters of their columns.
     u64 words[CHUNK / WARP_WIDTH];
     i32 codes[CHUNK / WARP_WIDTH], before[CHUNK / WARP_WIDTH];
-
     HOST_DEVICE Wavefront(const Region& region, const Scheme& scheme, i32 strip)
         : region(region),
           scheme(scheme),
@@ -140,9 +133,9 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     }
     // Fill the part of the window that the first chunk reuses.
     HOST_DEVICE void init_window() {
-        for (i32 place = CHUNK + warp_lane(); place < WINDOW; place += WARP_WIDTH) {
-            i32 column = place - WINDOW + 1;
-            RowLetters::put(chunk->window, WINDOW, place, code_at(column), code_at(column - 1));
+        for (i32 index = CHUNK + warp_lane(); index < WINDOW; index += WARP_WIDTH) {
+            i32 column = index - WINDOW + 1;
+            RowLetters::put(chunk->window, WINDOW, index, code_at(column), code_at(column - 1));
         }
     }
     HOST_DEVICE void prefetch_letters(i32 start) {
@@ -206,10 +199,10 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
     // The highest score in the state of this thread.
     HOST_DEVICE i32 highest_of_state() const {
         Lane max_score = state.bottom_h;
-        for (i32 r = 0; r < ROWS; ++r) max_score = larger(max_score, state.h[r]);
+        for (i32 r = 0; r < ROWS; ++r) max_score = max(max_score, state.h[r]);
         return max_lane(max_score) + scheme.first_gap() + base;
     }
-    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane floor) { lane = larger(lane + by, floor); }
+    HOST_DEVICE static void shift(Lane& lane, Lane by, Lane floor) { lane = max(lane + by, floor); }
     HOST_DEVICE i32 base_for(i32 max_score) const {
         return IS_LOCAL && max_score < Range<Lane>::MIDDLE / 2 ? 0 : max_score - Range<Lane>::MIDDLE;
     }
@@ -223,7 +216,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         if (wanted ? -Range<Lane>::DRIFT <= moved && moved <= Range<Lane>::DRIFT : !moved) return;
         base = wanted;
         const Lane by =
-            Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // shifts out everything without overflow
+                Lane::all(maximum(moved, -2 * Range<Lane>::MIDDLE + 256));  // shifts out everything without overflow
         const Lane zero = Lane::all(0), zero_h = Lane::all(-scheme.first_gap());
         for (i32 r = 0; r < ROWS; ++r) shift(state.h[r], by, zero_h), shift(state.e[r], by, zero);
         shift(state.diagonal, by, zero_h);
@@ -239,8 +232,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
         }
         warp_sync();
     }
-    // The scores left of the region's first column. All loads are in flight together, because the strips below wait
-    // until this strip has passed its first columns.
+    // The scores left of the region's first column. All loads are in flight together: the strips below wait for them.
     HOST_DEVICE State left_state() const {
         State left = state;
         for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -249,8 +241,8 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
                 bool inside = row + r < region.rows;
-                left.h[r].set(lane,
-                              relative(inside ? region.borders.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
+                left.h[r].set(
+                        lane, relative(inside ? region.borders.left_h[row + r + 1] : NO_SCORE) - scheme.first_gap());
                 left.e[r].set(lane, relative(inside ? region.borders.left_e[row + r] : NO_SCORE));
             }
         }
@@ -280,7 +272,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
             i64 row = first_row + (step - column_to_store) * ROWS + r;
             if (row >= region.rows) break;
             region.lines.columns_h[special_index(column_to_store) * (region.rows + 1) + row + 1] =
-                state.h[r].get(lane) + scheme.first_gap() + base;
+                    state.h[r].get(lane) + scheme.first_gap() + base;
             region.lines.columns_e[special_index(column_to_store) * region.rows + row] = state.e[r].get(lane) + base;
         }
     }
@@ -293,8 +285,7 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
                 best = found;
         }
     }
-    // Sweep a chunk. FULL: all lanes are inside the rows of the region. FINDS: search the first cell with score `goal`.
-    // Return the highest score, relative to the base.
+    // Sweep a chunk. FULL: all lanes are inside the rows of the region. FINDS: search `goal`. Return the maximum.
     template <ChunkKind KIND, bool FULL, bool FINDS> HOST_DEVICE i32 run(i32 start) {
         const bool enters = KIND != PLAIN && start < WIDTH && !(KIND == OPEN && IS_LOCAL);
         const Lane extend = Lane::all(-scheme.gap_extend), first_gap = Lane::all(-scheme.first_gap());
@@ -320,15 +311,15 @@ template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> 
 #pragma unroll
             for (i32 r = 0; r < ROWS; ++r) {
                 Lane left = state.h[r], score = letters.template score<KIND == PLAIN>(r, columns);
-                Lane e = add_larger(state.e[r], extend, left);
-                Lane without_f = add_larger_or_zero(diagonal, score, e), opened = without_f + first_gap;
+                Lane e = add_max(state.e[r], extend, left);
+                Lane without_f = add_max_or_zero(diagonal, score, e), opened = without_f + first_gap;
                 if (STORES_TRACE)
-                    word = word + shifted(source(larger(without_f, f), e, f, diagonal + score, left, up), 4 * r);
+                    word = word + shifted(source(max(without_f, f), e, f, diagonal + score, left, up), 4 * r);
                 diagonal = left;
                 state.e[r] = e;
-                state.h[r] = up = add_larger(f, first_gap, opened);
-                f = add_larger(f, extend, opened);  // a new gap after F costs more than extending F
-                max_score = larger(max_score, up);
+                state.h[r] = up = add_max(f, first_gap, opened);
+                f = add_max(f, extend, opened);  // a new gap after F costs more than extending F
+                max_score = max(max_score, up);
                 if (FINDS) update_best(up, r, step);
                 if (!FULL && r == last_row) last_h = up, last_f = f;
             }

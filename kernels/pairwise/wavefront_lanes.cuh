@@ -27,7 +27,6 @@ HOST_DEVICE Lane32 merge_lanes(Lane32 a, Lane32 b, i32 lane) { return lane ? a :
 // The scores that a thread's last lane passes to the lane below, relative to the base of the wavefront.
 template <class Lane> struct LaneOutput {
     Border border;
-
     HOST_DEVICE static LaneOutput of(Border border) { return LaneOutput{border}; }
     HOST_DEVICE static LaneOutput of(Lane h, Lane f) {
         return LaneOutput{{h.get(Lane::width - 1), f.get(Lane::width - 1)}};
@@ -36,10 +35,8 @@ template <class Lane> struct LaneOutput {
 template <class Lane> HOST_DEVICE Border border_of(LaneOutput<Lane> crossing) { return crossing.border; }
 
 #ifdef __CUDACC__
-
 template <> struct LaneOutput<Lanes16> {
     u32 both;
-
     HOST_DEVICE static LaneOutput of(Border border) {
         return LaneOutput{__byte_perm((u32)border.h, (u32)border.f, 0x5410)};
     }
@@ -54,8 +51,7 @@ HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
     return Lanes16{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
 
-// Pass h and f of every lane to the lane below, across threads too; the first lane receives h and f of the row above
-// the wavefront.
+// Pass h and f of every lane to the lane below, across threads too; the first lane receives the row above.
 HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16> crossing, LaneOutput<Lanes16> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (warp_lane() == 0) both = above.both;
@@ -67,9 +63,7 @@ HOST_DEVICE void pass_down(Lane32& h, Lane32& f, LaneOutput<Lane32> crossing, La
     f.value = __shfl_up_sync(~0u, crossing.border.f, 1);
     if (warp_lane() == 0) h.value = above.border.h, f.value = above.border.f;
 }
-
 #else
-
 HOST_DEVICE Lanes16 differ(Lanes16 a, Lanes16 b) { return Lanes16{(a.value != b.value) & (i16)1}; }
 HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
     const Lanes16::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -82,8 +76,8 @@ HOST_DEVICE Lanes16 shift_down(Lanes16 x, i32 first) {
 #ifdef __clang__
     return Lanes16{__builtin_shufflevector(x.value, above.value, 31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)};
 #else
-    return Lanes16{
-        __builtin_shuffle(x.value, above.value, Lanes16::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
+    return Lanes16{__builtin_shuffle(
+            x.value, above.value, Lanes16::vector{31, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14})};
 #endif
 }
 HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16>, LaneOutput<Lanes16> above) {
@@ -92,5 +86,4 @@ HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16>, LaneOutp
 HOST_DEVICE void pass_down(Lane32& h, Lane32& f, LaneOutput<Lane32>, LaneOutput<Lane32> above) {
     h.value = above.border.h, f.value = above.border.f;
 }
-
 #endif

@@ -1,5 +1,4 @@
-// Counters of quality control: per read group and, for most, per mate. A unit is the first or the second mates of a
-// read group.
+// Counters of quality control per read group, most of them per unit: the first or the second mates of a read group.
 #pragma once
 #include "bam/cigar.cuh"
 #include "bam/tags.cuh"
@@ -32,17 +31,11 @@ enum UnitCounter {
     UNIT_COUNTERS = 9675,
 };
 
-// Cycles; the last stands for all later cycles.
-const i64 CYCLES = 512;
-// Bases of a cycle: A, C, G, T, others.
-const i64 BASES = 5;
-// Adapters: Illumina universal, Nextera, small RNA 3'.
-const i64 ADAPTERS = 3;
-const i64 ADAPTER_BASES = 12;
-
-// Insert sizes; the last stands for all larger sizes. Orientations as in samtools stats.
-const i64 INSERTS = 8001;
-enum Orientation { INWARD, OUTWARD, OTHER_ORIENTATION, ORIENTATIONS };
+const i64 CYCLES = 512;                      // the last stands for all later cycles
+const i64 BASES = 5;                         // of a cycle: A, C, G, T, others
+const i64 ADAPTERS = 3, ADAPTER_BASES = 12;  // Illumina universal, Nextera, small RNA 3'
+const i64 INSERTS = 8001;                    // insert sizes; the last stands for all larger sizes
+enum Orientation { INWARD, OUTWARD, OTHER_ORIENTATION, ORIENTATIONS };  // as in samtools stats
 
 struct Counts {
     u64* records OF(units* UNIT_COUNTERS);
@@ -52,8 +45,7 @@ struct Counts {
     u64* bases OF(units * CYCLES * BASES);
     u64* mismatches OF(units* CYCLES);
     u64* adapters OF(units * ADAPTERS * CYCLES);  // reads, by the cycle at which an adapter begins
-    i64 units;
-    i64 groups;
+    i64 units, groups;
 };
 
 HOST_DEVICE bool is_primary(i64 flag) { return !(flag & (SECONDARY | SUPPLEMENTARY)); }

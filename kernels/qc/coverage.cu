@@ -13,25 +13,20 @@ const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | QC_FAILED | DUPLICATE_RECORD;
 
 // Bits of a position, below the bits of the sample: the bases of all contigs, and one after each.
 const i64 POSITION_BITS = 40;
-// A position after all others.
-const i64 END_OF_POSITIONS = 0xFFFFFFFFFF;
+const i64 END_OF_POSITIONS = 0xFFFFFFFFFF;  // a position after all others
 
-// Depths in the histogram; the last stands for all greater depths.
-const i64 DEPTHS = 1024;
+const i64 DEPTHS = 1024;  // depths in the histogram; the last stands for all greater depths
 // Counters of a contig: the sum of depths, and the bases with a depth of at least 1, 10, 20 and 30.
 enum Covered { SUM, BY_ONE, BY_TEN, BY_TWENTY, BY_THIRTY, COVERED };
 
-// Events swept by a thread block.
-const i64 SECTION = 4096;
+const i64 SECTION = 4096;  // events swept by a thread block
 
-// contigs: start of each contig, and of one after the last. names: hashes of the read group names; samples: sample of
-// each read group, and of records without one.
+// contigs: start of each contig, and of one after the last. names: hashes of read group names; samples: by group.
 struct Layout {
     const i64* contigs OF(contig_count + 1);
     const u64* names OF(groups);
     const u16* samples OF(groups + 1);
-    i64 contig_count;
-    i64 groups;
+    i64 contig_count, groups;
 };
 
 // Counts events; Writer stores them.
@@ -40,8 +35,7 @@ struct Counter {
     HOST_DEVICE void put(u64, i64) { ++events; }
 };
 struct Writer {
-    u64* positions;
-    u64* changes;
+    u64 *positions, *changes;
     HOST_DEVICE void put(u64 position, i64 change) {
         *positions++ = position;
         *changes++ = (u64)change;
@@ -53,8 +47,7 @@ template <class Events> HOST_DEVICE void put_interval(Events& events, u64 first,
     events.put(end, -change);
 }
 
-// Subtract the part of [first, end) covered by the mate. Positions are in the contig that starts at `contig`; cigar:
-// the text of MC.
+// Subtract the part of [first, end) that the mate covers. contig: start of their contig; cigar: text of the tag MC.
 template <class Events>
 HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
     while (*cigar && at < end) {
@@ -83,7 +76,7 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
     i64 start = layout.contigs[record.contig()], length = layout.contigs[record.contig() + 1] - 1 - start;
     u64 contig = (u64)layout.samples[group] << POSITION_BITS | (u64)start;
     bool is_later = record.position() > record.mate_position() ||
-                    (record.position() == record.mate_position() && flag & SECOND_MATE);
+            (record.position() == record.mate_position() && flag & SECOND_MATE);
     bool has_mate = flag & PROPER_PAIR && !(flag & SUPPLEMENTARY) && record.mate_contig() == record.contig();
     const u8* mate = has_mate && is_later ? find_tag(record.tags(), span.end, 'M' | 'C' << 8) : nullptr;
     if (has_mate && is_later && missing_mc && (!mate || *mate != 'Z'))
@@ -105,7 +98,7 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
 // An item is a record; ends: end of each record, relative to `origin`. frontier: position of the last record, before
 // which no later record starts. missing_mc: per sample, later mates without MC.
 KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
-                         i64* events OF(items), i64* frontier OF(1), u64* missing_mc OF(any), i64 records) {
+        i64* events OF(items), i64* frontier OF(1), u64* missing_mc OF(any), i64 records) {
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
@@ -120,8 +113,7 @@ KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends O
 
 // An item is a record; event_ends: inclusive sum of the counted events.
 KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
-                        const i64* event_ends OF(items), u64* positions OF(events), u64* changes OF(events),
-                        i64 events) {
+        const i64* event_ends OF(items), u64* positions OF(events), u64* changes OF(events), i64 events) {
     FOR_EACH(item, items) {
         i64 first = item ? event_ends[item - 1] : 0;
         if (first == event_ends[item]) continue;
@@ -131,22 +123,22 @@ KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF
 }
 
 // An item is a bound: count the positions that are not greater.
-KERNEL void find_bounds(Items items, const u64* positions OF(size), const u64* bounds OF(items), i64* found OF(items),
-                        i64 size) {
+KERNEL void find_bounds(
+        Items items, const u64* positions OF(size), const u64* bounds OF(items), i64* found OF(items), i64 size) {
     FOR_EACH(item, items) found[item] = upper_bound(positions, size, bounds[item]);
 }
 
 // Merge two sorted lists of events. An item is an event of the first list, then of the second.
 KERNEL void merge_events(Items items, const u64* positions OF(size), const u64* changes OF(size),
-                         const u64* other_positions OF(others), const u64* other_changes OF(others),
-                         u64* merged_positions OF(items), u64* merged_changes OF(items), i64 size, i64 others) {
+        const u64* other_positions OF(others), const u64* other_changes OF(others), u64* merged_positions OF(items),
+        u64* merged_changes OF(items), i64 size, i64 others) {
     FOR_EACH(item, items) {
         bool is_first = item < size;
         i64 own = is_first ? item : item - size;
         u64 position = is_first ? positions[own] : other_positions[own];
-        i64 before = is_first   ? upper_bound(other_positions, others, position)
-                     : position ? upper_bound(positions, size, position - 1)
-                                : 0;
+        i64 before = is_first ? upper_bound(other_positions, others, position)
+                : position    ? upper_bound(positions, size, position - 1)
+                              : 0;
         merged_positions[own + before] = position;
         merged_changes[own + before] = is_first ? changes[own] : other_changes[own];
     }
@@ -155,7 +147,6 @@ KERNEL void merge_events(Items items, const u64* positions OF(size), const u64* 
 // The counters of a contig in one thread.
 struct Tally {
     u64 sums[COVERED];
-
     HOST_DEVICE void add(u64 length, u64 depth) {
         const u64 min_depth[COVERED] = {0, 1, 10, 20, 30};
         sums[SUM] += length * depth;
@@ -172,8 +163,8 @@ struct Tally {
 // An item is a section of the events of one sample before the frontier. positions: with the sample's bits; depths:
 // depth after each event; contigs: start of each contig. histogram, covered: the sample's counters.
 KERNEL void sweep_events(BlockItems items, const u64* positions OF(size), const i64* depths OF(size),
-                         const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS),
-                         u64* covered OF(contig_count* COVERED), i64 size, i64 contig_count, i64 frontier) {
+        const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS), u64* covered OF(contig_count* COVERED),
+        i64 size, i64 contig_count, i64 frontier) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u64, counted, DEPTHS);
         for (i64 i = block_thread(); i < DEPTHS; i += BLOCK_WIDTH) counted[i] = 0;

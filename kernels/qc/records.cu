@@ -1,8 +1,8 @@
 // BAM records -> counts per read group, for everything that depends on a single record.
+#include "common/binary_search.cuh"
 #include "qc/counts.cuh"
 
-// Records counted by a thread block.
-const i64 SECTION = 1024;
+const i64 SECTION = 1024;  // records counted by a thread block
 
 // Records not counted in the MAPQ histogram.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | QC_FAILED | DUPLICATE_RECORD;
@@ -18,8 +18,7 @@ HOST_DEVICE u64 adapter_letters(i64 number) {
 // An item is a record; ends: end of each record, relative to `origin`. names: hashes of the read group names. units:
 // sort key of each record; longest: maximum number of bases of a record.
 KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
-                       const u64* names OF(groups), u64* units OF(items), u32* indices OF(items), i32* longest OF(1),
-                       i64 groups) {
+        const u64* names OF(groups), u64* units OF(items), u32* indices OF(items), i32* longest OF(1), i64 groups) {
     FOR_EACH(item, items) {
         RecordSpan span = span_of_record(bytes, ends, origin, item);
         BamFields record = span.record;
@@ -33,13 +32,7 @@ KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(
 
 // Return the first index in [first, last) whose unit differs from units[first]; units ascend.
 HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
-    i64 low = first, high = last;
-    while (low < high) {
-        i64 middle = (low + high) >> 1;
-        if (units[middle] == units[first]) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+    return partition_point(first, last, [&](i64 i) { return units[i] == units[first]; });
 }
 
 // Count a read whose mate is on another contig.
@@ -85,8 +78,7 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
         for (i64 a = 0; a < ADAPTERS; ++a)
             if (window == adapter_letters(a) && found[a] < 0) found[a] = cycle + 1 - ADAPTER_BASES;
     }
-    // Spread each count of G and C over its width, 1 / known, by a pseudorandom point: otherwise, for some read
-    // lengths, a percentage would receive two counts.
+    // Spread each count of G and C over its width, 1 / known, by a pseudorandom point; else some percentages get two.
     u64 point = splitmix64(window ^ (u64)sum << 48) >> 48;
     if (known)
         block_atomic_add(counted + GC_SHARE + (((u64)strong << 16 | point) * GC_SHARES / ((u64)(known + 1) << 16)), 1);
@@ -97,15 +89,13 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
             atomic_add(counts.adapters + (unit * ADAPTERS + a) * CYCLES + minimum(found[a], CYCLES - 1), 1);
 }
 
-// Count the mismatches of a mapped read by cycle. md: the MD tag, from its type. If MD contradicts the CIGAR, positions
-// outside the read are not counted.
+// Count the mismatches of a mapped read by cycle. md: the MD tag, from its type. Skips positions outside the read.
 HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts, i64 unit) {
     i64 letters = record.letters(), operations = record.operation_count();
     bool is_reversed = record.flag() & REVERSED;
     const u8* packed = record.packed();
     i64 aligned = 0;  // aligned bases before the current base
-    // The CIGAR operation that covers it: index of the next operation, aligned bases before this operation, its
-    // aligned bases, and the read base at which it starts.
+    // The CIGAR operation there: index of the next one, aligned bases before it and in it, its first read base.
     i64 next = 0, begun = 0, left = 0, at = 0;
     const u8* text = md + 1;
     while (*text) {
@@ -182,7 +172,7 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
 
 // An item is a section of the records sorted by unit, counted by a thread block.
 KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
-                          const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
+        const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, counted, UNIT_COUNTERS);
         i64 first = section * SECTION, last = minimum(first + SECTION, records);
@@ -216,8 +206,7 @@ const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
 
 // An item is a tile of cycles of a section of the records: counts qualities and bases of primary records.
 KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
-                         const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records,
-                         i64 tiles) {
+        const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records, i64 tiles) {
     FOR_EACH(item, items) {
         BLOCK_ARRAY(u32, qualities, TILE_CYCLES * QUALITY_WORDS);
         BLOCK_ARRAY(u32, bases, TILE_CYCLES * BASES);
@@ -236,7 +225,7 @@ KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* e
                 bool is_reversed = flag & REVERSED, has_qualities = record.has_qualities();
                 const u8 *own = record.qualities(), *packed = record.packed();
                 for (i64 i = block_thread() % THREADS_PER_RECORD; i < minimum(TILE_CYCLES, letters - tile);
-                     i += THREADS_PER_RECORD) {
+                        i += THREADS_PER_RECORD) {
                     i64 letter = is_reversed ? letters - 1 - tile - i : tile + i,
                         base = base_of(letter_at(packed, letter));
                     if (is_reversed && base < 4) base = 3 - base;

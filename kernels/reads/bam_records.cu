@@ -28,7 +28,7 @@ const i32 HAS_QUALITY = 1 << 16;  // in ReadSpan.marks
 // Find up to `max_records` complete records; each record gives the start of the next. Stop at an incomplete record and
 // at an invalid size. One item. found: the number of records, and the end of the last record.
 KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(max_records), i64* found OF(2), i64 size,
-                         i64 max_records) {
+        i64 max_records) {
     FOR_EACH(item, items) {
         i64 at = 0, count = 0;
         while (count < max_records && size - at >= 4) {
@@ -73,7 +73,6 @@ struct Tag {
 struct TagIterator {
     const u8 *at, *end;
     bool is_broken;
-
     // Return false after the last tag and at an invalid tag.
     HOST_DEVICE bool next(Tag& tag) {
         if (at == end) return false;
@@ -94,7 +93,6 @@ struct KeptTags {
     const u8* names OF(2 * count);
     i64 count;
     bool all;
-
     HOST_DEVICE bool contains(const u8* name) const {
         for (i64 i = 0; i < count && !all; ++i)
             if (names[2 * i] == name[0] && names[2 * i + 1] == name[1]) return true;
@@ -146,7 +144,6 @@ template <class Sink> HOST_DEVICE void put_tag(Sink& sink, const Tag& tag) {
 struct ReadSpan {
     i64 start;
     i32 name_length, header_length, length, group_length, marks, padding;
-
     HOST_DEVICE i64 group_start() const {
         return start + header_length + length * (marks & HAS_QUALITY ? (i64)2 : (i64)1);
     }
@@ -154,7 +151,6 @@ struct ReadSpan {
 
 struct BamRecord {
     const u8 *start, *end;
-
     HOST_DEVICE i32 name_bytes() const { return start[12]; }
     HOST_DEVICE i64 operations() const { return u16_at(start + 16); }
     HOST_DEVICE i32 flag() const { return (i32)u16_at(start + 18); }
@@ -214,8 +210,8 @@ struct BamRecord {
         if (i32 code = tag_error(kept)) return code;
         if (!is_primary()) return 0;
         return length() > max_read_length ? LONG_READ
-               : !has_valid_bases()       ? BAD_LETTER
-               : !has_valid_qualities()   ? BAD_QUALITY
+                : !has_valid_bases()      ? BAD_LETTER
+                : !has_valid_qualities()  ? BAD_QUALITY
                                           : 0;
     }
     template <class Sink> HOST_DEVICE void put_header(Sink& sink, const KeptTags& kept) const {
@@ -230,13 +226,8 @@ struct BamRecord {
         put_header(header, kept);
         TextSpan group_name = group();
         i32 marks = (flag() & QC_FAILED ? READ_FAILED : 0) | (has_quality() ? HAS_QUALITY : 0);
-        return ReadSpan{text_start,
-                        (i32)short_name(),
-                        (i32)header.count,
-                        (i32)length(),
-                        group_name.start ? (i32)group_name.length() : -1,
-                        marks,
-                        0};
+        return ReadSpan{text_start, (i32)short_name(), (i32)header.count, (i32)length(),
+                group_name.start ? (i32)group_name.length() : -1, marks, 0};
     }
     // Everything is read before it is written: for all the compiler knows, the output may overlap the record.
     HOST_DEVICE void put_bases(u8* out) const {
@@ -285,8 +276,8 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
 // Check records. An item is a record; starts also has the end of the last record. hashes: of name and read group, which
 // are the same for mates. lengths: bytes of the text of primary records, 0 for others.
 KERNEL void check_records(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), KeptTags kept,
-                          u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1),
-                          i64 contigs, i64 max_read_length) {
+        u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1), i64 contigs,
+        i64 max_read_length) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[item], bytes + starts[item + 1]};
         lengths[item] = 0;
@@ -298,16 +289,29 @@ KERNEL void check_records(Items items, const u8* bytes OF(any), const i64* start
         if (!record.is_primary()) continue;
         TextSpan group = record.group();
         hashes[item] =
-            hash_of(hash_of(group.start ? 1 : 0, record.name(), record.short_name()), group.start, group.length());
+                hash_of(hash_of(group.start ? 1 : 0, record.name(), record.short_name()), group.start, group.length());
         ReadSpan span = record.span(0, kept);
         lengths[item] = span.group_start() + maximum(span.group_length, 0);
     }
 }
 
-// Write primary records as text. An item is a record, selected[item]; text_ends: the inclusive sums of the text
-// lengths.
+// Find the first tag of a record that is invalid, or that is kept and cannot be written as SAM. found: the offset and
+// the index of the tag, and whether it is invalid. One item.
+KERNEL void find_bad_tag(Items items, const u8* bytes OF(size), i64 size, KeptTags kept, i64* found OF(3)) {
+    FOR_EACH(item, items) {
+        TagIterator all = BamRecord{bytes, bytes + size}.tags();
+        const u8* at = all.at;
+        i64 index = 0;
+        for (Tag tag; all.next(tag) && (!kept.contains(tag.name) || is_writable(tag)); at = all.at) ++index;
+        found[0] = at - bytes;
+        found[1] = index;
+        found[2] = all.is_broken;
+    }
+}
+
+// Write primary records as text. An item is a record, selected[item]; text_ends: inclusive sums of the text lengths.
 KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any), const i64* selected OF(items),
-                        const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), ReadSpan* spans OF(items)) {
+        const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), ReadSpan* spans OF(items)) {
     FOR_EACH(item, items) {
         BamRecord record = {bytes + starts[selected[item]], bytes + starts[selected[item] + 1]};
         i64 start = item ? text_ends[item - 1] : 0;
@@ -319,7 +323,7 @@ KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts 
 
 // Copy the text of reads. An item is a read.
 KERNEL void copy_reads(Items items, const u8* bytes OF(any), const i64* starts OF(items), const i64* lengths OF(items),
-                       const i64* new_starts OF(items), u8* text OF(any)) {
+        const i64* new_starts OF(items), u8* text OF(any)) {
     FOR_EACH(item, items) {
         ByteSink sink = {text + new_starts[item]};
         sink.copy(bytes + starts[item], lengths[item]);
@@ -334,11 +338,10 @@ HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_lengt
 
 // Set same[item] if both reads have the same name and read group. An item is a pair.
 KERNEL void compare_mates(Items items, const u8* first_text OF(any), const ReadSpan* first_spans OF(items),
-                          const u8* second_text OF(any), const ReadSpan* second_spans OF(items), u8* same OF(items)) {
+        const u8* second_text OF(any), const ReadSpan* second_spans OF(items), u8* same OF(items)) {
     FOR_EACH(pair, items) {
         const ReadSpan &a = first_spans[pair], &b = second_spans[pair];
-        same[pair] =
-            are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
-            are_equal(first_text + a.group_start(), a.group_length, second_text + b.group_start(), b.group_length);
+        same[pair] = are_equal(first_text + a.start, a.name_length, second_text + b.start, b.name_length) &&
+                are_equal(first_text + a.group_start(), a.group_length, second_text + b.group_start(), b.group_length);
     }
 }

@@ -13,8 +13,8 @@ HOST_DEVICE u32 four_bytes(const u8* bytes) {
 // An item is a block, data[ends[item]:ends[item + 1]]. contents_ends: the ends of the contents by the sizes in the
 // trailers. corrupt_count: incremented for each block whose contents have another size or checksum.
 KERNEL void inflate_bgzf_blocks(WarpItems items, const u8* data OF(size), const i64* ends OF(items + 1),
-                                const i64* contents_ends OF(items), u8* contents OF(capacity), u64* corrupt_count OF(1),
-                                i64 size, i64 capacity) {
+        const i64* contents_ends OF(items), u8* contents OF(capacity), u64* corrupt_count OF(1), i64 size,
+        i64 capacity) {
     FOR_EACH(item, items) {
         WARP_ARRAY(BlockCodes, codes, 1);
         i64 start = item ? contents_ends[item - 1] : 0, length = contents_ends[item] - start;
@@ -30,7 +30,7 @@ KERNEL void inflate_bgzf_blocks(WarpItems items, const u8* data OF(size), const 
             }
             warp_sync();
             is_valid = is_valid && output.count == length && four_bytes(trailer + 4) == (u32)length &&
-                       four_bytes(trailer) == warp_crc32(contents + start, length);
+                    four_bytes(trailer) == warp_crc32(contents + start, length);
         }
         if (!is_valid && warp_lane() == 0) atomic_add(corrupt_count, 1);
         warp_sync();

@@ -10,7 +10,6 @@ const i32 SHOWN = 6;          // digits that %g shows
 struct Natural {
     u32 limbs[LIMBS];
     i32 count;
-
     HOST_DEVICE void multiply(u32 factor) {
         u64 carry = 0;
         for (i32 i = 0; i < count; ++i) {

@@ -1,5 +1,4 @@
-// Inflate deflate blocks (RFC 1951) with one warp: every lane decodes all symbols, the lanes share copies, and lane 0
-// builds the Huffman tables.
+// Inflate deflate blocks (RFC 1951), a warp each: every lane decodes all symbols; lane 0 builds the tables.
 //
 // Inflating may start in the middle of a stream (parallel_gzip.cu). Bytes copied from before the start are not known
 // yet and are written as markers. In bgzf_device.cu everything is known and the output is bytes.
@@ -19,7 +18,6 @@ struct BitReader {
     i64 size, next;  // number of bytes, index of the next byte to load
     u64 buffer;
     i32 count;  // bits in the buffer
-
     BitReader() = default;
     HOST_DEVICE BitReader(const u8* bytes, i64 size, i64 bit)
         : bytes(bytes), size(size), next(bit / 8), buffer(0), count(0) {
@@ -55,7 +53,6 @@ struct HuffmanCode {
     u32 table[1 << TABLE_BITS];
     u16 counts[CODE_BITS + 1];   // number of codes of each length
     u16 symbols[LITERAL_CODES];  // in the order of their codes
-
     // Build the code from the code lengths of its symbols, 0 for unused symbols. Return false if the code is
     // incomplete, unless `allows_single` and at most one symbol is used.
     HOST_DEVICE bool build(const u8* lengths, i32 size, bool allows_single) {
@@ -119,7 +116,6 @@ struct HuffmanCode {
 // The codes of a block with dynamic or fixed codes.
 struct BlockCodes {
     HuffmanCode literals, distances;
-
     HOST_DEVICE bool build(const u8* lengths, i32 literal_count, i32 distance_count) {
         if (!lengths[END_OF_BLOCK] || !literals.build(lengths, literal_count, true)) return false;
         literals.pair_literals();
@@ -172,7 +168,6 @@ template <class T> struct InflateOutput {
     T* symbols;
     i64 count, capacity;
     i32 min_window_index;  // the smallest index of the window that a marker refers to; WINDOW_BYTES if none does
-
     HOST_DEVICE void append(u32 symbol) {
         if (warp_lane() == 0) symbols[count] = (T)symbol;
         ++count;
@@ -206,13 +201,12 @@ template <class T> struct InflateOutput {
         return BLOCK_COMPLETE;
     }
     HOST_DEVICE BlockStatus inflate_coded(BitReader& bits, const BlockCodes& codes) {
-        const u16 lengths[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
-                               31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-        const u8 length_bits[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
-                                  2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-        const u16 distances[] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
-                                 33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
-                                 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+        const u16 lengths[] = {3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 17, 19, 23, 27, 31, 35, 43, 51, 59, 67, 83, 99, 115,
+                131, 163, 195, 227, 258};
+        const u8 length_bits[] = {
+                0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+        const u16 distances[] = {1, 2, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49, 65, 97, 129, 193, 257, 385, 513, 769, 1025,
+                1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
         while (true) {
             bits.fill();
             if (bits.is_past_end()) return BLOCK_CORRUPT;

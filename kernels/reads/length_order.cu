@@ -6,7 +6,7 @@ const i64 BLOCK = 1024;
 // Write the keys and values to sort: lengths and record indices. An item is BLOCK records. varying: the bits in which
 // any length differs from the first length (0 before the launch), and the first length.
 KERNEL void init_length_sort(WarpItems items, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),
-                             u32* varying OF(2), i64 size) {
+        u32* varying OF(2), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * BLOCK, size);
         u32 bits = 0;
@@ -24,8 +24,8 @@ KERNEL void init_length_sort(WarpItems items, const i32* lengths OF(size), u64* 
 // the first slot of that length. sizes: 0, then the words of each tile, which has `planes` planes. A slot has the
 // words per plane for the longest read of its tile, and `pads` more.
 KERNEL void fill_slots(Items items, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
-                       i32* slot_of OF(items), i64* first_slots OF(any), i64* sizes OF((items - 1 >> tile_bits) + 2),
-                       i64 size, i32 tile_bits, i32 planes, i32 pads) {
+        i32* slot_of OF(items), i64* first_slots OF(any), i64* sizes OF((items - 1 >> tile_bits) + 2), i64 size,
+        i32 tile_bits, i32 planes, i32 pads) {
     i64 tile_slots = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
         i32 length = (i32)keys[slot];

@@ -21,7 +21,7 @@ HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, InflateOu
 // set at the first block found after it. One item. result: start bit and end bit (-1 if no block was found),
 // symbol count, smallest window index referred to, PartStatus.
 KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols OF(capacity), i64* result OF(5),
-                         i64 size, i64 capacity, i64 from, i64 to, i32 searches) {
+        i64 size, i64 capacity, i64 from, i64 to, i32 searches) {
     FOR_EACH(item, items) {
         WARP_ARRAY(BlockCodes, codes, 1);
         InflateOutput<u16> output = {symbols, 0, capacity, WINDOW_BYTES};
@@ -45,7 +45,7 @@ KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols 
 
 // Replace symbols by bytes; values: all byte values, then the window before the part. One item.
 KERNEL void resolve_symbols(Items items, const u16* symbols OF(count), const u8* values OF(LITERALS + WINDOW_BYTES),
-                            u8* bytes OF(count), i64 count) {
+        u8* bytes OF(count), i64 count) {
     FOR_EACH(item, items)
         for (i64 i = 0; i < count; ++i) bytes[i] = values[symbols[i]];
 }

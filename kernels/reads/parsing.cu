@@ -43,8 +43,8 @@ HOST_DEVICE u64 newlines_of(u64 bytes) {
 }
 
 // Write the positions of all newlines. An item is a slice; ends: the inclusive sums of the counts of newlines.
-KERNEL void find_newlines(Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(any),
-                          i64 size) {
+KERNEL void find_newlines(
+        Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(any), i64 size) {
     FOR_EACH(slice, items) {
         i64 last = minimum((slice + 1) * SLICE_BYTES, size);
         i64 next = slice ? ends[slice - 1] : 0, i = slice * SLICE_BYTES;
@@ -106,9 +106,9 @@ HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
 
 // Parse the records. An item is a record. quality_starts: -1 for FASTA. records: the total of all files.
 KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_per_record* records),
-                          i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
-                          i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1),
-                          i64 lines_per_record, i64 max_read_length, i64 records, i64 files) {
+        i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
+        i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1), i64 lines_per_record,
+        i64 max_read_length, i64 records, i64 files) {
     i64 records_per_file = records / files;
     FOR_EACH(record, items) {
         i64 read = record % records_per_file * files + record / records_per_file;
@@ -149,17 +149,16 @@ HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const 
 
 // Mark the reads that have the same name as the read before them. An item is a read.
 KERNEL void mark_same_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
-                            const i32* name_lengths OF(items), u8* same OF(items)) {
+        const i32* name_lengths OF(items), u8* same OF(items)) {
     FOR_EACH(read, items) same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
 }
 
 // Gather reads into slots of pairs. An item is a slot; slots: the index of its read, or -1 for an absent mate.
 KERNEL void gather_reads(Items items, const i64* slots OF(items), const i64* name_starts OF(reads),
-                         const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads),
-                         const i32* lengths OF(reads), const i64* quality_starts OF(reads), const u8* marks OF(reads),
-                         i64* new_name_starts OF(items), i32* new_name_lengths OF(items),
-                         i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
-                         i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
+        const i32* name_lengths OF(reads), const i64* sequence_starts OF(reads), const i32* lengths OF(reads),
+        const i64* quality_starts OF(reads), const u8* marks OF(reads), i64* new_name_starts OF(items),
+        i32* new_name_lengths OF(items), i64* new_sequence_starts OF(items), i32* new_lengths OF(items),
+        i64* new_quality_starts OF(items), u8* new_marks OF(items), i64 reads) {
     FOR_EACH(slot, items) {
         i64 read = slots[slot];
         bool is_present = read >= 0;
@@ -174,17 +173,16 @@ KERNEL void gather_reads(Items items, const i64* slots OF(items), const i64* nam
 
 // Report the second read of each pair whose names differ. An item is a pair.
 KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(2 * items),
-                          const i32* name_lengths OF(2 * items), u64* error OF(1)) {
+        const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, items) {
         if (!have_same_names(bytes, name_starts, name_lengths, 2 * pair, 2 * pair + 1))
             report(error, 2 * pair + 1, MATE_NAMES);
     }
 }
 
-// Report comments that are neither SAM tags nor Illumina's, and mark reads that Illumina's comment calls failed. An
-// item is a read.
-KERNEL void check_comments(Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items),
-                           u64* error OF(1)) {
+// An item is a read: report a comment that is neither SAM tags nor Illumina's; mark a read that Illumina calls failed.
+KERNEL void check_comments(
+        Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items), u64* error OF(1)) {
     FOR_EACH(record, items) {
         TextSpan comment = comment_of(bytes + name_starts[record]);
         IlluminaComment illumina = illumina_comment(comment);

@@ -25,9 +25,9 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
 // Pack patterns. An item is a slot: record order[slot] of full_lengths[slot] bases. lengths: 0 if a base is ambiguous.
 // replaced: number of ambiguous letters other than N.
 KERNEL void pack_patterns(Items items, const u8* bytes OF(any), const i32* order OF(items),
-                          const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
-                          const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any),
-                          i32* lengths OF(items), u64* replaced OF(1), i32 tile_bits) {
+        const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
+        const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any), i32* lengths OF(items),
+        u64* replaced OF(1), i32 tile_bits) {
     i64 lanes = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
         u64* own = words + tile_offsets[slot >> tile_bits] + (slot & (lanes - 1));

@@ -11,7 +11,6 @@ struct Pattern {
     PackedWords words;
     i32 length;
     bool reversed;
-
     // The 32 bases from `position` on, a multiple of 32; bases after the pattern's end are undefined.
     HOST_DEVICE u64 at(i64 position) const {
         if (!reversed) return words.at(position);
@@ -26,7 +25,6 @@ struct Patterns {
     const i32* lengths OF(patterns);                              // by slot, 0 if a base is ambiguous
     const i32* slot_of OF(patterns);                              // the slot of each record
     i32 tile_bits;                                                // a tile has 2^tile_bits slots
-
     HOST_DEVICE Pattern get(i64 slot, bool reversed) const {
         i64 lanes = (i64)1 << tile_bits, lane = slot & (lanes - 1);
         return Pattern{PackedWords{words + tile_offsets[slot >> tile_bits] + lane, lanes}, lengths[slot], reversed};

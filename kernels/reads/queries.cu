@@ -34,7 +34,7 @@ HOST_DEVICE u64 zero_bytes(u64 bytes) {
 HOST_DEVICE bool are_bases(u64 letters) {
     const u64 each = 0x0101010101010101ull, upper = letters & 0xDF * each;
     u64 found = zero_bytes(upper ^ 'A' * each) | zero_bytes(upper ^ 'C' * each) | zero_bytes(upper ^ 'G' * each) |
-                zero_bytes((upper & ~each) ^ 'T' * each);
+            zero_bytes((upper & ~each) ^ 'T' * each);
     return found == 0x80 * each;
 }
 // Pack four codes, one per byte, into one byte: the product shifts each code to its position in the highest byte.
@@ -66,12 +66,11 @@ HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& 
     return PackedLetters{reverse_complement(bases.at(maximum(start, 0))) << beyond & ~(3 * marks), marks};
 }
 
-// Pack reads. An item is a slot: record order[slot]. marks: READ_ flags by record. replaced: number of ambiguous
-// letters other than N.
+// Pack reads. An item is a slot: record order[slot]. marks: READ_ flags by record. replaced: ambiguous letters but N.
 KERNEL void pack_queries(Items items, const u8* bytes OF(any), const i32* order OF(items),
-                         const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
-                         const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any),
-                         u8* flags OF(items), u64* hashes OF(items), u64* replaced OF(1), i32 tile_bits) {
+        const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
+        const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any), u8* flags OF(items),
+        u64* hashes OF(items), u64* replaced OF(1), i32 tile_bits) {
     i64 lanes = (i64)1 << tile_bits;
     FOR_EACH(slot, items) {
         i64 record = order[slot], tile = slot >> tile_bits;
@@ -92,7 +91,7 @@ KERNEL void pack_queries(Items items, const u8* bytes OF(any), const i32* order 
         u64 hash = (u64)length;
         for (i32 word = 0; word < plane_words; ++word) {
             PackedLetters found =
-                reversed(PackedWords{forward, lanes}, PackedWords{ambiguous, lanes}, length, 32 * word);
+                    reversed(PackedWords{forward, lanes}, PackedWords{ambiguous, lanes}, length, 32 * word);
             own[(1 - flipped) * plane + word * lanes] = found.bases;
             own[(3 - flipped) * plane + word * lanes] = found.ambiguous;
             if (32 * word < length)

@@ -21,7 +21,6 @@ struct Queries {
     const i32* order OF(reads);                                // the record in each slot
     const i32* slot_of OF(reads);                              // the slot of each record
     i32 tile_bits;                                             // a tile has 2^tile_bits slots
-
     HOST_DEVICE i64 plane_words(i64 slot) const {
         i64 tile = slot >> tile_bits;
         return (tile_offsets[tile + 1] - tile_offsets[tile]) >> (2 + tile_bits);

@@ -1,5 +1,4 @@
-// Parse the header line of a read: its name, and the comment after the name, which is SAM tags such as RX:Z:ACGT,
-// separated by tabs, or a comment of Illumina's software.
+// Parse the header line of a read: its name, and the comment after the name, which is SAM tags or by Illumina.
 #pragma once
 #include "common/text.cuh"
 
@@ -13,7 +12,6 @@ HOST_DEVICE i64 without_mate_number(const u8* name, i64 length) {
 
 struct TextSpan {
     const u8 *start, *end;
-
     HOST_DEVICE i64 length() const { return end - start; }
     HOST_DEVICE TextSpan after(i64 count) const { return TextSpan{start + count, end}; }
     template <class Test> HOST_DEVICE bool all(Test test) const {
@@ -21,8 +19,7 @@ struct TextSpan {
             if (!test(*at)) return false;
         return true;
     }
-    // Remove and return the text up to the next `separator`, or all. This span then starts after the separator, so
-    // after the end of the returned part if there was one.
+    // Remove and return the text up to the next `separator`, or all. This span then starts after the separator.
     HOST_DEVICE TextSpan take_until(u8 separator) {
         TextSpan part = {start, start};
         while (part.end < end && *part.end != separator) ++part.end;
@@ -44,7 +41,6 @@ HOST_DEVICE TextSpan comment_of(const u8* name) {
 struct Integer {
     i64 value;
     bool is_valid;
-
     HOST_DEVICE bool within(i64 min, i64 max) const { return is_valid && min <= value && value <= max; }
 };
 
@@ -98,7 +94,6 @@ HOST_DEVICE Decimal parse_decimal(TextSpan text) {
 struct IntegerType {
     i32 bytes;
     i64 min, max;
-
     HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(min, max); }
 };
 
@@ -149,8 +144,7 @@ HOST_DEVICE bool are_tags(TextSpan comment) {
     return true;
 }
 
-// An Illumina comment such as 1:N:0:ACGT+TTGA: the mate, whether it failed the sequencer's checks, flags, and the
-// sample's index sequence or number.
+// An Illumina comment such as 1:N:0:ACGT+TTGA: mate, failed checks (Y or N), flags, sample index or number.
 struct IlluminaComment {
     TextSpan index;
     bool is_valid, has_failed;
@@ -163,7 +157,7 @@ HOST_DEVICE bool is_index_character(u8 c) {
 HOST_DEVICE IlluminaComment illumina_comment(TextSpan comment) {
     TextSpan mate = comment.take_until(':'), failed = comment.take_until(':'), flags = comment.take_until(':');
     bool are_fields = mate.length() == 1 && (*mate.start == '1' || *mate.start == '2') && failed.length() == 1 &&
-                      (*failed.start == 'Y' || *failed.start == 'N') && flags.length() && flags.all(is_digit);
+            (*failed.start == 'Y' || *failed.start == 'N') && flags.length() && flags.all(is_digit);
     bool is_number = comment.all(is_digit);
     if (!are_fields || !(is_number || comment.all(is_index_character))) return {comment, false, false};
     return {is_number ? comment.after(comment.length()) : comment, true, *failed.start == 'Y'};

@@ -1,19 +1,14 @@
-// Find where the records of FASTQ or FASTA text end. Runs on the host: each thread scans one segment of the text, and
-// may read the segment from the file first.
+// Find where the records of FASTQ or FASTA text end. On the host, each thread scans one segment, or reads it first.
 //
 // A record is a fixed number of lines, so its start is certain only once all lines before it are counted. A thread
-// guesses the first record of its segment from the lines' contents; join_segments then scans the gaps between segments
-// and scans again every segment whose guess was wrong.
+// guesses the first record of its segment from the lines' contents; join_segments scans gaps and wrong guesses.
 #include "common/portable.cuh"
 
-// The first record of a segment was not found.
-const i64 UNKNOWN = -1;
-
+const i64 UNKNOWN = -1;  // the first record of a segment was not found
 // Results of record_end if there is no valid record: the text ends within the record, or its lines are not FASTQ.
 const i64 INCOMPLETE = -1, INVALID = -2;
 
-// Why a scan ended: after all complete records, before an invalid record, or because a segment has no space for its
-// ends.
+// Why a scan ended: after all complete records, before an invalid record, or because a segment's ends do not fit.
 enum ScanEnd { RUNNING, COMPLETE, BEFORE_INVALID, OUT_OF_SPACE };
 
 // Lines per record, and whether records must be FASTQ: header, bases, '+' and qualities, one per base.
@@ -40,8 +35,9 @@ HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const ScanFormat&
         if (position == end) return INCOMPLETE;
         newlines[line] = position++;
     }
-    bool is_valid = !format.checks_fastq || (text[start] == '@' && text[newlines[1] + 1] == '+' &&
-                                             newlines[1] - newlines[0] == newlines[3] - newlines[2]);
+    bool is_valid = !format.checks_fastq ||
+            (text[start] == '@' && text[newlines[1] + 1] == '+' &&
+                    newlines[1] - newlines[0] == newlines[3] - newlines[2]);
     return is_valid ? newlines[format.lines - 1] : INVALID;
 }
 
@@ -57,8 +53,8 @@ HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 li
 }
 
 // Scan a segment whose text is in memory up to `end`.
-HOST_DEVICE void scan_segment(const u8* text, i64 segment, i64 end, const Segments& segments,
-                              const ScanFormat& format) {
+HOST_DEVICE void scan_segment(
+        const u8* text, i64 segment, i64 end, const Segments& segments, const ScanFormat& format) {
     i64 first = segment * segments.segment_bytes, count = 0;
     i64 start = segment ? guess_first_record(text, first, end, format.lines) : 0;
     segments.first_starts[segment] = start, segments.text_ends[segment] = end;
@@ -81,7 +77,7 @@ KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments seg
 
 // Scan text whose first `filled` bytes are in memory; read the rest from `offset` of a file. An item is a segment.
 KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, ScanFormat format, i64 size,
-                                   i32 file, i64 filled, i64 offset) {
+        i32 file, i64 filled, i64 offset) {
     FOR_EACH(segment, items) {
         i64 last = minimum((segment + 1) * segments.segment_bytes, size);
         i64 at = maximum(segment * segments.segment_bytes, filled);
@@ -95,8 +91,8 @@ KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments 
 }
 
 // Scan records from `at` up to `to` one by one and append their ends to the ends of `segment`.
-HOST_DEVICE ScanEnd scan_gap(const u8* text, i64& at, i64 to, i64 end, i64 segment, const Segments& segments,
-                             const ScanFormat& format) {
+HOST_DEVICE ScanEnd scan_gap(
+        const u8* text, i64& at, i64 to, i64 end, i64 segment, const Segments& segments, const ScanFormat& format) {
     while (at < to) {
         i64 last = record_end(text, at, end, format);
         if (last < 0) return last == INVALID ? BEFORE_INVALID : COMPLETE;
@@ -109,8 +105,8 @@ HOST_DEVICE ScanEnd scan_gap(const u8* text, i64& at, i64 to, i64 end, i64 segme
 
 // Scan the gaps between segments, scan again the segments whose first record was guessed wrongly, and move the ends of
 // all records to the front of record_ends. One item. result: record count, end of the last record, text bytes, ScanEnd.
-KERNEL void join_segments(WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size,
-                          i64* result OF(4)) {
+KERNEL void join_segments(
+        WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size, i64* result OF(4)) {
     FOR_EACH(item, items) {
         i64 filled = 0, segment = 0, at = 0;
         for (i64 i = 0; i < segments.count && filled == i * segments.segment_bytes; ++i) filled = segments.text_ends[i];

@@ -16,7 +16,6 @@ struct Lines {
     const u8* common_tags OF(common_tags_length);
     i64 common_tags_length, max_hits;
     i32 format;
-
     // Return the number of lines of a read. A read without occurrences has one line, except in BED.
     HOST_DEVICE i64 count(i64 record) const {
         if (format == COUNTS) return 1;
@@ -24,14 +23,13 @@ struct Lines {
         return format == BED ? hits : maximum(hits, (i64)1);
     }
     HOST_DEVICE static i32 mapq(i64 total) { return total == 1 ? 60 : total == 2 ? 3 : total <= 4 ? 1 : 0; }
-
     template <class Sink> HOST_DEVICE void put_record(Sink& sink, i64 record, i64 hit, i64 total, i64 size) const {
         i32 length = lengths[record];
         u32 matched = (u32)length << 4;
         RecordFields fields = unmapped_fields(record, UNMAPPED, length);
         if (total) {
             Occurrence found = occurrences.get(record, hit, index.suffixes);
-            i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
+            i64 contig = reference.contig_of(found.position), start = found.position - reference.contig_starts[contig];
             fields.flag = (hit ? SECONDARY : 0) | (found.reversed ? REVERSED : 0);
             fields.mapq = mapq(total);
             fields.contig = contig, fields.position = start, fields.end = start + length;
@@ -59,7 +57,7 @@ struct Lines {
             return;
         }
         Occurrence found = occurrences.get(record, hit, index.suffixes);
-        i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
+        i64 contig = reference.contig_of(found.position), start = found.position - reference.contig_starts[contig];
         sink.put('\t');
         names.put(sink, contig);
         put_column(sink, start + 1);
@@ -69,7 +67,7 @@ struct Lines {
     }
     template <class Sink> HOST_DEVICE void put_bed(Sink& sink, i64 record, i64 hit, i64 total) const {
         Occurrence found = occurrences.get(record, hit, index.suffixes);
-        i64 contig = reference.contig_of(found.place), start = found.place - reference.contig_starts[contig];
+        i64 contig = reference.contig_of(found.position), start = found.position - reference.contig_starts[contig];
         names.put(sink, contig);
         put_column(sink, start);
         put_column(sink, start + lengths[record]);
@@ -95,7 +93,7 @@ KERNEL void count_lines(Items items, Lines lines, i64* counts_out OF(items)) {
 
 // An item is a line, starting with first_line: compute its length. line_ends: inclusive prefix sum of count_lines.
 KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(record_count), i64* lengths_out OF(items),
-                          i64 record_count, i64 first_line) {
+        i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, items) {
         record = record_of_item(line_ends, record_count, first_line + item, record);
@@ -107,12 +105,12 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
 
 // byte_ends: inclusive prefix sum of the lengths of measure_lines.
 KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
-                        u8* out OF(any), i64 record_count, i64 first_line) {
+        u8* out OF(any), i64 record_count, i64 first_line) {
     i64 record = -1;
     FOR_EACH(item, items) {
         record = record_of_item(line_ends, record_count, first_line + item, record);
-        i64 place = item ? byte_ends[item - 1] : 0;
-        ByteSink sink = {out + place};
-        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), byte_ends[item] - place);
+        i64 start = item ? byte_ends[item - 1] : 0;
+        ByteSink sink = {out + start};
+        lines.put(sink, record, first_line + item - (record ? line_ends[record - 1] : 0), byte_ends[item] - start);
     }
 }

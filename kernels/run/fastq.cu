@@ -1,5 +1,4 @@
-// Write unmapped reads unchanged as FASTQ, or as FASTA if they have no qualities. Mates are written if both are
-// unmapped.
+// Write unmapped reads unchanged as FASTQ, or as FASTA without qualities. Mates are written if both are unmapped.
 #include "reads/read_headers.cuh"
 #include "common/sam_flags.cuh"
 #include "common/text.cuh"
@@ -9,7 +8,6 @@ struct UnmappedReads {
     const i32* lengths OF(reads);
     const i64* line_offsets OF(reads + 1);  // index of the first entry of each read, which is its primary record
     const u16* line_flags OF(any);
-
     HOST_DEVICE i32 flags(i64 record) const { return line_flags[line_offsets[record]]; }
     HOST_DEVICE bool is_written(i64 record) const {
         if (line_offsets[record] == line_offsets[record + 1]) return false;  // an absent mate
