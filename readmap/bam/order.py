@@ -123,7 +123,7 @@ def gather(
     return gathered, new_ends
 
 
-_MEASURE, _KEYS = Kernel("bam/name_order", "measure_keys"), Kernel("bam/name_order", "compute_name_keys")
+_MEASURE, _NAME_KEYS = Kernel("bam/name_order", "measure_keys"), Kernel("bam/name_order", "compute_name_keys")
 _WRITE = Kernel("bam/name_order", "write_keys")
 
 WORD_BYTES = 8
@@ -139,7 +139,7 @@ def sort_by_name(
     count = -(-max(int(backend.to_host(max_bytes)[0]), 1) // WORD_BYTES)
     words, is_record = backend.empty(count * entries, np.uint64), backend.empty(entries, np.uint8)
     shape = {"entries": entries, "count": count}
-    backend.launch(_KEYS, entries, **inputs, words=words, is_record=is_record, **shape)
+    backend.launch(_NAME_KEYS, entries, **inputs, words=words, is_record=is_record, **shape)
     columns = [(words[word * entries : (word + 1) * entries], 8 * WORD_BYTES) for word in range(count)]
     order = argsort_columns(columns, backend)[: count_flagged(is_record, ANY_FLAG, backend)]
     keys = backend.empty(WORD_BYTES * count * len(order), np.uint8)
