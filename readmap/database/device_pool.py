@@ -13,7 +13,7 @@ from readmap.backend import Backend
 from readmap.backend.team import Team
 from readmap.database.database import Database
 from readmap.database.parameters import ScanScoring
-from readmap.database.partition import Partition
+from readmap.database.device_pool import Partition
 
 #: Minimum change of a device's share of the database for which the database is divided and sent again.
 TOLERANCE = 0.03

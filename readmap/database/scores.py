@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, declarations
 from readmap.backend.tables import Table
-from readmap.database.interleaving import BLOCK_COLUMNS, InterleavedSubjects
+from readmap.database.scores import BLOCK_COLUMNS, InterleavedSubjects
 from readmap.database.parameters import ScanScoring
 
 #: Scores from this value on are recomputed with 32 bits; the score of a cell fits in the remaining range of 16 bits.

@@ -24,7 +24,7 @@ from readmap.pairwise.device_sequences import (
     concatenate_texts,
     sequences_from_letters,
 )
-from readmap.pairwise.pairs import align_pairs as align_letters
+from readmap.pairwise.batches import align_pairs as align_letters
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand

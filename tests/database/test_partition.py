@@ -11,9 +11,9 @@ from pair_examples import mutated
 from protein_examples import COSTS, RESIDUES, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap.backend import Backend, open_backend
-from readmap.database import partition
+from readmap.database import device_pool
 from readmap.database.database import Database
-from readmap.database.partition import LETTER_BYTES, Partition
+from readmap.database.device_pool import LETTER_BYTES, Partition
 
 BLOSUM62 = COSTS["BLOSUM62"]
 LENGTHS = [300, 0, 1, 2, *range(40, 140), 1, 0, 120, 120, 700, 650]

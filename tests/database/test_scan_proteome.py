@@ -12,7 +12,7 @@ from readmap.database.database import Database
 from readmap.database.letters import LETTERS, codes_of
 from readmap.database.matrices import standard
 from readmap.database.parameters import ScanScoring
-from readmap.database.partition import Partition
+from readmap.database.device_pool import Partition
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, read_sequences
 

@@ -13,10 +13,10 @@ from pair_examples import mutated
 from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
-from readmap.database import partition, scores
-from readmap.database.interleaving import InterleavedSubjects, interleave
+from readmap.database import device_pool, scores
+from readmap.database.scores import InterleavedSubjects, interleave
 from readmap.database.parameters import ScanScoring
-from readmap.database.partition import SubjectBatch
+from readmap.database.device_pool import SubjectBatch
 from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, DeviceQuery, StripShape, score
 
 BLOSUM62 = COSTS["BLOSUM62"]

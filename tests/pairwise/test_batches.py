@@ -20,7 +20,7 @@ from readmap.pairwise import api
 from readmap.pairwise.api import align_arrays
 from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
 from readmap.pairwise.device_sequences import concatenate_texts, sequences_from_letters, sequences_from_texts
-from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.parameters import MatchScores, Mode
 
 

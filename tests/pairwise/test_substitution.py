@@ -23,7 +23,7 @@ from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.pairs import align_pairs
+from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.parameters import CODES, CompareSettings, Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences

@@ -22,7 +22,7 @@ from readmap.database.database import Database
 from readmap.database.device_pool import DevicePool
 from readmap.database.letters import codes_of
 from readmap.database.parameters import HitFilter, ScanScoring
-from readmap.database.partition import Partition
+from readmap.database.device_pool import Partition
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 

@@ -14,7 +14,7 @@ from benchmarks.compare.times import gcups
 from readmap.backend import Backend
 from readmap.database.database import Database
 from readmap.database.parameters import ScanScoring
-from readmap.database.partition import Partition
+from readmap.database.device_pool import Partition
 
 
 class Best(NamedTuple):
