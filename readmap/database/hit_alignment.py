@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Backend
-from readmap.database.scores import interleave
 from readmap.database.parameters import ScanScoring
-from readmap.database.scores import DeviceQuery, find_ends
+from readmap.database.scores import DeviceQuery, find_ends, interleave
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import PairAlignments, join_alignments
+from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import sequences_from_codes
-from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.parameters import Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences

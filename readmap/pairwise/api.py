@@ -16,6 +16,7 @@ from readmap.backend.team import Team
 from readmap.errors import UsageError
 from readmap.formats.alphabets import Alphabet
 from readmap.pairwise.alignments import PairAlignments, join_alignments
+from readmap.pairwise.batches import align_pairs as align_letters
 from readmap.pairwise.comparison import compare_all
 from readmap.pairwise.device_sequences import (
     Bytes,
@@ -24,7 +25,6 @@ from readmap.pairwise.device_sequences import (
     concatenate_texts,
     sequences_from_letters,
 )
-from readmap.pairwise.batches import align_pairs as align_letters
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.reads.sequences import Sequences, checked
 from readmap.strand import Strand

@@ -1,4 +1,4 @@
-"""Align batches of pairs: score and end of every alignment first, then its path."""
+"""Align pairs of any lengths: most in batches (score and end first, then the path), long pairs one by one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.radix_sort import argsort_columns
 from readmap.backend.tables import Table
-from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.device_sequences import DeviceSequences
-from readmap.pairwise.parameters import DeviceScheme, Mode, ScoringScheme
+from readmap.backend.team import Team
+from readmap.pairwise.alignments import PairAlignments, join_alignments
+from readmap.pairwise.device_sequences import DeviceSequences, Integers
+from readmap.pairwise.long_pairs import align_long
+from readmap.pairwise.matrix import DPMatrix
+from readmap.pairwise.parameters import CompareSettings, DeviceScheme, Mode, ScoringScheme
 
 #: Bytes of a scratch buffer that kernels may lose to align their vectors.
 ALIGNMENT = constant("common/simd_lanes.cuh", "ALIGNMENT")
@@ -186,3 +189,39 @@ def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple
         slices.append((first, last, end - start))
         first, start = last, end
     return slices
+
+
+def align_pairs(
+    queries: DeviceSequences,
+    targets: DeviceSequences,
+    scores: ScoringScheme,
+    mode: Mode,
+    backend: Backend,
+    score_only: bool = False,
+) -> PairAlignments:
+    """Align query i with target i for every i, and return the alignments, on the device, in the order of the input."""
+    limit = choose_cell_limit(queries, targets, backend)
+    batch = align_batch(queries, targets, scores, mode, backend, score_only, limit)
+    large = find_large_pairs(queries, targets, limit)
+    if len(large) == 0:
+        return batch
+    codes = [[letters.codes[slice(*_range(letters, pair))] for letters in (queries, targets)] for pair in large]
+    matrices = [DPMatrix(query, target, scores, mode, backend) for query, target in codes]
+    found = [align_long([matrix], CompareSettings(scores, score_only), Team.of(backend)) for matrix in matrices]
+    return _merged(batch, large, found, backend)
+
+
+def _range(letters: DeviceSequences, index: int) -> tuple[int, int]:
+    end = int(letters.lengths[: index + 1].sum())
+    return end - int(letters.lengths[index]), end
+
+
+def _merged(batch: PairAlignments, indices: Integers, found: list[PairAlignments], backend: Backend) -> PairAlignments:
+    """Replace the empty alignments of a batch at `indices` (ascending) by those in `found`, which are on the host."""
+    host, start = batch.to_host(backend), 0
+    parts = []
+    for index, own in zip(indices.tolist(), found, strict=True):
+        parts += [host.part(start, index), own]
+        start = index + 1
+    merged = join_alignments([*parts, host.part(start, len(host))])
+    return PairAlignments(**{name: backend.to_device(array) for name, array in vars(merged).items()})

@@ -13,7 +13,7 @@ from readmap.backend import Array, Backend
 from readmap.backend.team import Team
 from readmap.errors import DataError, InternalError
 from readmap.formats.wording import decode_name
-from readmap.pairwise import long_pairs, pairs
+from readmap.pairwise import batches, long_pairs
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import sequences_from_letters
@@ -32,7 +32,7 @@ def align_batch(
 ) -> PairAlignments:
     """Align query i with target i for every i; return host arrays."""
     rows, columns = (sequences_from_letters(side.letters, side.offsets, backend) for side in (queries, targets))
-    return pairs.align_pairs(rows, columns, scores, mode, backend, score_only).to_host(backend)
+    return batches.align_pairs(rows, columns, scores, mode, backend, score_only).to_host(backend)
 
 
 def align_long_pair(

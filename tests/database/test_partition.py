@@ -52,15 +52,15 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counts.append(len(starts))
         return actual(codes, starts, *others)
 
-    actual = partition.interleave
-    monkeypatch.setattr(partition, "interleave", interleave)
+    actual = device_pool.interleave
+    monkeypatch.setattr(device_pool, "interleave", interleave)
     return counts
 
 
 def limited(backend: Backend, letters: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limit batches to this number of letters."""
     size = backend.scratch_bytes + LETTER_BYTES * letters
-    monkeypatch.setattr(partition, "MIN_BATCH_LETTERS", 0)
+    monkeypatch.setattr(device_pool, "MIN_BATCH_LETTERS", 0)
     monkeypatch.setattr(backend, "memory", lambda: (size, size))
 
 
@@ -116,7 +116,7 @@ def test_minimum_size_of_batches(
     """Batches have a minimum size even with little memory."""
     monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
     scored(whole(database, backend), queries)
-    assert LETTERS < partition.MIN_BATCH_LETTERS
+    assert LETTERS < device_pool.MIN_BATCH_LETTERS
     assert placed == [len(database)]
 
 
@@ -129,7 +129,7 @@ def test_batches_in_host_memory(
     placed: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(partition, "BATCH_LETTERS", letters)
+    monkeypatch.setattr(device_pool, "BATCH_LETTERS", letters)
     assert np.array_equal(scored(whole(database, open_backend("cpu", threads=1)), queries), expected)
     assert (len(placed) == 1) == (letters > LETTERS)
 
@@ -168,7 +168,7 @@ def test_pieces_change_nothing(
     backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query with the longer span needs longer pieces, which also suit the shorter query."""
-    monkeypatch.setattr(partition, "UNCUT_LETTERS", 1)
+    monkeypatch.setattr(device_pool, "UNCUT_LETTERS", 1)
     limited(backend, letters, monkeypatch)
     database = Database.of(sequences_of(proteins([3000, 10, 2000, 0, *range(90, 150)], seed=5)), "protein")
     short, long = (coded(random_letters(random.Random(rows), rows, "ACDEF")) for rows in (3, 9))

@@ -9,10 +9,10 @@ from oracles.scan import parasail_matrix
 
 from readmap.backend import open_backend
 from readmap.database.database import Database
+from readmap.database.device_pool import Partition
 from readmap.database.letters import LETTERS, codes_of
 from readmap.database.matrices import standard
 from readmap.database.parameters import ScanScoring
-from readmap.database.device_pool import Partition
 from readmap.formats.alphabets import Alphabet
 from readmap.reads.sequences import Sequences, read_sequences
 

@@ -14,10 +14,18 @@ from protein_examples import COSTS, LETTERS, RESIDUES, coded, random_letters
 
 from readmap.backend import Backend, open_backend
 from readmap.database import device_pool, scores
-from readmap.database.scores import InterleavedSubjects, interleave
-from readmap.database.parameters import ScanScoring
 from readmap.database.device_pool import SubjectBatch
-from readmap.database.scores import CELLS, OVERFLOW, WIDTHS, DeviceQuery, StripShape, score
+from readmap.database.parameters import ScanScoring
+from readmap.database.scores import (
+    CELLS,
+    OVERFLOW,
+    WIDTHS,
+    DeviceQuery,
+    InterleavedSubjects,
+    StripShape,
+    interleave,
+    score,
+)
 
 BLOSUM62 = COSTS["BLOSUM62"]
 
@@ -244,13 +252,13 @@ def test_alignments_across_cuts(backend: Backend, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("name", ["BLOSUM62", "cheap gaps", "large"])
 def test_pieces_of_subjects_change_nothing(backend: Backend, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     draw, scoring = random.Random(name), COSTS[name]
-    monkeypatch.setattr(partition, "UNCUT_LETTERS", 1)
+    monkeypatch.setattr(device_pool, "UNCUT_LETTERS", 1)
     for rows in (5, 40):
         query = random_letters(draw, rows, RESIDUES)
         subjects = family(draw, query, [5000, 3000, 3000, 1200, *range(400, 350, -1), 1, 0, 0], RESIDUES)
         placed = DeviceQuery.of(coded(query), scoring, backend)
         codes, starts, lengths = joined(subjects)
-        pieces, sizes, owners = partition._cut(starts, lengths, 4 * placed.span, placed.span)
+        pieces, sizes, owners = device_pool._cut(starts, lengths, 4 * placed.span, placed.span)
         assert owners is not None
         assert len(pieces) > len(subjects) + 5
         assert sizes.max() <= 5 * placed.span

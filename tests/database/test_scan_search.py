@@ -26,8 +26,8 @@ from readmap.database.results import ScanHits
 from readmap.database.search import QueryResult, Scan
 from readmap.database.statistics import SearchSpace, supported_gaps
 from readmap.errors import InternalError, UsageError
-from readmap.pairwise.device_sequences import sequences_from_codes
 from readmap.pairwise.batches import align_pairs
+from readmap.pairwise.device_sequences import sequences_from_codes
 from readmap.pairwise.parameters import Mode
 from readmap.reads.sequences import COMPLEMENTS, Sequences
 from readmap.strand import Strand

@@ -18,9 +18,8 @@ from readmap import PairAlignments, UsageError
 from readmap.backend import Backend, open_backend
 from readmap.pairwise import api
 from readmap.pairwise.api import align_arrays
-from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
+from readmap.pairwise.batches import align_batch, align_pairs, find_large_pairs, max_cells
 from readmap.pairwise.device_sequences import concatenate_texts, sequences_from_letters, sequences_from_texts
-from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.parameters import MatchScores, Mode
 
 

@@ -18,12 +18,11 @@ from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise.alignments import EQUAL
-from readmap.pairwise.batches import align_batch, find_large_pairs, max_cells
+from readmap.pairwise.batches import align_batch, align_pairs, find_large_pairs, max_cells
 from readmap.pairwise.checker import check
 from readmap.pairwise.device_sequences import DeviceSequences, sequences_from_codes
 from readmap.pairwise.long_pairs import align_long
 from readmap.pairwise.matrix import DPMatrix
-from readmap.pairwise.batches import align_pairs
 from readmap.pairwise.parameters import CODES, CompareSettings, Mode, SubstitutionScores
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from readmap.database.database import Database
 from readmap.database.results import QueryHits, ScanHit, ScanQuery, cigar
 from readmap.formats.sam import check_contig_names, header_lines, query_name
-from readmap.pairwise.formats.paf import UNKNOWN
-from readmap.pairwise.formats.sam import REVERSE, UNMAPPED
+from readmap.pairwise.formats.records import REVERSE, UNKNOWN_MAPQ, UNMAPPED
 
 SECONDARY = 0x100
 
@@ -56,7 +55,7 @@ def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
     identity = 100 * hit.equal / max(hit.equal + hit.different, 1)
     known = ((name, value) for name, value in ((b"EV", hit.evalue), (b"BS", hit.bit_score)) if not math.isnan(value))
     return b"%b\t%d\t%b\t%d\t%d\t%b%b%b\t*\t0\t0\t%b\t*\tAS:i:%d\tNM:i:%d\tPI:f:%.2f%b\n" % (
-        *(query_name(query.name), flag, hit.name, hit.subject_start + 1, UNKNOWN, clips[0], operations, clips[1]),
+        *(query_name(query.name), flag, hit.name, hit.subject_start + 1, UNKNOWN_MAPQ, clips[0], operations, clips[1]),
         *((letters if is_primary else letters[start:end]).tobytes(), hit.score, hit.different + hit.gaps, identity),
         b"".join(b"\t%b:f:%g" % each for each in known),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from readmap.formats.output import RecordWriter, json_array_writer
-from readmap.pairwise.formats import fields, paf, sam, text
+from readmap.pairwise.formats import records, text
 from readmap.pairwise.results import Result, Results
 from readmap.reads.sequences import Sequences
 
@@ -28,26 +28,22 @@ class ComparisonFormat(StrEnum):
         return self in (ComparisonFormat.PAF, ComparisonFormat.SAM, ComparisonFormat.TEXT)
 
 
-ENDINGS = {
-    ".paf": ComparisonFormat.PAF,
-    ".sam": ComparisonFormat.SAM,
-    ".tsv": ComparisonFormat.TSV,
-    ".json": ComparisonFormat.JSON,
-    ".txt": ComparisonFormat.TEXT,
+ENDINGS = {".txt": ComparisonFormat.TEXT} | {
+    f".{name}": ComparisonFormat(name) for name in ("paf", "sam", "tsv", "json")
 }
 
 
 def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> RecordWriter[Results]:
     """Return the writer of a format. Raise DataError if the format cannot represent the names of the targets."""
     if format is ComparisonFormat.SAM:
-        return RecordWriter(_each(sam.record), sam.header(targets, version, command_line))
+        return RecordWriter(_each(records.sam_record), records.sam_header(targets, version, command_line))
     if format is ComparisonFormat.JSON:
-        return json_array_writer(_each(fields.json_record))
+        return json_array_writer(_each(records.json_record))
     if format is ComparisonFormat.TSV:
-        return RecordWriter(_each(fields.tsv_record), fields.TSV_HEADER)
+        return RecordWriter(_each(records.tsv_record), records.TSV_HEADER)
     if format is ComparisonFormat.TEXT:
         return RecordWriter(text.records)
-    return RecordWriter(_each(paf.record if format is ComparisonFormat.PAF else text.summary_record))
+    return RecordWriter(_each(records.paf_record if format is ComparisonFormat.PAF else text.summary_record))
 
 
 def _each(record: Callable[[Result], bytes]) -> Callable[[Results], Iterable[bytes]]:

@@ -16,8 +16,8 @@ from readmap.backend.team import Team
 from readmap.errors import InternalError
 from readmap.pairwise import checker, comparison
 from readmap.pairwise.alignments import PairAlignments
-from readmap.pairwise.device_sequences import sequences_from_letters
 from readmap.pairwise.batches import align_pairs
+from readmap.pairwise.device_sequences import sequences_from_letters
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences

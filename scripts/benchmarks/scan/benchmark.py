@@ -19,10 +19,9 @@ from benchmarks.scan.times import Best, best_in_turn, partition_of_all, scores_o
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
 from readmap.database.database import Database
-from readmap.database.device_pool import DevicePool
+from readmap.database.device_pool import DevicePool, Partition
 from readmap.database.letters import codes_of
 from readmap.database.parameters import HitFilter, ScanScoring
-from readmap.database.device_pool import Partition
 from readmap.database.search import Scan
 from readmap.reads.sequences import Sequences
 

@@ -13,8 +13,8 @@ from benchmarks.common import Row
 from benchmarks.compare.times import gcups
 from readmap.backend import Backend
 from readmap.database.database import Database
-from readmap.database.parameters import ScanScoring
 from readmap.database.device_pool import Partition
+from readmap.database.parameters import ScanScoring
 
 
 class Best(NamedTuple):
