@@ -26,11 +26,7 @@ from readmap.bam.marking import Marking
 from readmap.bam.order import POSITION_BITS, SortedRecords, permute_lengths
 from readmap.bam.sorted_runs import Measured
 
-_APPEND, _CUT, _GATHER = (
-    Kernel("bam/order", "append_run"),
-    Kernel("bam/order", "cut_pieces"),
-    Kernel("bam/order", "gather_piece"),
-)
+_APPEND, _CUT, _GATHER = (Kernel("bam/order", name) for name in ("append_run", "cut_pieces", "gather_piece"))
 
 _WRITTEN = constant("bam/order.cu", "WRITTEN")
 
@@ -138,9 +134,9 @@ class DeviceRuns:
         shape = {"firsts": cuts[0], "origins": cuts[1], "records": records, "piece_bytes": PIECE_BYTES}
         backend.launch(_CUT, cuts.shape[1], ends=ordered.ends, **shape)
         pending: deque[Future[DevicePiece[Measured]]] = deque()
-        for cut, next_cut in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
-            if next_cut > cut:
-                pending.append(self._threads.submit(self._piece, ordered, cut, next_cut, measure, fetched))
+        for bounds in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
+            if bounds[1] > bounds[0]:
+                pending.append(self._threads.submit(self._piece, ordered, bounds, measure, fetched))
             if len(pending) > GATHERERS:
                 yield pending.popleft().result()
         while pending:
@@ -152,15 +148,10 @@ class DeviceRuns:
         self._runs = []
 
     def _piece(
-        self,
-        ordered: OrderedRecords,
-        cut: list[int],
-        next_cut: list[int],
-        measure: Callable[..., Measured],
-        fetched: bool,
+        self, ordered: OrderedRecords, cuts: tuple[list[int], ...], measure: Callable[..., Measured], fetched: bool
     ) -> DevicePiece[Measured]:
         """Gather the records between two cuts; a cut is the number of records and of bytes before it."""
-        backend, (start, origin), (end, end_offset) = self.backend, cut, next_cut
+        backend, ((start, origin), (end, end_offset)) = self.backend, cuts
         ends, piece = ordered.ends[start:end], backend.empty(end_offset - origin, np.uint8)
         inputs = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[start:end]}
         inputs |= {"marks": ordered.marks, "marking": ordered.marking}
@@ -172,14 +163,10 @@ class DeviceRuns:
             arrived()
             return DevicePiece(buffer.data[: len(piece)], buffer.release, measured)
         backend.synchronize()  # the reader does not wait for this thread's stream
-        return DevicePiece(piece, _nothing, measured)
+        return DevicePiece(piece, lambda: None, measured)
 
     def _measure_capacity(self) -> int:
         """Return the maximum bytes of the runs; a quarter of free memory is left for runs added during a move."""
         memory = self.backend.memory()
         free = sys.maxsize if memory is None else max(memory[0] - self._reserved, 0) // 4 * 3
         return free if self._max_bytes is None else min(self._max_bytes, free)
-
-
-def _nothing() -> None:
-    pass

@@ -112,10 +112,7 @@ class FileIndex:
 
         ends: int64, where each record ends, relative to the first record plus `origin`.
         """
-        return IndexEntries(self._entries(records, ends, origin, backend or self._backend), len(ends), len(records))
-
-    def _entries(self, records: Array, ends: Array, origin: int, backend: Backend) -> NDArray[Any]:
-        count = len(ends)
+        backend, count = backend or self._backend, len(ends)
         columns = dict(zip(_COLUMNS, backend.empty((len(_COLUMNS), count), np.int32), strict=True))
         are_mapped, marks, shift = backend.empty(count, np.int64), backend.empty(count, np.uint8), {"origin": origin}
         shape = {"min_shift": MIN_SHIFT, "levels": self._levels}
@@ -125,7 +122,7 @@ class FileIndex:
         entries = backend.empty((len(indices), _ENTRY.itemsize // 8), np.int64)
         arrays = {"indices": indices, "ends": ends, "marks": marks, "mapped_ends": mapped_ends, "entries": entries}
         backend.launch(_GATHER, len(indices), **columns, **arrays, **shift)
-        return backend.to_host(entries).view(_ENTRY)[:, 0]
+        return IndexEntries(backend.to_host(entries).view(_ENTRY)[:, 0], count, len(records))
 
     def accumulate(self, entries: IndexEntries) -> None:
         self._pieces.append(entries)
@@ -143,7 +140,6 @@ class FileIndex:
         starts = np.append(starts, self._end)
 
         def virtual(offsets: Offsets) -> Offsets:
-            """Convert offsets to virtual file offsets; the end of the data is at the end-of-file block."""
             if are_whole:  # a binary search would dominate the total time
                 found = np.where(offsets == self._end, len(block_sizes), offsets // BLOCK_BYTES)
             else:
@@ -254,10 +250,9 @@ class FileIndex:
         for offset, values in ((0, starts), (2, ends)):
             words[at + offset], words[at + offset + 1] = values & 0xFFFFFFFF, values >> 32
         all_bins = ((1 << 3 * (self._levels + 1)) - 1) // 7
-        index_format = "<II" if is_bai else "<IQI"
-        meta_bin = (all_bins + 1, 2) if is_bai else (all_bins + 1, 0, 2)
+        meta_bin = struct.pack("<II", all_bins + 1, 2) if is_bai else struct.pack("<IQI", all_bins + 1, 0, 2)
         parts = [struct.pack("<i", len(firsts) + 1), words.astype("<u4").tobytes()]
-        parts.append(struct.pack(index_format, *meta_bin) + meta.astype("<i8").tobytes())
+        parts.append(meta_bin + meta.astype("<i8").tobytes())
         if is_bai:
             parts.append(struct.pack("<i", len(windows)) + windows.astype("<i8").tobytes())
         return b"".join(parts)

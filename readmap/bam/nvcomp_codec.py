@@ -133,19 +133,11 @@ class _Batch:
         data, member_bytes = self._data[:size], self._member_bytes[:count]
         lengths = np.full(count, BLOCK_BYTES, np.uint64)
         lengths[-1] = size - (count - 1) * BLOCK_BYTES
-        device_lengths = backend.to_device(lengths)
-        self._library.compress(
-            count,
-            BLOCK_BYTES,
-            ALGORITHM,
-            starts=self._starts.data.ptr,
-            lengths=device_lengths.data.ptr,
-            scratch=(self._scratch.data.ptr, len(self._scratch)),
-            members=self._member_starts.data.ptr,
-            member_lengths=member_bytes.data.ptr,
-            statuses=self._statuses.data.ptr,
-            stream=self._stream.ptr,
-        )
+        arrays = {"starts": self._starts, "lengths": backend.to_device(lengths), "members": self._member_starts}
+        arrays |= {"member_lengths": member_bytes, "statuses": self._statuses}
+        pointers = {name: array.data.ptr for name, array in arrays.items()}
+        scratch = self._scratch.data.ptr, len(self._scratch)
+        self._library.compress(count, BLOCK_BYTES, ALGORITHM, **pointers, scratch=scratch, stream=self._stream.ptr)
         if backend.to_host(self._statuses[:count]).any():
             raise BackendError("nvCOMP could not compress a block; use --codec libdeflate")
         self._sources.clear()

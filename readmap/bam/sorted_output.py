@@ -29,6 +29,7 @@ from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import BgzfOutput, BlockOutput
 from readmap.formats.output import ByteSink, open_output
 from readmap.formats.samtools import INDEX_ENDINGS
+from readmap.formats.wording import format_bytes
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class BamIndex:
     lengths: list[int]
     format: IndexFormat
     bam: BlockOutput
+
+
+class ShowStep(Protocol):
+    """Shows what is being done; bar: share of it that is done, if known."""
+
+    def __call__(self, text: str, *, bar: float | None = None) -> None: ...
 
 
 class Observer(Protocol):
@@ -96,7 +103,7 @@ class SortedOutput(ByteSink):
         self._backend = backend
         self._output = output
         self._index = index
-        self._header_bytes = 0
+        self._header_bytes = self._record_bytes = 0
         self._is_header = True
         self._is_finished = False
         self._index_output: ByteSink | None = None
@@ -134,6 +141,7 @@ class SortedOutput(ByteSink):
         if len(run.ends) and not self._device.add(run):
             self._move()
             self._device.add(run)
+        self._record_bytes += len(run.bytes)
         release()
 
     def _move(self) -> None:
@@ -159,25 +167,34 @@ class SortedOutput(ByteSink):
         """Append to the header, before the first run, or to the current run."""
         if not self._is_header:
             self._runs.fill(np.frombuffer(data, np.uint8))
+            self._record_bytes += len(data)
             return
         self._header_bytes += len(data)
         self._output.write(data)
 
-    def finish(self) -> None:
-        """Write all records in order, and the index. Raises OSError that names the output or a file of records."""
+    def finish(self, show: ShowStep = lambda text, **_: None) -> None:
+        """Write all records in order, and the index; show: the progress.
+
+        Raises OSError that names the output or a file of records.
+        """
         if self._is_finished:
             return
+        written, total = 0, max(self._record_bytes, 1)
         index = self._index and FileIndex(self._index.lengths, self._index.format, self._header_bytes)
         observers: list[Observer] = [*([index] if index else []), *self._observers]
 
         def measure(*records: Any) -> list[Any]:
             return [observer.measure(*records) for observer in observers]
 
-        with self._pieces(measure) as pieces:
+        with self._pieces(measure, show) as pieces:
             for piece in pieces:
+                share = min(written / total, 1.0)
+                show(f"writing sorted records, {share:.0%} of {format_bytes(total)}", bar=share)
+                written += len(piece.bytes)
                 for observer, measured in zip(observers, piece.measured or [], strict=True):
                     observer.accumulate(measured)
                 self._output.write_borrowed(piece.bytes, piece.release)
+        show("finishing the output", bar=1.0)
         self._output.finish()
         if index and self._index and self._index_output:
             self._index_output.write(index.write(self._index.bam.block_sizes))
@@ -202,20 +219,26 @@ class SortedOutput(ByteSink):
         self._output.abort()
 
     @contextlib.contextmanager
-    def _pieces(self, measure: Callable[..., Any]) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
+    def _pieces(self, measure: Callable[..., Any], show: ShowStep) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
         """Yield all records in order: from the device if all runs are there, else from the host."""
         device = self._device
         if device is not None and self._moving is None:
             with device.backend.thread_stream():
-                ordered = device.sort(device.take(), self._marking(device.backend))
+                marking = self._marking(device.backend, show)
+                show("sorting records")
+                ordered = device.sort(device.take(), marking)
                 yield device.pieces(ordered, measure, fetched=not self._output.from_device)
         else:
+            show("sorting records")
             self._move()
             self._wait_for_move()
-            yield self._runs.merged(measure, self._marking(self._backend))
+            yield self._runs.merged(measure, self._marking(self._backend, show))
 
-    def _marking(self, backend: Backend) -> Marking:
-        return self._marker.marking(backend) if self._marker else no_marking(backend)
+    def _marking(self, backend: Backend, show: ShowStep) -> Marking:
+        if self._marker is None:
+            return no_marking(backend)
+        show("marking duplicates")
+        return self._marker.marking(backend)
 
     def _folder(self) -> Path:
         """Create the folder for files of records, which is removed at the end."""

@@ -48,9 +48,6 @@ MAX_PIECE, MIN_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
 #: Maximum merging threads, and buffers, in addition to one a thread, for pieces that are being written.
 MAX_MERGERS, EXTRA_BUFFERS = 12, 10
 
-#: Bytes of the offset of a record.
-OFFSET_BYTES = 8
-
 
 @dataclass(frozen=True)
 class Run:
@@ -129,7 +126,8 @@ class SortedRuns:
         size = int(ends[-1])
         with self._open():
             needed = self._used + size
-            overhead = (keys.itemsize + OFFSET_BYTES) * (len(keys) + self._records_in_memory())
+            in_memory = sum(len(run.keys) for run in self._runs if run.file is None)
+            overhead = (keys.itemsize + 8) * (len(keys) + in_memory)  # keys and offsets of 8 bytes
             if needed + overhead > self._max_bytes or not self._memory.grow(needed, self._max_bytes):
                 self._spill()
                 if not self._memory.grow(size, self._max_bytes):
@@ -171,11 +169,8 @@ class SortedRuns:
                 offsets.append(piece.ends + size)
                 size += int(piece.ends[-1])
                 piece.buffer.release()
-        arrays = (
-            _write_mapped(path, "keys", np.concatenate(keys)),
-            _write_mapped(path, "offsets", np.concatenate(offsets)),
-        )
-        mapped = Run(*arrays, 0, path)
+        mapped_keys = _write_mapped(path, "keys", np.concatenate(keys))
+        mapped = Run(mapped_keys, _write_mapped(path, "offsets", np.concatenate(offsets)), 0, path)
         self._runs = [*(run for run in self._runs if run.file is not None), mapped]
         self.spilled_bytes += size
         self._used = 0
@@ -197,9 +192,6 @@ class SortedRuns:
             self._copiers.shutdown()
             self._runs = []
             self._memory.close()
-
-    def _records_in_memory(self) -> int:
-        return sum(len(run.keys) for run in self._runs if run.file is None)
 
     def _merged(self, runs: list[Run], marking: Marking, measure: Measure[Measured]) -> Iterator[Piece[Measured]]:
         if not runs:
@@ -223,32 +215,25 @@ class SortedRuns:
         # SortedRuns of names have keys of other sizes.
         dtype = np.result_type(*(run.keys for run, _, _ in parts))
         part_keys = [np.ascontiguousarray(run.keys[start:end], dtype) for run, start, end in parts]
-        records, key_bytes = sum(map(len, part_keys)), dtype.itemsize
+        records = sum(map(len, part_keys))
         size = sum(int(run.offsets[end] - run.offsets[start]) for run, start, end in parts)
         size += records * marking.max_growth
         merged_keys, merged_ends = np.empty(records, dtype), np.empty(records, np.int64)
         written = np.empty(1, np.int64)
         with self._source(parts) as base_addresses:
             buffer = self._pieces.take(size)
-            self._single.launch(
-                _MERGE,
-                1,
-                next_keys=np.array([keys.ctypes.data for keys in part_keys], np.uint64),
-                next_offsets=np.array([_address(run.offsets, start) for run, start, _ in parts], np.uint64),
-                last_keys=np.array([keys.ctypes.data + keys.nbytes for keys in part_keys], np.uint64),
-                base_addresses=np.array(base_addresses, np.uint64),
-                heap=np.empty(len(parts), np.int32),
-                marking=marking,
-                merged=buffer.data[:size],
-                keys=merged_keys.view(np.uint8),
-                ends=merged_ends,
-                written=written,
-                parts=len(parts),
-                capacity=size,
-                records=records,
-                key_bytes=key_bytes,
-                are_numbers=int(dtype == np.uint64),
-            )
+            addresses = {
+                "next_keys": [keys.ctypes.data for keys in part_keys],
+                "last_keys": [keys.ctypes.data + keys.nbytes for keys in part_keys],
+                "next_offsets": [_address(run.offsets, start) for run, start, _ in parts],
+                "base_addresses": base_addresses,
+            }
+            inputs = {name: np.array(values, np.uint64) for name, values in addresses.items()}
+            outputs = {"merged": buffer.data[:size], "keys": merged_keys.view(np.uint8), "ends": merged_ends}
+            outputs |= {"written": written, "heap": np.empty(len(parts), np.int32)}
+            shape = {"parts": len(parts), "capacity": size, "records": records, "key_bytes": dtype.itemsize}
+            are_numbers = int(dtype == np.uint64)
+            self._single.launch(_MERGE, 1, **inputs, **outputs, **shape, marking=marking, are_numbers=are_numbers)
         merged_keys, merged_ends = merged_keys[: written[0]], merged_ends[: written[0]]
         measured = measure(buffer.data[: merged_ends[-1]], merged_ends) if len(merged_ends) else None
         return Piece(buffer, merged_keys, merged_ends, measured)
@@ -347,12 +332,6 @@ def _cuts(runs: list[Run], piece_bytes: int) -> Iterator[Offsets]:
     firsts = np.flatnonzero(np.diff(before // piece_bytes)) + 1
     for first in order[firsts]:
         key, owner = keys[first], owners[first]
-        yield np.array(
-            [
-                within[first]
-                if index == owner
-                else np.searchsorted(run.keys, key, "right" if index < owner else "left")
-                for index, run in enumerate(runs)
-            ],
-            np.int64,
-        )
+        earlier = [np.searchsorted(run.keys, key, "right") for run in runs[:owner]]
+        later = [np.searchsorted(run.keys, key, "left") for run in runs[owner + 1 :]]
+        yield np.array([*earlier, within[first], *later], np.int64)

@@ -52,18 +52,16 @@ class StoredArrays:
         array = self.arrays[name]
         if array.dtype not in dtypes or array.shape != shape or not array.flags.c_contiguous:
             expected = " or ".join(np.dtype(dtype).name for dtype in dtypes)
-            raise self.invalid_array(
-                name, f"holds {array.dtype} {list(array.shape)}, expected {expected} {list(shape)}"
-            )
+            found = f"holds {array.dtype} {list(array.shape)}"
+            raise self.invalid_array(name, f"{found}, expected {expected} {list(shape)}")
 
     def expect_checksums(self, name: str, found: NDArray[np.uint64]) -> None:
         """Raise if the checksums of an array's blocks differ from the manifest."""
         expected, sums = self.manifest["arrays"][name]["checksums"], _in_hex(found.tolist())
         if sums != expected:
             altered = [i for i, both in enumerate(zip_longest(sums, expected)) if both[0] != both[1]]
-            raise self.invalid_array(
-                name, f"was altered: {len(altered)} of its {len(sums)} blocks, from block {altered[0]} on"
-            )
+            blocks = f"{len(altered)} of its {len(sums)} blocks, from block {altered[0]} on"
+            raise self.invalid_array(name, f"was altered: {blocks}")
 
 
 @dataclass(frozen=True)
@@ -107,11 +105,8 @@ class FolderKind:
         if not path.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, f"the folder for the {self.noun} is missing", str(path.parent))
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise PermissionError(
-                errno.EACCES,
-                f"no permission to write the {self.noun} there (-o names another place)",
-                str(path.parent),
-            )
+            reason = f"no permission to write the {self.noun} there (-o names another place)"
+            raise PermissionError(errno.EACCES, reason, str(path.parent))
 
     @contextlib.contextmanager
     def writing(self, path: Path, threads: int, force: bool) -> Iterator[PendingFolder]:
@@ -185,9 +180,8 @@ class FolderKind:
         except (*NPY_HEADER_ERRORS, MemoryError) as error:  # MemoryError: nested brackets in the header
             raise self.error(f"{path}: {name}.npy is not an array: {error}") from error
         if str(array.dtype) != entry["dtype"] or list(array.shape) != entry["shape"]:
-            raise self.error(
-                f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {entry['dtype']} {entry['shape']}"
-            )
+            expected = f"{entry['dtype']} {entry['shape']}"
+            raise self.error(f"{path}: {name}.npy holds {array.dtype} {array.shape}, expected {expected}")
         return array
 
     @property

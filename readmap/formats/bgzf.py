@@ -216,8 +216,12 @@ class BgzfOutput(BlockOutput):
             return
         group, self._group = self._group, []
         blocks = self._submit(partial(self._compress, [data for data, _ in group], self._level))
-        for _, release in group:
-            blocks.add_done_callback(partial(_call, release))
+
+        def release_all(_: object) -> None:
+            for _, release in group:
+                release()
+
+        blocks.add_done_callback(release_all)
 
 
 class _Countdown:
@@ -235,17 +239,10 @@ class _Countdown:
             self._function()
 
 
-def _call(function: Callable[[], None], _: object) -> None:
-    function()
-
-
 def compress_with_package(parts: Sequence[Bytes], level: int) -> Blocks:
     """Compress a group of blocks with libdeflate's Python package; a Compress function."""
-    blocks = [
-        _block(part[start : start + BLOCK_BYTES].data, level)
-        for part in parts
-        for start in range(0, len(part), BLOCK_BYTES)
-    ]
+    texts = (part[start : start + BLOCK_BYTES] for part in parts for start in range(0, len(part), BLOCK_BYTES))
+    blocks = [_block(text.data, level) for text in texts]
     return Blocks([b"".join(map(b"".join, blocks))], [sum(map(len, block)) for block in blocks])
 
 

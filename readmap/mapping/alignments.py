@@ -13,14 +13,12 @@ from readmap.mapping.extension import Extensions
 from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.record_plan import RecordPlan
 
-_MEASURE, _FLAG = Kernel("mapping/alignments", "measure_alignments"), Kernel("mapping/alignments", "flag_entries")
-_DROP_INVALID, _CHECK_MATES = (
-    Kernel("mapping/alignments", "drop_invalid_entries"),
-    Kernel("mapping/alignments", "check_weak_mates"),
+_MEASURE, _CHECK_MATES, _DROP_INVALID, _FLAG, _TALLY = (
+    Kernel("mapping/alignments", name)
+    for name in ("measure_alignments", "check_weak_mates", "drop_invalid_entries", "flag_entries", "count_tallies")
 )
 _DROP_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 _GATHER = Kernel("mapping/hits", "gather_hits")
-_TALLY = Kernel("mapping/alignments", "count_tallies")
 _ENTRIES_PER_BLOCK = constant("mapping/alignments.cu", "ENTRIES_PER_BLOCK")
 
 #: A SAM flag.
@@ -38,33 +36,19 @@ def measure_alignments(
     plan: RecordPlan, extensions: Extensions, inserts: InsertSizeTable, batch: Batch, context: Context
 ) -> Alignments:
     """Return the alignments of all entries; an entry that scores less than its minimum is unmapped."""
-    backend = context.backend
-    starts = extensions.reference_starts
+    backend, starts = context.backend, extensions.reference_starts
     alignments = Alignments.allocate(backend, plan=plan, extensions=extensions, reference_starts=starts)
-    batch.launch(
-        _MEASURE,
-        plan.entries,
-        context,
-        plan=plan,
-        extensions=extensions,
-        windows=plan.window_rows,
-        alignments=alignments,
-    )
+    shared = {"plan": plan, "extensions": extensions, "alignments": alignments}
+    batch.launch(_MEASURE, plan.entries, context, **shared, windows=plan.window_rows)
     if batch.reads.paired and inserts.sizes:
         batch.launch(_CHECK_MATES, batch.reads.count // 2, context, inserts=inserts, plan=plan, alignments=alignments)
-    batch.launch(_DROP_INVALID, batch.reads.count, context, plan=plan, extensions=extensions, alignments=alignments)
+    batch.launch(_DROP_INVALID, batch.reads.count, context, **shared)
     if context.reporting.max_secondary:
-        alignments = _drop_duplicate_secondaries(alignments, batch, context)
-    batch.launch(
-        _FLAG,
-        plan.entries,
-        context,
-        plan=plan,
-        inserts=inserts,
-        alignments=alignments,
-        paired=batch.reads.paired,
-        supplementary_as_secondary=context.reporting.supplementary_as_secondary,
-    )
+        kept_roles, given = backend.empty(plan.entries, np.uint8), {"plan": plan, "alignments": alignments}
+        batch.launch(_DROP_SECONDARIES, plan.entries, context, **given, windows=plan.window_rows, new_roles=kept_roles)
+        alignments = alignments.replace(roles=kept_roles)
+    flags = {"paired": batch.reads.paired, "supplementary_as_secondary": context.reporting.supplementary_as_secondary}
+    batch.launch(_FLAG, plan.entries, context, plan=plan, inserts=inserts, alignments=alignments, **flags)
     backend.copy_into(plan.roles, alignments.roles)
     return alignments
 
@@ -79,21 +63,6 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
     given = {"plan": alignments.plan, "extensions": alignments.extensions, "alignments": alignments}
     batch.launch(_GATHER, count, context, **given, hits=hits, first=first, step=step)
     return hits
-
-
-def _drop_duplicate_secondaries(alignments: Alignments, batch: Batch, context: Context) -> Alignments:
-    plan, backend = alignments.plan, context.backend
-    new_roles = backend.empty(plan.entries, np.uint8)
-    batch.launch(
-        _DROP_SECONDARIES,
-        plan.entries,
-        context,
-        plan=plan,
-        windows=plan.window_rows,
-        alignments=alignments,
-        new_roles=new_roles,
-    )
-    return alignments.replace(roles=new_roles)
 
 
 def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:

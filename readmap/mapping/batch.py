@@ -119,11 +119,7 @@ class Batch:
 
 
 def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
-    min_length = -(-context.scoring.min_score // context.scoring.match)
-    too_short = queries.length_runs.first_slot_of_length(min_length)
+    too_short = queries.length_runs.first_slot_of_length(-(-context.scoring.min_score // context.scoring.match))
     absent = int(np.count_nonzero(absent_mask(reads, context.backend)))
-    return Counters(
-        reads=reads.count - absent,
-        singles=absent if reads.paired else reads.count,
-        too_short=too_short - absent,
-    )
+    singles = absent if reads.paired else reads.count
+    return Counters(reads=reads.count - absent, singles=singles, too_short=too_short - absent)

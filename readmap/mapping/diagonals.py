@@ -16,7 +16,6 @@ from readmap.reads.length_order import WORD_BASES
 
 MAX_DIAGONALS = constant("mapping/diagonals.cuh", "MAX_DIAGONALS")
 DIAGONAL = row_dtype("mapping/diagonals.cuh", "Diagonal")
-DIAGONAL_WORDS = DIAGONAL.itemsize // 8
 
 _FIND = Kernel("mapping/diagonals", "find_diagonals")
 
@@ -37,22 +36,13 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
     """
     backend, queries, placements = context.backend, batch.queries, batch.placements
     if selection.search_pass.reason == SPLIT:
-        begins, ends = placements.uncovered_starts, placements.uncovered_ends
+        starts, ends = placements.uncovered_starts, placements.uncovered_ends
     else:
-        begins, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
-    found = new_diagonals(len(selection.slots.indices), backend)
-    batch.launch(
-        _FIND,
-        selection.slots.count,
-        context,
-        seeds=seeds,
-        selected=selection.slots.indices,
-        uncovered_starts=begins,
-        uncovered_ends=ends,
-        found=found,
-        min_seed_bases=selection.search_pass.min_seed_bases,
-        max_suffixes=selection.search_pass.max_suffixes,
-    )
+        starts, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
+    slots, found = selection.slots, new_diagonals(len(selection.slots.indices), backend)
+    uncovered = {"uncovered_starts": starts, "uncovered_ends": ends}
+    limits = {name: getattr(selection.search_pass, name) for name in ("min_seed_bases", "max_suffixes")}
+    batch.launch(_FIND, slots.count, context, seeds=seeds, selected=slots.indices, **uncovered, found=found, **limits)
     return found
 
 

@@ -27,8 +27,10 @@ class Band(NamedTuple):
 
 _HEADER = "mapping/windows.cuh"
 WIDE = constant(_HEADER, "WIDE_BAND")
-_WIDTHS = {name: constant(_HEADER, f"{name}_WIDTH") for name in ("NARROW", "MIDDLE", "WIDE", "WIDEST")}
-BANDS = {constant(_HEADER, f"{name}_BAND"): Band(name.lower(), width) for name, width in _WIDTHS.items()}
+BANDS = {
+    constant(_HEADER, f"{name}_BAND"): Band(name.lower(), constant(_HEADER, f"{name}_WIDTH"))
+    for name in ("NARROW", "MIDDLE", "WIDE", "WIDEST")
+}
 
 #: Maximum number of alignments per launch of a traceback kernel.
 MAX_TRACED = 65_536
@@ -125,15 +127,9 @@ def _lanes(batch: Batch, context: Context) -> int:
 
 def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, batch: Batch, context: Context) -> None:
     """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, with one kind of band."""
-    narrow = context.scoring.fits_16_bits(batch.queries.max_length)
-    batch.launch(
-        Kernel("mapping/extension", f"score_{16 if narrow else 32}_bits_{BANDS[kind].name}"),
-        items,
-        context,
-        tasks=tasks,
-        task_slots=slots,
-        windows=rows,
-    )
+    bits = 16 if context.scoring.fits_16_bits(batch.queries.max_length) else 32
+    kernel = Kernel("mapping/extension", f"score_{bits}_bits_{BANDS[kind].name}")
+    batch.launch(kernel, items, context, tasks=tasks, task_slots=slots, windows=rows)
 
 
 def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extensions:
@@ -143,9 +139,8 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
     ends, capacity_ends = backend.inclusive_sum(counts), backend.inclusive_sum(plan.cigar_capacities)
     total, *lasts = backend.row_ends((capacity_ends, 1), (ends, len(BANDS)))
-    extensions = Extensions.allocate(
-        backend, capacity_ends=capacity_ends, cigar_capacities=plan.cigar_capacities, operations=total
-    )
+    capacities = {"capacity_ends": capacity_ends, "cigar_capacities": plan.cigar_capacities}
+    extensions = Extensions.allocate(backend, **capacities, operations=total)
     shared = {"plan": plan, "extensions": extensions, "windows": plan.window_rows}
     batch.launch(_PLACE, plan.entries, context, **shared)
     if not lasts[-1]:
@@ -178,17 +173,8 @@ def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], ba
         while part > lanes and -(-part // lanes) * item_bytes > backend.scratch_bytes:
             part //= 2
             item_bytes = bytes_of(longest(part))
-        items = -(-part // lanes)
-        batch.launch(
-            Kernel("mapping/extension", f"trace_{band.name}"),
-            items,
-            context,
-            traced=traced,
-            steps=backend.empty(items * item_bytes, np.uint8),
-            first=start,
-            last=start + part,
-            item_bytes=item_bytes,
-            fits_16_bits=int(context.scoring.fits_16_bits(batch.queries.max_length)),
-            **shared,
-        )
+        items, fits = -(-part // lanes), int(context.scoring.fits_16_bits(batch.queries.max_length))
+        steps, bounds = backend.empty(items * item_bytes, np.uint8), {"first": start, "last": start + part}
+        given = shared | bounds | {"traced": traced, "steps": steps, "item_bytes": item_bytes, "fits_16_bits": fits}
+        batch.launch(Kernel("mapping/extension", f"trace_{band.name}"), items, context, **given)
         start += part

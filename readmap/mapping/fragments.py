@@ -102,14 +102,8 @@ def _join(
     """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
     slots, found = replace(mates, indices=matches.selected), new_diagonals(matches.read_count, context.backend)
     placements = _list_placements(matches, slots, batch, context)
-    given = {
-        "inserts": inserts,
-        "repeat_placements": placements,
-        "mates": mates.indices,
-        "found": found,
-        "other_fragments": other_fragments,
-    }
-    batch.launch(_JOIN, mates.count, context, **given)
+    given = {"inserts": inserts, "mates": mates.indices, "found": found, "other_fragments": other_fragments}
+    batch.launch(_JOIN, mates.count, context, **given, repeat_placements=placements)
     add_windows(slots, found, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)

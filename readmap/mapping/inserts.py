@@ -80,12 +80,8 @@ def insert_size_table(sizes: Sequence[InsertSize], backend: Backend) -> InsertSi
         direction = DIRECTIONS.index(size.direction)
         lows[direction], highs[direction], offsets[direction] = size.low, size.high, len(penalties)
         penalties += _penalties(size)
-    arrays: dict[str, NDArray[Any]] = {
-        "lows": lows,
-        "highs": highs,
-        "offsets": offsets,
-        "penalties": np.array(penalties or [0], np.uint8),
-    }
+    arrays: dict[str, NDArray[Any]] = {"penalties": np.array(penalties or [0], np.uint8)}
+    arrays |= {"lows": lows, "highs": highs, "offsets": offsets}
     return InsertSizeTable(sizes=tuple(sizes), **{name: backend.to_device(array) for name, array in arrays.items()})
 
 

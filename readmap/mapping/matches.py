@@ -116,19 +116,10 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     end = 0
     for first, numbers in naming:
         start, end = end, end + len(numbers)
-        batch.launch(
-            _LIST,
-            len(numbers),
-            context,
-            matches=matches,
-            naming=numbers,
-            diagonals=unsorted.rows[start:end],
-            slots=unsorted.slots[start:end],
-            strands=strands[start:end],
-            positions=positions[start:end],
-            first_match=first,
-            shift=shift,
-        )
+        listed = {"diagonals": unsorted.rows, "slots": unsorted.slots, "strands": strands, "positions": positions}
+        parts = {name: array[start:end] for name, array in listed.items()}
+        given = {"matches": matches, "naming": numbers, "first_match": first, "shift": shift}
+        batch.launch(_LIST, len(numbers), context, **given, **parts)
     order = order_by_position(strands, positions, batch, context)
     given = {"order": order, "diagonals": unsorted.rows, "slots": unsorted.slots}
     backend.launch(_ORDER, total, **given, ordered=found.rows, ordered_slots=found.slots)

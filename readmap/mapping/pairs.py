@@ -42,16 +42,8 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
         return None
     rescues = Rescues(slots, backend.empty(len(slots.indices), np.int32))
     diagonals = new_diagonals(len(slots.indices), backend)
-    batch.launch(
-        _RESCUE,
-        slots.count,
-        context,
-        inserts=inserts,
-        selected=slots.indices,
-        choice_deficits=deficits,
-        found=diagonals,
-        window_counts=rescues.window_counts,
-    )
+    given = {"inserts": inserts, "selected": slots.indices, "choice_deficits": deficits}
+    batch.launch(_RESCUE, slots.count, context, **given, found=diagonals, window_counts=rescues.window_counts)
     add_windows(slots, diagonals, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
     choose_windows(slots, batch, context)

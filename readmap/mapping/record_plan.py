@@ -11,15 +11,14 @@ from readmap.mapping.batch import Batch
 from readmap.mapping.context import Context
 from readmap.mapping.diagonals import order_by_position
 
-_COUNT, _LIST = Kernel("mapping/record_plan", "count_entries"), Kernel("mapping/record_plan", "list_entries")
-_SKIP_SINGLE, _KEY_SECONDARIES = (
-    Kernel("mapping/record_plan", "skip_single_entries"),
-    Kernel("mapping/record_plan", "key_secondaries"),
+_COUNT, _LIST, _SKIP_SINGLE = (
+    Kernel("mapping/record_plan", name) for name in ("count_entries", "list_entries", "skip_single_entries")
 )
-_MOVE, _ADD = Kernel("mapping/record_plan", "move_entries"), Kernel("mapping/record_plan", "add_secondaries")
+_KEY, _MOVE, _ADD = (
+    Kernel("mapping/record_plan", name) for name in ("key_secondaries", "move_entries", "add_secondaries")
+)
 
-SECONDARY_PLACEMENT = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement")
-PLACEMENT_WORDS = SECONDARY_PLACEMENT.itemsize // 8
+PLACEMENT_WORDS = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement").itemsize // 8
 
 
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
@@ -60,7 +59,7 @@ class ReportedPlacements(Table, struct="mapping/record_plan.cu:ReportedPlacement
         count, shift = len(indices), batch.queries.max_length
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
         keys = {"strands": strands, "diagonals": diagonals, "shift": shift}
-        batch.launch(_KEY_SECONDARIES, count, context, placements=placements, reported=indices, **keys)
+        batch.launch(_KEY, count, context, placements=placements, reported=indices, **keys)
         order = order_by_position(strands, diagonals, batch, context)
         return cls(placements=placements, indices=indices, order=order, count=count)
 

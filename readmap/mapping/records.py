@@ -61,23 +61,18 @@ def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, con
     tags = np.frombuffer(common_tags(read_group, style.program, style.encoding), np.uint8)
     quality_sums = backend.empty(reads.count if reads.paired else 0, np.int32)
     batch.launch(_SUM, len(quality_sums), context, quality_sums=quality_sums)
-    shared = {
-        "barrier_letters": index.barrier_letters,
-        "names": index.contig_names,
-        "plan": alignments.plan,
-        "extensions": alignments.extensions,
-        "alignments": alignments,
-        "quality_sums": quality_sums,
-        "style": _RecordStyleTable(
-            common_tags=backend.to_device(tags),
-            common_tags_length=len(tags),
-            has_read_group=read_group != NO_READ_GROUP,
-            comments=style.comments,
-            barcodes=style.barcodes,
-            soft_clipped=context.reporting.soft_clipped,
-            encoding=constant("mapping/records.cuh", style.encoding.value),
-        ),
-    }
+    table = _RecordStyleTable(
+        common_tags=backend.to_device(tags),
+        common_tags_length=len(tags),
+        has_read_group=read_group != NO_READ_GROUP,
+        comments=style.comments,
+        barcodes=style.barcodes,
+        soft_clipped=context.reporting.soft_clipped,
+        encoding=constant("mapping/records.cuh", style.encoding.value),
+    )
+    shared = {"barrier_letters": index.barrier_letters, "names": index.contig_names, "style": table}
+    shared |= {"plan": alignments.plan, "extensions": alignments.extensions, "alignments": alignments}
+    shared["quality_sums"] = quality_sums
     lengths = backend.empty(count, np.int64)
     batch.launch(_MEASURE, count, context, lengths=lengths, **shared)
     ends = backend.inclusive_sum(lengths)

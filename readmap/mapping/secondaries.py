@@ -15,14 +15,11 @@ from readmap.mapping.extension import score_rows
 from readmap.mapping.matches import Candidates
 from readmap.mapping.record_plan import PLACEMENT_WORDS, RecordPlan, ReportedPlacements, with_secondaries
 
-_CHOOSE = Kernel("mapping/secondaries", "choose_heads")
-_COUNT_WINDOWS = Kernel("mapping/secondaries", "count_windows")
-_LIST_WINDOWS = Kernel("mapping/secondaries", "list_windows")
-_COUNT_PLACEMENTS, _LIST_PLACEMENTS = (
-    Kernel("mapping/secondaries", "count_placements"),
-    Kernel("mapping/secondaries", "list_placements"),
+_COUNT_WINDOWS, _LIST_WINDOWS, _COUNT_PLACEMENTS, _LIST_PLACEMENTS = (
+    Kernel("mapping/secondaries", name)
+    for name in ("count_windows", "list_windows", "count_placements", "list_placements")
 )
-_KEY, _MARK = Kernel("mapping/secondaries", "key_placements"), Kernel("mapping/secondaries", "mark_best")
+_CHOOSE, _KEY, _MARK = (Kernel("mapping/secondaries", name) for name in ("choose_heads", "key_placements", "mark_best"))
 
 OPEN = constant("mapping/secondaries.cu", "OPEN")
 
@@ -43,17 +40,8 @@ def _find_windows(plan: RecordPlan, candidates: Candidates, batch: Batch, contex
     """Return the windows of the batch, and the scored windows of candidates that belong to no part of their read."""
     backend, count = context.backend, candidates.diagonal_count
     heads = _heads(candidates, batch, context)
-    counts = backend.empty(count, np.int64)
-    batch.launch(
-        _COUNT_WINDOWS,
-        count,
-        context,
-        found=candidates,
-        plan=plan,
-        windows=plan.window_rows,
-        heads=heads,
-        counts=counts,
-    )
+    counts, given = backend.empty(count, np.int64), {"found": candidates, "plan": plan, "heads": heads}
+    batch.launch(_COUNT_WINDOWS, count, context, **given, windows=plan.window_rows, counts=counts)
     ends, total = backend.inclusive_sum_with_total(counts)
     kept, reads = len(batch.windows.rows), np.arange(batch.reads.count, dtype=np.int32)
     rows = backend.empty((kept + total, WINDOW_WORDS), np.int64)
