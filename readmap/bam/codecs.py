@@ -30,13 +30,10 @@ from readmap.formats.output import ByteSink, open_output
 _COMPRESS = Kernel("bam/libdeflate_blocks", "compress_blocks")
 
 BAM_ENDING = ".bam"
-
 #: Name endings of compressed text.
 COMPRESSED_ENDINGS = (".gz", ".bgz")
-
 #: Capacity for a stored block with header and trailer, and what libdeflate needs after the last block.
 MAX_BLOCK_BYTES, SLACK_BYTES = 1 << 16, 1 << 10
-
 #: From this level on libdeflate's files are smaller than nvCOMP's.
 SMALLER_LEVEL = 6
 

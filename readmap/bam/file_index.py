@@ -30,17 +30,14 @@ _CONTIG_START, _BIN_START, _WINDOW_START, _REACHES_FURTHER = (
 )
 
 Offsets = NDArray[np.int64]
-
 #: Windows have 2^14 bases, and BAI five levels of bins below the root. CSI has enough levels for 256 bases more than
 #: the longest contig, as in htslib.
 MIN_SHIFT, BAI_LEVELS = 14, 5
 EXTRA_BASES = 256
 MAX_BAI_LENGTH = (1 << MIN_SHIFT + 3 * BAI_LEVELS) - 1
-
 #: If the chunks of a bin span fewer compressed bytes, they are moved to its parent, as in htslib: they are read
 #: together.
 MAX_MERGED_SPAN = 1 << 16
-
 #: Value of a window without records.
 NO_OFFSET = np.iinfo(np.int64).max
 

@@ -12,13 +12,10 @@ from readmap.backend.compilation.declarations import constant
 
 #: Marks of a fragment.
 DUPLICATE, OPTICAL = constant("bam/marking.cuh", "DUPLICATE"), constant("bam/marking.cuh", "OPTICAL")
-
 #: Bytes of the tag with the fragment ID.
 FRAGMENT_TAG_BYTES = constant("bam/marking.cuh", "FRAGMENT_TAG_BYTES")
-
 #: Bytes of a DT tag.
 TYPE_TAG_BYTES = constant("bam/marking.cuh", "TYPE_TAG_BYTES")
-
 #: Fragment IDs are uint32.
 MAX_FRAGMENTS = 1 << 32
 

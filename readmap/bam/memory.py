@@ -12,7 +12,6 @@ from readmap.backend.machine import available_memory
 
 #: Share of the available memory to sort in by default, and bytes if the available memory is unknown.
 SORT_SHARE, SORT_MEMORY = 4, 2 << 30
-
 #: Initial size of a buffer, which doubles when it is full.
 INITIAL_BYTES = 64 << 20
 

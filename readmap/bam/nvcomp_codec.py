@@ -18,18 +18,14 @@ from readmap.formats.bgzf import BLOCK_BYTES, HEADER_START, BlockOutput, Blocks,
 from readmap.formats.output import ByteSink
 
 _MEASURE, _WRITE = Kernel("bam/nvcomp_blocks", "measure_blocks"), Kernel("bam/nvcomp_blocks", "write_blocks")
-
 #: Blocks of a batch, and batches per device: one is filled while others are compressed. nvCOMP compresses thousands of
 #: blocks in little more time than hundreds, and then leaves more of the device to mapping.
 BATCH_BLOCKS, BATCHES = 2304, 3
-
 #: Batches take at most 1/SHARE of the free device memory; below that they have fewer blocks, but at least MIN_BLOCKS.
 SHARE, MIN_BLOCKS = 8, 144
-
 #: nvCOMP's algorithm with the file size of libdeflate's first levels. The output of the smaller ones is not
 #: reproducible.
 ALGORITHM = 2
-
 #: Alignment of the output of a block, as of CUDA allocations.
 ALIGNMENT = 256
 

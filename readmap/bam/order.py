@@ -16,7 +16,6 @@ from readmap.bam.marking import FRAGMENT_TAG_BYTES
 _KEYS = Kernel("bam/order", "compute_keys")
 _OFFSET, _DETACH = Kernel("bam/order", "offset_fragment_ids"), Kernel("bam/order", "detach_fragment_tags")
 _LENGTHS, _GATHER = Kernel("bam/order", "permute_lengths"), Kernel("bam/order", "gather_records")
-
 #: Bits of position and strand in a key, below the contig.
 POSITION_BITS = 32
 

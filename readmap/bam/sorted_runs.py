@@ -32,19 +32,15 @@ from readmap.formats.wording import format_bytes
 Keys = NDArray[Any]
 Offsets = NDArray[np.int64]
 Measured = TypeVar("Measured")
-
 #: Called by the merging thread for each piece: (bytes, ends) of its records -> a result for the consumer.
 Measure = Callable[[Bytes, Offsets], Measured]
 
 _MERGE = Kernel("bam/merging", "merge_records")
-
 #: A piece may start at every STEP-th record of a run.
 STEP = 256
-
 #: Maximum and minimum bytes of a piece, which one thread merges, and the number of pieces that little memory is split
 #: into.
 MAX_PIECE, MIN_PIECE, PIECES_IN_MEMORY = 32 << 20, 1 << 20, 128
-
 #: Maximum merging threads, and buffers, in addition to one a thread, for pieces that are being written.
 MAX_MERGERS, EXTRA_BUFFERS = 12, 10
 

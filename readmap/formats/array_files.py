@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 
 #: The bytes of a block, uint8 [nbytes] -> their checksum.
 Checksum = Callable[[NDArray[np.uint8]], int]
-
 #: Bytes of a file that are allocated in one call: a failure of another file is noticed between two calls.
 RESERVED_BYTES = 64 << 20
-
 #: Errors of posix_fallocate if the file system does not support it: the C library would write zeros instead, for which
 #: it needs a file that is open for reading.
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EBADF)

@@ -26,7 +26,6 @@ from readmap.version import __version__
 
 MANIFEST = "manifest.json"
 PREFIX = "readmap "
-
 #: The end of a manifest before and after its own checksum is inserted.
 _END, _SEAL = b"\n}", b',\n "blake2b": "?"\n}'
 

@@ -21,10 +21,8 @@ from pathlib import Path
 NAME_CHARACTERS = 48
 
 UNFINISHED = ".unfinished"
-
 #: Constants of renameat2(2).
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
-
 #: Suffix of a folder while it is replaced on a file system that cannot exchange two names.
 REPLACED = ".replaced"
 

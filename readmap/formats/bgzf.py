@@ -24,22 +24,17 @@ from readmap.formats.output import ByteSink
 # of 2.4 to 2.8; level 2 has two thirds of its speed and saves up to 6%. isal is nearly twice as fast with the same
 # sizes, but its output differs between runs; level 6 of zlib has an eighth of the speed.
 LEVEL = 1
-
 # Text of a block, as in bgzip: even a stored block has less than 64 KiB with its header and trailer.
 BLOCK_BYTES = 65_280
-
 # Blocks of a task and of a copy buffer: whole blocks, so that the file does not depend on the grouping.
 GROUP_BLOCKS = 16
 GROUP_BYTES = GROUP_BLOCKS * BLOCK_BYTES
-
 # Pending groups per thread: the current and the next, so that no thread waits for the caller.
 GROUPS_A_THREAD = 2
-
 # SAM specification, section 4.1: gzip with an extra field "BC", the length of the block minus 1.
 HEADER = struct.Struct("<16s H")
 HEADER_START = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200")
 END_OF_FILE = bytes.fromhex("1f8b0804 00000000 00ff 0600 4243 0200 1b00 0300 00000000 00000000")
-
 # Sizes of the header of gzip, and of its trailer: CRC-32 and length of the text.
 GZIP_HEADER_BYTES, TRAILER_BYTES = 10, 8
 # Header of a stored deflate block: the flag of the last block, the length, and its complement.

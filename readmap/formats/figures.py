@@ -37,7 +37,6 @@ STYLE: dict[Any, Any] = {
 }
 SAVE_OPTIONS: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "pad_inches": 0.3}
 METADATA: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-
 #: Characters of a name in a label.
 MAX_LABEL_LENGTH = 40
 

@@ -63,7 +63,6 @@ class Inflater(NamedTuple):
 
 #: Creates an Inflater once a file has blocks; returns None if it is not available.
 Opener = Callable[[], Inflater | None]
-
 #: (file, first bytes, threads, points to collect, point to start at) -> the text of all members of the file, in pieces.
 #: With a start point, the file is positioned at the byte of the point. Raises NotParallelizable after correct pieces if
 #: the rest has to be inflated in sequence.

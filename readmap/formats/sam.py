@@ -17,13 +17,10 @@ from readmap.formats.wording import decode_name
 
 #: The default @HD line: records are in the order of the reads.
 FIRST_LINE = "@HD\tVN:1.6\tSO:unsorted\tGO:query"
-
 #: The ID of readmap's @PG line, unless another line has it.
 PROGRAM = "readmap"
-
 #: A comment, or fields with names of two characters, without control characters, which would end the line or the text.
 LINE = re.compile(r"@CO\t[^\x00-\x08\x0a-\x1f\x7f]*|@[A-Z]{2}(\t[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f]+)+")
-
 #: Characters of a file of header lines; guards against a device that never ends.
 MAX_LETTERS = 1 << 26
 

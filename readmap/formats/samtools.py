@@ -26,14 +26,11 @@ from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, Output, open_output
 
 SCRIPT = Path(__file__).resolve().with_name("samtools_process.py")
-
 #: Name prefix of the folders for temporary files.
 SCRATCH = "readmap.samtools"
-
 #: A line that is a note, and the prefix of an error message: the function or command that it comes from.
 NOTE = re.compile(r"\[(M::|bam_sort_core\] merging)")
 ORIGIN = re.compile(r"(\[[\w:]+\]|samtools \w+:) ")
-
 #: htslib only warns about this.
 TRUNCATED = "EOF marker is absent"
 
@@ -125,10 +122,8 @@ class Samtools:
 
 #: The cache of reference sequences by MD5. Without REF_PATH, older versions of samtools also ask a server.
 REFERENCE_CACHE = os.path.expanduser("~/.cache/hts-ref/%2s/%2s/%s")
-
 #: Seconds without input, output and processor time after which a command counts as stalled.
 STALL_SECONDS = 300.0
-
 #: Seconds between two checks for a stall.
 POLL_SECONDS = 5.0
 
@@ -193,16 +188,12 @@ class SamtoolsInput(io.RawIOBase):
 
 
 CRAM_ENDING, CRAM_INDEX = ".cram", ".crai"
-
 #: samtools writes version 3.1 by default, which older programs cannot read.
 CRAM_FORMAT = "cram,version=3.0"
-
 #: Indexes of a replaced file, which are removed: programs would use them for the new file.
 INDEX_ENDINGS = (".bai", ".csi", ".crai")
-
 #: samtools finds reference sequences by MD5 in its working directory, so that the header has no path to them.
 REFERENCES = {"REF_CACHE": "%s", "REF_PATH": "%s"}
-
 #: The letters of a contig, uint8, in parts.
 Letters = Iterable[NDArray[np.uint8]]
 

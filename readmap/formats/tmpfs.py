@@ -13,15 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-
 #: f_type of tmpfs in statfs(2).
 TMPFS = 0x01021994
-
 #: With fewer threads, or for fewer bytes, write(2) is as fast: 1.9 to 3.0 GB/s with any number of threads, since Linux
 #: locks the file for each write. Four threads that copied into mapped pages reached 2.8 to 3.7 GB/s, eight 4.1.
 MIN_THREADS, MAX_THREADS = 4, 8
 MIN_BYTES = 16 << 20
-
 #: Bytes of another file that are appended in one step: eight threads reached 3.2 GB/s, copy_file_range(2) 1.9.
 APPENDED_BYTES = 256 << 20
 

@@ -20,7 +20,6 @@ _MEASURE, _CHECK_MATES, _DROP_INVALID, _FLAG, _TALLY = (
 _DROP_SECONDARIES = Kernel("mapping/alignments", "drop_duplicate_secondaries")
 _GATHER = Kernel("mapping/hits", "gather_hits")
 _ENTRIES_PER_BLOCK = constant("mapping/alignments.cu", "ENTRIES_PER_BLOCK")
-
 #: A SAM flag.
 PROPER_PAIR = constant("common/sam_flags.cuh", "PROPER_PAIR")
 

@@ -13,14 +13,12 @@ from readmap.mapping.parameters import ALT_HIDDEN, DIVERGENT, REPETITIVE, SPLIT,
 
 #: Number of MAPQ values, 0 to 60.
 MAPQS = 61
-
 #: Values of Alignments.tallies.
 TALLIES = constant("mapping/alignments.cuh", "TALLIES")
 PROPER_TALLY, SUPPLEMENTARY_TALLY, SECONDARY_TALLY, UNMAPPED_TALLY = (
     constant("mapping/alignments.cuh", name)
     for name in ("PROPER_TALLY", "SUPPLEMENTARY_TALLY", "SECONDARY_TALLY", "UNMAPPED_TALLY")
 )
-
 #: The counter of WorkCounters for the reads of a search pass, by the reason for the pass.
 PASS_COUNTERS = {
     UNSEARCHED: "searched",

@@ -21,14 +21,11 @@ from readmap.mapping.counters import TALLIES
 
 #: Totals that kernels add to, and the number of counters of each.
 TOTALS = {"unresolved": 1, "resolved_near_mates": 1, "windows": 1, "rescued": 1, "replaced": 1, "tallies": TALLIES}
-
 #: Device counters of a batch: for list sizes (the host reads further sizes back at once), and for sums read back last.
 SIZE_COUNTERS, SUM_COUNTERS = 1024, 16
-
 #: Headroom above the largest use seen per read: a fraction and a number of elements. A batch with fewer reads than
 #: SMALL_BATCH fits into the constant headroom, so only its use beyond MIN_HEADROOM enters the estimate.
 HEADROOM, MIN_HEADROOM, SMALL_BATCH = 0.25, 4096, 8192
-
 #: Index of the first counter of each total, and the number of counters of all totals.
 _STARTS = dict(zip(TOTALS, np.cumsum([0, *TOTALS.values()]).tolist(), strict=False))
 _ALL_TOTALS = sum(TOTALS.values())

@@ -13,13 +13,10 @@ from readmap.mapping.context import Context
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")
-
 #: Weight of the prior, in real differences: with this number of them, data and prior count alike.
 WEIGHT = 250
-
 #: Bounds of the estimate, in bases per difference.
 MAX_BASES_PER_DIFFERENCE, MIN_BASES_PER_DIFFERENCE = 2_000, 20
-
 #: Fixed-point unit of the kernel's error counts: one certain sequencing error.
 ONE_ERROR = 1 << 24
 

@@ -31,7 +31,6 @@ BANDS = {
     constant(_HEADER, f"{name}_BAND"): Band(name.lower(), constant(_HEADER, f"{name}_WIDTH"))
     for name in ("NARROW", "MIDDLE", "WIDE", "WIDEST")
 }
-
 #: Maximum number of alignments per launch of a traceback kernel.
 MAX_TRACED = 65_536
 

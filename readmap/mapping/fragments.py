@@ -29,19 +29,14 @@ _JOIN = Kernel("mapping/fragments", "join_fragments")
 _COUNT, _LIST = Kernel("mapping/fragments", "count_placements"), Kernel("mapping/fragments", "list_placements")
 
 _END_BITS = constant("mapping/fragments.cu", "END_BITS")
-
 #: Bases between seeds: a placement with few differences has a seed without a difference.
 STRIDE = 8
-
 #: Maximum of matches a read; above it the repeat is too large to distinguish its fragments.
 MAX_MATCHES = 1 << 14
-
 #: Device memory a match may need: a count, its prefix sum, and two keys with their losses.
 MATCH_BYTES = 40
-
 #: Phred of the remaining fragments of a pair whose placements are not joined.
 NOT_JOINED = -1
-
 #: Key that sorts after the keys of all reads.
 NO_KEY = 2**64 - 1
 

@@ -18,19 +18,15 @@ from readmap.errors import UsageError
 
 #: Relative directions of mates, by their index in kernels/mapping/pairs.cuh.
 DIRECTIONS = tuple(sorted(("FF", "FR", "RF", "RR"), key=lambda name: constant("mapping/pairs.cuh", name)))
-
 #: Direction of a pair with a mate whose placement is not confident.
 UNCERTAIN = constant("mapping/pairs.cuh", "UNCERTAIN")
-
 #: Minimum number of pairs, and minimum share of all confidently placed pairs, to accept a direction. bwa mem
 #: (mem_pestat) has the same limits and the same quartile rule. Mates placed by chance are mostly too far apart to
 #: count.
 MIN_PAIRS = 10
 MIN_SHARE = 0.05
-
 #: Longer fragments are neither measured nor expected.
 MAX_INSERT_SIZE = constant("mapping/pairs.cuh", "MAX_INSERT_SIZE")
-
 #: Maximum interquartile range. Random pairs have uniform sizes, with a range of MAX_INSERT_SIZE / 2; above half of that
 #: the sizes belong to no library, whose standard deviation would exceed 1,850.
 MAX_QUARTILE_RANGE = MAX_INSERT_SIZE // 4
@@ -38,7 +34,6 @@ MAX_QUARTILE_RANGE = MAX_INSERT_SIZE // 4
 OUTLIER_BOUND, MAPPING_BOUND = 2.0, 3.0
 #: Standard deviations from the mean within which a pair is proper, as in bwa mem.
 MAX_DEVIATIONS = 4.0
-
 #: Maximum penalty in phred, at the edge of a distribution.
 MAX_SIZE_PENALTY = 60
 

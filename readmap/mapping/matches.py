@@ -22,10 +22,8 @@ from readmap.reads.packing import Queries
 _FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/matches", "limit_matches")
 _PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming_matches")
 _LIST, _ORDER = Kernel("mapping/matches", "list_diagonals"), Kernel("mapping/matches", "order_diagonals")
-
 #: Bases between seeds when all placements are reported: any match of more than seed_bases + 1 bases is found.
 STRIDE = 2
-
 #: Device memory a match may need while diagonals are listed: a mark and its index, or the diagonal.
 MATCH_BYTES = 16
 

@@ -12,13 +12,10 @@ from readmap.errors import UsageError
 
 #: Bases in which one difference from the reference is expected before any read has been seen.
 DEFAULT_BASES_PER_DIFFERENCE = 400
-
 #: Phred of one point of score: a mismatch among four letters has 10 log10(4).
 PHRED_PER_POINT = 6
-
 #: Minimum score, for match = 1, of a read whose mate supports its placement: the length of bwa mem's shortest seed.
 PAIRED_MIN_SCORE = 19
-
 #: One penalty, or two: of deletions and insertions, or of the 5' and the 3' end of the read as sequenced.
 Penalty = int | tuple[int, int]
 
@@ -119,7 +116,6 @@ def _both(penalty: Penalty) -> tuple[int, int]:
 
 
 NO_LIMIT = 2**31 - 1
-
 #: bwa mem's limits of the tag XA, the second one for reads with a placement on an ALT contig; and its percentage.
 MAX_XA_HITS, MAX_ALTERNATE_HITS, XA_SHARE = 5, 200, 80
 
@@ -212,7 +208,6 @@ class Pairing:
 REPETITIVE, DIVERGENT, SPLIT, UNSEARCHED, ALT_HIDDEN = (
     constant("mapping/placement.cuh", name) for name in ("REPETITIVE", "DIVERGENT", "SPLIT", "UNSEARCHED", "ALT_HIDDEN")
 )
-
 #: A read whose best placement has more mismatches than this is searched as divergent.
 DIVERGENT_DIFFERENCES = 2
 
