@@ -34,12 +34,10 @@ BAD_NAME, BAD_LENGTHS, BAD_CONTIG, BAD_TAG, BAD_LETTER, BAD_QUALITY, LONG_READ =
     for name in ("BAD_NAME", "BAD_LENGTHS", "BAD_CONTIG", "BAD_TAG", "BAD_LETTER", "BAD_QUALITY", "LONG_READ")
 )
 
-#: The argument of KeptTags.of for every tag.
-ALL_TAGS = ("*",)
-
+ALL_TAGS = ("*",)  # the argument of KeptTags.of for every tag
 _FIND, _CHECK = Kernel("reads/bam_records", "find_records"), Kernel("reads/bam_records", "check_records")
 _WRITE, _COPY = Kernel("reads/bam_records", "write_reads"), Kernel("reads/bam_records", "copy_reads")
-_COMPARE = Kernel("reads/bam_records", "compare_mates")
+_COMPARE, _FIND_BAD_TAG = Kernel("reads/bam_records", "compare_mates"), Kernel("reads/bam_records", "find_bad_tag")
 
 
 @dataclass(frozen=True)
@@ -56,30 +54,17 @@ class KeptTags:
         named = [] if tuple(tags) == ALL_TAGS else list(tags)
         return cls(np.frombuffer("".join(named).encode(), np.uint8), len(named), tuple(tags) == ALL_TAGS)
 
-    def contains(self, name: bytes) -> bool:
-        """Return True if the tag is kept."""
-        return self.all or any(self.names[2 * i : 2 * i + 2].tobytes() == name for i in range(self.count))
-
 
 @dataclass(frozen=True)
 class BamRecords:
-    """Complete, valid records.
+    """Complete, valid records; all arrays but `bytes` and `starts` are [records]."""
 
-    Attributes:
-        bytes: uint8, the text of BAM; starts: int64 [records + 1], where each record starts, and the end of the last
-            one.
-        flags: uint16 [records].
-        hashes: uint64 [records], of name and read group.
-        lengths: int64 [records], bytes that a primary record has as text, 0 for other records.
-        error: name and description of the next record if it is invalid, else None.
-    """
-
-    bytes: Bytes
-    starts: Integers
+    bytes: Bytes  # the text of BAM
+    starts: Integers  # [records + 1], where each record starts, and the end of the last one
     flags: NDArray[np.uint16]
-    hashes: NDArray[np.uint64]
-    lengths: Integers
-    error: str | None
+    hashes: NDArray[np.uint64]  # of name and read group
+    lengths: Integers  # bytes that a primary record has as text, 0 for other records
+    error: str | None  # name and description of the next record if it is invalid
 
     def __len__(self) -> int:
         return len(self.flags)
@@ -87,48 +72,34 @@ class BamRecords:
 
 @dataclass(frozen=True)
 class ReadTexts:
-    """Reads as text.
-
-    Attributes:
-        text: uint8. spans: READ_SPAN [reads], the positions of each read in the text.
-        lengths: int64 [reads], bytes of each read.
-    """
+    """Reads as text."""
 
     text: Bytes
-    spans: NDArray[Any]
-    lengths: Integers
+    spans: NDArray[Any]  # READ_SPAN [reads], the positions of each read in the text
+    lengths: Integers  # [reads], bytes of each read
 
     def select(self, rows: Integers) -> ReadTexts:
-        """Return the reads of these rows."""
         return ReadTexts(self.text, as_spans(as_words(self.spans)[rows]), self.lengths[rows])
 
     def copy_into(self, target: Bytes, offset: int, backend: Backend) -> ReadTexts:
         """Copy the reads to contiguous text in `target` from `offset` on, and return them there."""
         starts = np.cumsum(self.lengths) - self.lengths + offset
-        backend.launch(
-            _COPY,
-            len(starts),
-            bytes=self.text,
-            starts=np.ascontiguousarray(self.spans["start"]),
-            lengths=self.lengths,
-            new_starts=starts,
-            text=target,
-        )
+        read = {"bytes": self.text, "starts": np.ascontiguousarray(self.spans["start"]), "lengths": self.lengths}
+        backend.launch(_COPY, len(starts), **read, new_starts=starts, text=target)
         spans = self.spans.copy()
         spans["start"] = starts
         return ReadTexts(target, spans, self.lengths)
 
     def keys(self) -> list[bytes]:
         """Return name and read group of each read, which mates have in common."""
-        return [self._key(span) for span in self.spans]
 
-    def _key(self, span: Any) -> bytes:
-        start, size = int(span["start"]), int(span["group_length"])
-        name = self.text[start : start + int(span["name_length"])].tobytes()
-        if size < 0:
-            return name
-        group = start + int(span["header_length"]) + int(span["length"]) * (1 + bool(span["marks"] & HAS_QUALITY))
-        return name + b"\0" + self.text[group : group + size].tobytes()
+        def key(span: Any) -> bytes:
+            start, size = int(span["start"]), int(span["group_length"])
+            name = self.text[start : start + int(span["name_length"])].tobytes()
+            group = start + int(span["header_length"]) + int(span["length"]) * (1 + bool(span["marks"] & HAS_QUALITY))
+            return name if size < 0 else name + b"\0" + self.text[group : group + size].tobytes()
+
+        return [key(span) for span in self.spans]
 
 
 def as_words(spans: NDArray[Any]) -> Integers:
@@ -138,15 +109,11 @@ def as_words(spans: NDArray[Any]) -> Integers:
 
 def as_spans(words: Integers) -> NDArray[Any]:
     """View int64 [reads, SPAN_WORDS] as READ_SPAN [reads]."""
-    spans: NDArray[Any] = words.view(READ_SPAN).reshape(-1)
-    return spans
+    return words.view(READ_SPAN).reshape(-1)
 
 
 def find_records(data: Bytes, max_records: int, backend: Backend) -> tuple[Integers, int]:
-    """Find the complete records at the front of `data`.
-
-    Returns int64 [records + 1], the start of each record and the end of the last record; and that end.
-    """
+    """Return the starts of the complete records of `data` and the last one's end, int64 [records + 1]; and that end."""
     max_records = min(max_records, len(data) // (MIN_SIZE + 4))
     starts, found = np.empty(max_records, np.int64), np.zeros(2, np.int64)
     backend.launch(_FIND, 1, bytes=data, starts=starts, found=found, size=len(data), max_records=max_records)
@@ -165,49 +132,26 @@ def describe_invalid_size(data: Bytes) -> str | None:
 
 
 def check_records(data: Bytes, starts: Integers, kept: KeptTags, contigs: int, backend: Backend) -> BamRecords:
-    """Return the records before the first invalid one.
-
-    starts: from find_records. contigs: number of contigs in the header.
-    """
+    """Return the records before the first invalid one. starts: from find_records. contigs: count in the header."""
     count = len(starts) - 1
-    flags, hashes = np.empty(count, np.uint16), np.empty(count, np.uint64)
-    lengths, error = np.empty(count, np.int64), np.full(1, -1, np.int64).view(np.uint64)
-    backend.launch(
-        _CHECK,
-        count,
-        bytes=data,
-        starts=starts,
-        kept=kept,
-        flags=flags,
-        hashes=hashes,
-        lengths=lengths,
-        error=error,
-        contigs=contigs,
-        max_read_length=MAX_READ_LENGTH,
-    )
+    flags, hashes, lengths = np.empty(count, np.uint16), np.empty(count, np.uint64), np.empty(count, np.int64)
+    error = np.full(1, -1, np.int64).view(np.uint64)
+    outputs = {"flags": flags, "hashes": hashes, "lengths": lengths, "error": error}
+    limits = {"contigs": contigs, "max_read_length": MAX_READ_LENGTH}
+    backend.launch(_CHECK, count, bytes=data, starts=starts, kept=kept, **outputs, **limits)
     bad, code = int(error[0]) >> 8, int(error[0]) & 255
     if bad >= count:
         return BamRecords(data, starts, flags, hashes, lengths, None)
     record = data[starts[bad] : starts[bad + 1]].tobytes()
-    description = f"({name_of(record)}): {describe(record, code, kept, contigs)}"
+    description = f"({name_of(record)}): {describe(record, code, kept, contigs, backend)}"
     return BamRecords(data, starts[: bad + 1], flags[:bad], hashes[:bad], lengths[:bad], description)
 
 
 def write_reads(records: BamRecords, selected: Integers, kept: KeptTags, text: Bytes, backend: Backend) -> ReadTexts:
     """Write primary records to the front of `text`. selected: int64, their indices."""
-    lengths = records.lengths[selected]
-    rows = np.empty((len(selected), SPAN_WORDS), np.int64)
-    backend.launch(
-        _WRITE,
-        len(selected),
-        bytes=records.bytes,
-        starts=records.starts,
-        selected=selected,
-        text_ends=np.cumsum(lengths),
-        kept=kept,
-        text=text,
-        spans=rows,
-    )
+    lengths, rows = records.lengths[selected], np.empty((len(selected), SPAN_WORDS), np.int64)
+    read = {"bytes": records.bytes, "starts": records.starts, "selected": selected}
+    backend.launch(_WRITE, len(rows), **read, text_ends=np.cumsum(lengths), kept=kept, text=text, spans=rows)
     return ReadTexts(text, as_spans(rows), lengths)
 
 
@@ -215,16 +159,9 @@ def compare_mates(
     first: ReadTexts, first_rows: Integers, second: ReadTexts, second_rows: Integers, backend: Backend
 ) -> Bytes:
     """Return uint8 [pairs], 1 for pairs of rows with the same name and read group."""
-    same = np.empty(len(first_rows), np.uint8)
-    backend.launch(
-        _COMPARE,
-        len(first_rows),
-        first_text=first.text,
-        first_spans=as_words(first.spans)[first_rows],
-        second_text=second.text,
-        second_spans=as_words(second.spans)[second_rows],
-        same=same,
-    )
+    same, texts = np.empty(len(first_rows), np.uint8), {"first_text": first.text, "second_text": second.text}
+    first_spans, second_spans = as_words(first.spans)[first_rows], as_words(second.spans)[second_rows]
+    backend.launch(_COMPARE, len(same), **texts, first_spans=first_spans, second_spans=second_spans, same=same)
     return same
 
 
@@ -235,7 +172,7 @@ def name_of(record: bytes) -> str:
     return name.decode("ascii", "backslashreplace") or "unnamed"
 
 
-def describe(record: bytes, code: int, kept: KeptTags, contigs: int) -> str:
+def describe(record: bytes, code: int, kept: KeptTags, contigs: int, backend: Backend) -> str:
     """Return what is expected of a record and what was found. code: a BamError of kernels/reads/bam_records.cu."""
     contig, size, operations, length, mate_contig = struct.unpack_from("<i4xB3xH2xii", record, 4)
     bases = FIXED_BYTES + size + 4 * operations
@@ -258,56 +195,13 @@ def describe(record: bytes, code: int, kept: KeptTags, contigs: int) -> str:
     if code == BAD_QUALITY:
         position = next(i for i, phred in enumerate(record[qualities : qualities + length]) if phred > 93)
         return f"expected a quality of 0 to 93 at base {position + 1}, found {record[qualities + position]}"
-    return _describe_tag(record, qualities + length, kept)
-
-
-def _describe_tag(record: bytes, at: int, kept: KeptTags) -> str:
-    """Describe the first tag that is invalid, or that is kept and cannot be written as SAM."""
-    number = 1
-    expected = "a tag of the type A, c, C, s, S, i, I, f, Z, H or B whose value ends within the record"
-    while at < len(record):
-        value = at + 3
-        size = _value_bytes(record, value - 1)
-        if size is None:
-            break
-        text = record[at : value + size]
-        if kept.contains(text[:2]) and not _is_writable(text):
-            expected = "a tag that SAM can represent"
-            break
-        at, number = value + size, number + 1
-    return f"expected {expected}, found {record[at : at + 30]!r} as tag {number}"
-
-
-_SIZES = {b"A": 1, b"c": 1, b"C": 1, b"s": 2, b"S": 2, b"i": 4, b"I": 4, b"f": 4, b"d": 8}
-
-
-def _value_bytes(record: bytes, at: int) -> int | None:
-    """Return the size of the value after the type at `at`; None if it is invalid or exceeds the record."""
-    kind, left = record[at : at + 1], len(record) - at - 1
-    if kind in (b"Z", b"H"):
-        end = record.find(b"\0", at + 1)
-        return None if end < 0 else end - at
-    if kind == b"B":
-        element = _SIZES.get(record[at + 1 : at + 2], 0)
-        if left < 5 or not element or record[at + 1 : at + 2] in (b"A", b"d"):
-            return None
-        size = 5 + element * int(struct.unpack_from("<I", record, at + 2)[0])
-    else:
-        size = _SIZES.get(kind, left + 1)
-    return size if size <= left else None
-
-
-def _is_writable(tag: bytes) -> bool:
-    """Return True if SAM can represent the tag; same rules as is_writable in kernels/reads/bam_records.cu."""
-    name, kind, value = tag[:2].decode("latin-1"), tag[2:3], tag[3:]
-    if not (name.isascii() and name[0].isalpha() and name.isalnum()) or kind == b"d":
-        return False
-    if kind == b"H":
-        return len(value) % 2 == 1 and all(byte in b"0123456789ABCDEF" for byte in value[:-1])
-    if kind in (b"A", b"Z"):
-        text = value.removesuffix(b"\0") if kind == b"Z" else value
-        return all(32 <= byte <= 126 for byte in text) and (kind == b"Z" or text != b" ")
-    return True
+    found = np.empty(3, np.int64)
+    arguments = {"bytes": np.frombuffer(record, np.uint8), "size": len(record), "kept": kept, "found": found}
+    backend.launch(_FIND_BAD_TAG, 1, **arguments)
+    at, index, is_invalid = found.tolist()
+    typed = "of the type A, c, C, s, S, i, I, f, Z, H or B whose value ends within the record"
+    expected = typed if is_invalid else "that SAM can represent"
+    return f"expected a tag {expected}, found {record[at : at + 30]!r} as tag {index + 1}"
 
 
 def read_header(read: Callable[[int], bytes], name: str) -> tuple[list[tuple[str, int]], bytes]:
