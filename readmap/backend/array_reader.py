@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from readmap.backend.base import Array, Backend
 from readmap.backend.buffers import BufferPool
 
-#: Maximum number of parts on the host at once.
-BUFFERS = 12
+BUFFERS = 12  # maximum number of parts on the host at once
 
 
 class DeviceArrayReader:
-    """A contiguous device array that the host reads in parts of at most `max_bytes`.
-
-    Work launched by other threads on the array must have ended before. dtype, shape: the array's.
-    """
+    """A contiguous device array, on which no other thread works, that the host reads in parts of `max_bytes`."""
 
     def __init__(self, array: Array, max_bytes: int, backend: Backend) -> None:
         self.dtype: np.dtype[Any] = np.dtype(array.dtype)

@@ -21,8 +21,7 @@ from readmap.backend.compilation.sources import modules
 from readmap.backend.device_counts import Count, capacity_of
 from readmap.errors import BackendError
 
-#: A NumPy array on the CPU, a CuPy array on the GPU.
-Array = Any
+Array = Any  # a NumPy array on the CPU, a CuPy array on the GPU
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,6 @@ class Kernel:
 
     @functools.cached_property
     def signature(self) -> Signature:
-        """The kernel's declaration in the source: the type of its items, and its parameters."""
         return signature(self.module, self.name)
 
 
@@ -45,51 +43,29 @@ _SCAN_BLOCK = constant("common/inclusive_sum.cu", "BLOCK")
 
 
 class Backend(abc.ABC):
-    """A device that stores arrays and runs kernels over the items 0 <= item < count. The defaults are the CPU's.
+    """A device that stores arrays and runs kernels over the items 0 <= item < count. The defaults are the CPU's."""
 
-    Attributes
-    ----------
-    name : the device as given to --device, `cpu` or `cuda:N`.
-    xp : the array module, numpy or cupy.
-    host_threshold : number of elements up to which NumPy is faster than a launch; -1 if host code never computes.
-    host_sees_counts : whether the host can read a count that a kernel wrote without waiting.
-    warp_width : threads of a warp, WARP_WIDTH of kernels/common/portable.cuh; 1 on the CPU. The packed words of
-        warp_width reads are interleaved, so that the threads of a warp load neighbouring words.
-    lanes_16bit, lanes_32bit : alignments that one item of a 16-bit or 32-bit alignment kernel scores, see
-        kernels/common/simd_lanes.cuh.
-    traceback_lanes : alignments that one item of a traceback kernel processes.
-    max_table_bases : maximum prefix length of the prefix table that is built when an index is loaded.
-    scratch_bytes : memory that a stage may use temporarily.
-    chunk_bytes : bytes of reads that are mapped together, unless a plan for several devices says otherwise.
-    concurrent_chunks : number of chunks mapped at once, each by a thread of its own.
-    driver_host_bytes : host memory used by the device's driver and libraries.
-    device_errors : exceptions of a failing device, after which the other devices go on without it.
-    memory_error : exception raised if device memory is exhausted.
-    threads : host threads.
-    concurrent_warps : number of warps needed to keep the device busy.
-    resident_warps : number of warps that run at once without sharing an execution unit, and so at equal speed.
-    seconds_per_module : approximate compile time of a module when many are compiled.
-    """
-
-    name: str
-    xp: ModuleType
-    host_threshold: int
-    host_sees_counts: bool
+    name: str  # the device as given to --device, `cpu` or `cuda:N`
+    xp: ModuleType  # the array module, numpy or cupy
+    host_threshold: int  # elements up to which NumPy is faster than a launch; -1 if host code never computes
+    host_sees_counts: bool  # the host can read a count that a kernel wrote without waiting
+    #: Threads of a warp, WARP_WIDTH of kernels/common/portable.cuh; 1 on the CPU. The packed words of warp_width reads
+    #: are interleaved, so that the threads of a warp load neighbouring words.
     warp_width: int
-    lanes_16bit: int
-    lanes_32bit: int
-    traceback_lanes: int
-    max_table_bases: int
-    scratch_bytes: int
-    chunk_bytes: int
-    concurrent_chunks: int
-    driver_host_bytes: int
-    device_errors: tuple[type[Exception], ...]
-    memory_error: type[Exception]
-    threads: int
-    concurrent_warps: int
-    resident_warps: int
-    seconds_per_module: float
+    lanes_16bit: int  # alignments that one item of a 16-bit alignment kernel scores, see common/simd_lanes.cuh
+    lanes_32bit: int  # alignments that one item of a 32-bit alignment kernel scores
+    traceback_lanes: int  # alignments that one item of a traceback kernel processes
+    max_table_bases: int  # maximum prefix length of the prefix table that is built when an index is loaded
+    scratch_bytes: int  # memory that a stage may use temporarily
+    chunk_bytes: int  # bytes of reads mapped together, unless a plan for several devices says otherwise
+    concurrent_chunks: int  # chunks mapped at once, each by a thread of its own
+    driver_host_bytes: int  # host memory used by the device's driver and libraries
+    device_errors: tuple[type[Exception], ...]  # of a failing device, without which the other devices go on
+    memory_error: type[Exception]  # raised if device memory is exhausted
+    threads: int  # of the host
+    concurrent_warps: int  # warps needed to keep the device busy
+    resident_warps: int  # warps that run at once without sharing an execution unit, and so at equal speed
+    seconds_per_module: float  # approximate compile time of a module when many are compiled
 
     @property
     def warp_bits(self) -> int:
@@ -200,9 +176,7 @@ class Backend(abc.ABC):
         return array
 
     def copy(self, array: Array) -> Array:
-        """Copy the array to a new array on this device."""
-        target = self.empty(array.shape, array.dtype)
-        self.copy_into(target, array)
+        self.copy_into(target := self.empty(array.shape, array.dtype), array)
         return target
 
     def copy_into(self, target: Array, source: Array) -> None:
@@ -212,14 +186,13 @@ class Backend(abc.ABC):
         dtypes differ, or an array is not contiguous.
         """
         if target.shape != source.shape or target.dtype != source.dtype:
-            expected, found = (f"{array.dtype} {array.shape}" for array in (target, source))
-            raise TypeError(f"expected {expected}, as the target has, found {found}")
+            expected = f"{target.dtype} {target.shape}, as the target has"
+            raise TypeError(f"expected {expected}, found {source.dtype} {source.shape}")
         if not (target.flags.c_contiguous and source.flags.c_contiguous):
             raise TypeError("the source or the target of a copy is not contiguous")
         self._copy_into(target, source)
 
     def _copy_into(self, target: Array, source: Array) -> None:
-        """Copy byte by byte."""
         target[...] = source
 
     def launch(self, kernel: Kernel, items: Count, /, **arguments: Any) -> None:
@@ -274,5 +247,4 @@ class Backend(abc.ABC):
 
 
 def unavailable(device: str, reason: str) -> BackendError:
-    """Return the error for a device that cannot be used."""
     return BackendError(f"device {device} cannot be used: {reason}")

@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 
-#: Size of the first buffers, and the factor by which `grow` enlarges later buffers.
-FIRST_BYTES, GROWTH = 8 << 20, 4
-
-#: A buffer that exceeds the pool's size is allocated with 1/SLACK to spare.
-SLACK = 8
+FIRST_BYTES, GROWTH = 8 << 20, 4  # size of the first buffers, and the factor by which `grow` enlarges later buffers
+SLACK = 8  # a buffer that exceeds the pool's size is allocated with 1/SLACK to spare
 
 
 class ClosedError(Exception):
@@ -67,15 +64,14 @@ class BufferPool:
         self._nbytes = min(GROWTH * self._nbytes, self._max_bytes)
 
     def give_back(self, buffer: "Buffer") -> None:
-        """Return a buffer to the pool."""
         if not self._is_closed:
             self._free.put(buffer)
 
     def close(self) -> None:
         """Free all idle buffers; buffers in use are freed on release (pool and buffers reference each other)."""
         self._is_closed = True
-        with contextlib.suppress(queue.Empty):
-            while True:
+        while not self._free.empty():
+            with contextlib.suppress(queue.Empty):
                 self._free.get_nowait()
         self._free.put(None)
 
@@ -91,7 +87,6 @@ class Buffer:
         self._lock = threading.Lock()
 
     def retain(self) -> None:
-        """Add a reference."""
         with self._lock:
             self._references += 1
 

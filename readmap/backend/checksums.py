@@ -16,12 +16,8 @@ from readmap.backend.devices import open_backend
 
 _SUM = Kernel("common/checksums", "sum_runs")
 _RUN = constant("common/checksums.cu", "RUN")
-
-#: Bytes of a block.
-BLOCK_BYTES = constant("common/checksums.cu", "BLOCK")
-
-#: Bytes of a host array that are sent to the device at a time, a multiple of BLOCK_BYTES.
-PART_BYTES = 64 * BLOCK_BYTES
+BLOCK_BYTES = constant("common/checksums.cu", "BLOCK")  # bytes of a block
+PART_BYTES = 64 * BLOCK_BYTES  # bytes of a host array that are sent to the device at a time, a multiple of BLOCK_BYTES
 
 
 def block_checksums(array: Array, backend: Backend) -> NDArray[np.uint64]:
@@ -42,15 +38,13 @@ def host_checksums(array: np.ndarray[Any, Any], backend: Backend) -> NDArray[np.
 
 def block_checksum(data: NDArray[np.uint8]) -> int:
     """Return the checksum of one block on the host, computed by the calling thread, or by a GPU without a compiler."""
-    host = host_backend(_SUM.module, 1)
-    if host:
+    if host := host_backend(_SUM.module, 1):
         return int(block_checksums(data, host)[0])
     with _DEVICE_LOCK:
         return int(block_checksums(_device().to_device(data), _device())[0])
 
 
-#: Only one thread at a time launches on the shared device.
-_DEVICE_LOCK = threading.Lock()
+_DEVICE_LOCK = threading.Lock()  # only one thread at a time launches on the shared device
 
 
 @functools.cache

@@ -7,9 +7,7 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
-#: The mask of all bits.
-ANY_FLAG = 255
-
+ANY_FLAG = 255  # the mask of all bits
 _ADD_COUNT = Kernel("common/compaction", "add_flagged_count")
 _COUNT, _SELECT = Kernel("common/compaction", "count_flagged"), Kernel("common/compaction", "select_flagged")
 _BLOCK = constant("common/compaction.cu", "BLOCK")
@@ -53,10 +51,7 @@ def scan_flagged(flags: Array, mask: int, backend: Backend) -> Array:
 def select_flagged_into(
     selected: Array, flags: Array, mask: int, ends: Array, backend: Backend, first_index: int = 0
 ) -> None:
-    """Write what select_flagged returns to `selected`, int32, up to its capacity, asynchronously.
-
-    ends: the result of scan_flagged.
-    """
+    """Write what select_flagged returns to `selected`, up to its capacity, asynchronously. ends: from scan_flagged."""
     arrays = {"flags": flags, "ends": ends, "selected": selected}
     shape = {"size": len(flags), "capacity": len(selected)}
     backend.launch(_SELECT, len(ends), **arrays, **shape, mask=mask, first_index=first_index)

@@ -25,18 +25,12 @@ from readmap.errors import BackendError
 
 #: Number of Items in a thread's first call; of WarpItems and BlockItems a first call takes one, which may take long.
 SLICE = 256
-
-#: Milliseconds after which a waiting launch returns to Python, so that interrupts are handled.
-INTERRUPT_MS = 50
+INTERRUPT_MS = 50  # milliseconds after which a waiting launch returns to Python, so that interrupts are handled
 
 #: Minimum bytes of a chunk, and bytes per thread: the fixed cost of a chunk is not divided among threads.
 CHUNK_BYTES, THREAD_BYTES = 8 << 20, 4 << 20
-
-#: Bytes of a file that a thread copies between two checks for interrupts.
-PART_BYTES = 16 << 20
-
-#: Linux's MADV_POPULATE_READ, which the module mmap does not define.
-_POPULATE_READ = 22
+PART_BYTES = 16 << 20  # bytes of a file that a thread copies between two checks for interrupts
+_POPULATE_READ = 22  # Linux's MADV_POPULATE_READ, which the module mmap does not define
 
 
 class CpuBackend(Backend):
@@ -79,10 +73,7 @@ class CpuBackend(Backend):
         return copy
 
     def _copy_mapped(self, mapped: np.memmap[Any, Any], pages: mmap.mmap, copy: np.ndarray[Any, Any]) -> None:
-        """Copy a memory-mapped file by several threads, and drop its pages, which count as this process's memory.
-
-        The mapping refers to the file that was opened, even if its name is replaced meanwhile.
-        """
+        """Copy a file's pages, even if it was replaced since, and drop them: they count as this process's memory."""
         source, target = (array.reshape(-1).view(np.uint8) for array in (mapped, copy))
         offset = mapped.offset % mmap.ALLOCATIONGRANULARITY
 
@@ -121,13 +112,11 @@ class CpuBackend(Backend):
             count = int(count.device_count[0])
             if not count:
                 return
-        function, threads = _function(kernel, types), self._threads
-        addresses = pack_arguments(arguments)
-        item_type = kernel.signature.item_type
-        first = SLICE if item_type == "Items" else 1
-        launch = _Launch()
+        function, threads, item_type = _function(kernel, types), self._threads, kernel.signature.item_type
+        addresses, launch = pack_arguments(arguments), _Launch()
+        first, last = SLICE if item_type == "Items" else 1, 1 if item_type == "OrderedWarpItems" else count
         try:
-            threads.begin(launch, function, addresses, count, first, 1 if item_type == "OrderedWarpItems" else count)
+            threads.begin(launch, function, addresses, count, first, last)
             while not threads.join(launch, INTERRUPT_MS):
                 pass  # Python handles interrupts here
         finally:
@@ -140,9 +129,7 @@ class CpuBackend(Backend):
             return _Threads(self.threads - self.concurrent_chunks)
 
 
-#: Memory of the struct Launch of kernels/common/host_threads.cu.
-_Launch = ctypes.c_int64 * 8
-
+_Launch = ctypes.c_int64 * 8  # memory of the struct Launch of kernels/common/host_threads.cu
 _opening = threading.Lock()
 
 

@@ -7,8 +7,9 @@ import functools
 import math
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -23,7 +24,8 @@ from readmap.backend.device_counts import BoundedCount, Count, capacity_of
 from readmap.backend.machine import available_processors
 from readmap.backend.pinned_memory import allocate_pinned, set_pinned_cache_size
 from readmap.backend.staging import MIN_STAGED_BYTES, Staging
-from readmap.backend.streams import Streams
+
+Stream = TypeVar("Stream")
 
 #: Priority of the threads' streams: above compression, for which nobody waits. The highest priority is -5.
 PRIORITY = -1
@@ -64,7 +66,7 @@ class CudaBackend(Backend):
         self.resident_warps = BLOCK // WARP * self.device.attributes["MultiProcessorCount"]
         if memory_limit:
             cupy.get_default_memory_pool().set_limit(size=memory_limit)
-        self._streams = Streams(self._make_stream)
+        self._streams = Streams(self.make_stream)
         self._driver = CudaDriver(cupy)
         self._staging = Staging(cupy, self.device, self.threads)
         self.device_errors = cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError
@@ -81,7 +83,8 @@ class CudaBackend(Backend):
         self.device.use()
         self._streams.own().use()
 
-    def _make_stream(self) -> Any:
+    def make_stream(self) -> Any:
+        """Create a stream of the priority of the threads' streams."""
         with self.device:
             return self.xp.cuda.Stream(non_blocking=True, priority=PRIORITY)
 
@@ -236,3 +239,50 @@ def _module(device: int, module: str, types: Types, architecture: str) -> Any:
     import cupy
 
     return cupy.RawModule(path=str(nvrtc.code(module, types, architecture)))
+
+
+class Streams(Generic[Stream]):
+    """CUDA streams, one per thread, that threads of one kind inherit from each other.
+
+    CuPy's memory pool reuses freed memory only on the stream that freed it. So a thread leaves its stream, and with it
+    the memory, to the next thread of its kind. Otherwise every task of a cluster worker would take more device memory.
+    """
+
+    def __init__(self, make: Callable[[], Stream]) -> None:
+        """make: creates a stream if no ended thread has left one."""
+        self._make = make
+        self._idle: dict[str, deque[Stream]] = {}
+        self._thread = threading.local()
+
+    def own(self) -> Stream:
+        """Return the calling thread's stream, which it keeps until the thread ends."""
+        if not hasattr(self._thread, "owner"):
+            # Threads of one kind have the same name except for their numbers.
+            idle = self._idle.setdefault(threading.current_thread().name.rstrip("-_0123456789"), deque())
+            try:
+                stream = idle.pop()
+            except IndexError:
+                stream = self._make()
+            self._thread.owner = _Owner(stream, idle)
+        owner: _Owner[Stream] = self._thread.owner
+        return owner.stream
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[Stream]:
+        """Yield the calling thread's stream; on exit leave it to other threads, unless the thread had it before."""
+        had_stream, stream = hasattr(self._thread, "owner"), self.own()
+        try:
+            yield stream
+        finally:
+            if not had_stream:
+                del self._thread.owner
+
+
+class _Owner(Generic[Stream]):
+    """Returns the stream to the idle streams when it is deleted, which happens when its thread ends."""
+
+    def __init__(self, stream: Stream, idle: deque[Stream]) -> None:
+        self.stream, self._idle = stream, idle
+
+    def __del__(self) -> None:
+        self._idle.append(self.stream)

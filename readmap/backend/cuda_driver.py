@@ -14,11 +14,8 @@ from typing import Any
 
 from readmap.driver import LIBRARY
 
-#: CUDA_ERROR_INVALID_CONTEXT: the calling thread has no context yet.
-NO_CONTEXT = 201
-
-#: CU_EVENT_DISABLE_TIMING.
-NO_TIMING = 2
+NO_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT: the calling thread has no context yet
+NO_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 
 #: The driver queues host-to-device copies up to this size without blocking; larger copies block.
 MAX_QUEUED_BYTES = 64 << 10
@@ -60,7 +57,6 @@ class CudaDriver:
             self._call(self._copy, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def synchronize(self) -> None:
-        """Wait for all work queued on the stream."""
         self._call(self._wait, self._cuda.get_current_stream().ptr)
 
     def record_event(self) -> Callable[[], None]:
@@ -69,8 +65,7 @@ class CudaDriver:
         try:
             event = free.popleft()
         except IndexError:
-            event = c_void_p()
-            self._call(self._create_event, ctypes.byref(event), NO_TIMING)
+            self._call(self._create_event, ctypes.byref(event := c_void_p()), NO_TIMING)
         self._call(self._record_event, event, self._cuda.get_current_stream().ptr)
 
         def wait() -> None:

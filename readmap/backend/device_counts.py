@@ -14,17 +14,14 @@ class BoundedCount:
     device_count: Any
 
 
-#: The number of items of a launch, known to the host or only to the device.
-Count = int | BoundedCount
+Count = int | BoundedCount  # the number of items of a launch, known to the host or only to the device
 
 
 def capacity_of(count: Count) -> int:
-    """Return the capacity needed for `count` elements."""
     return count.capacity if isinstance(count, BoundedCount) else count
 
 
 def count_on_host(count: Count, backend: Any) -> int:
-    """Return the count, copied from the device if necessary."""
     return int(backend.to_host(count.device_count)[0]) if isinstance(count, BoundedCount) else count
 
 

@@ -10,8 +10,7 @@ from readmap.backend.base import Backend, unavailable
 from readmap.backend.cpu import CpuBackend
 from readmap.errors import UsageError
 
-#: The value of `Gpus` for all GPUs of the machine.
-ALL = "all"
+ALL = "all"  # the value of `Gpus` for all GPUs of the machine
 
 #: GPUs that work together: a count (GPUs 0 to count - 1), a sequence of indices, or ALL.
 Gpus = int | str | Sequence[int]
@@ -84,8 +83,7 @@ def open_backend(device: str = "auto", threads: int | None = None, memory_limit:
         raise UsageError(f"--device {device}: expected auto, cpu, cuda or cuda:N")
     if kind == "cpu" or (kind == "auto" and cuda_available() is not None):
         return CpuBackend(threads)
-    reason = cuda_available()
-    if reason is not None:
+    if (reason := cuda_available()) is not None:
         raise unavailable(device, reason)
     from readmap.backend.cuda import CudaBackend
 

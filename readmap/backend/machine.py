@@ -9,35 +9,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: The root of /proc and of the control group file systems.
-ROOT = Path("/")
+ROOT = Path("/")  # the root of /proc and of the control group file systems
 
 
 @dataclass(frozen=True)
 class _CgroupVersion:
-    """File names of one version of control groups.
+    """File names of one version of control groups."""
 
-    filesystem: type of the mount. limit, usage: bytes of memory. reclaimable: the field of memory.stat for page
-    cache that can be dropped. quota, period: microseconds of processor time per period; version 2 has both in one file.
-    """
-
-    filesystem: str
-    limit: str
-    usage: str
-    reclaimable: str
-    quota: str
+    filesystem: str  # type of the mount
+    quota: str  # microseconds of processor time per period; version 2 has both in one file
     period: str
+    limit: str  # bytes of memory
+    usage: str
+    reclaimable: str  # the field of memory.stat for page cache that can be dropped
 
 
-_V1 = _CgroupVersion(
-    "cgroup",
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    "total_inactive_file",
-    "cpu.cfs_quota_us",
-    "cpu.cfs_period_us",
-)
-_V2 = _CgroupVersion("cgroup2", "memory.max", "memory.current", "inactive_file", "cpu.max", "cpu.max")
+_V1_MEMORY = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+_V1 = _CgroupVersion("cgroup", "cpu.cfs_quota_us", "cpu.cfs_period_us", *_V1_MEMORY)
+_V2 = _CgroupVersion("cgroup2", "cpu.max", "cpu.max", "memory.max", "memory.current", "inactive_file")
 
 
 def available_processors(root: Path = ROOT) -> int:

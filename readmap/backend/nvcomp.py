@@ -80,7 +80,6 @@ def _check(status: int) -> None:
 
 @functools.cache
 def nvcomp() -> Nvcomp | None:
-    """Return the library, or None if it is not installed."""
     for path in [*_package_paths(), SONAME]:
         try:
             return Nvcomp(ctypes.CDLL(str(path)))
@@ -90,7 +89,6 @@ def nvcomp() -> Nvcomp | None:
 
 
 def _package_paths() -> list[Path]:
-    """Return the places of the library in its Python package."""
     try:
         package = importlib.util.find_spec("nvidia.libnvcomp")
     except ModuleNotFoundError:

@@ -23,19 +23,12 @@ _POPULATE_WRITE, _NO_ACCESS, _NO_RESERVE, _FIXED = 23, 0, 0x4000, 0x10
 
 #: Bytes of one populate request, and threads that populate in parallel: the kernel clears pages at memory speed.
 _PART_BYTES, _THREADS = 16 << 20, 4
-
-#: Bytes of a huge page; allocations are rounded up to it.
-_HUGE_PAGE = 2 << 20
-
-#: cudaHostRegisterPortable: pinned for all GPUs.
-_PORTABLE = 1
+_HUGE_PAGE = 2 << 20  # bytes of a huge page; allocations are rounded up to it
+_PORTABLE = 1  # cudaHostRegisterPortable: pinned for all GPUs
 
 #: A cached allocation serves requests down to 1/4 of its size: a growing buffer releases all smaller sizes.
 _MAX_SIZE_RATIO = 4
-
-#: Reserved addresses as a multiple of the machine's memory, to leave room for fragmentation.
-_RESERVED = 4
-
+_RESERVED = 4  # reserved addresses as a multiple of the machine's memory, to leave room for fragmentation
 _ANONYMOUS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 _libc = ctypes.CDLL(None, use_errno=True)  # the functions of the module mmap do not release the GIL
@@ -116,8 +109,7 @@ class _Cache:
         with self._lock:
             self._collect()
             fitting = [block for block in self._blocks if nbytes <= block.nbytes <= _MAX_SIZE_RATIO * nbytes]
-            best = min(fitting, key=lambda block: block.nbytes, default=None)
-            if best:
+            if best := min(fitting, key=lambda block: block.nbytes, default=None):
                 self._blocks.remove(best)
                 return best
         self.shrink(max(self.max_bytes - nbytes, 0))
@@ -168,8 +160,7 @@ class _Addresses:
             if start is None:
                 raise MemoryError(f"no addresses are left for {nbytes / (1 << 30):.2f} GiB of page-locked memory")
             _map(start, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, _FIXED)
-            rest = self._free.pop(start) - nbytes
-            if rest:
+            if rest := self._free.pop(start) - nbytes:
                 self._free[start + nbytes] = rest
         return start
 

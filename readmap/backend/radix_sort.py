@@ -9,9 +9,8 @@ import numpy as np
 from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 
+_COUNT, _SCATTER = Kernel("common/radix_sort", "count_digits"), Kernel("common/radix_sort", "scatter_by_digit")
 _GATHER = Kernel("common/radix_sort", "gather_keys")
-_COUNT = Kernel("common/radix_sort", "count_digits")
-_SCATTER = Kernel("common/radix_sort", "scatter_by_digit")
 _DIGIT_BITS, _DIGITS = constant("common/radix_digits.cuh", "DIGIT_BITS"), constant("common/radix_digits.cuh", "DIGITS")
 
 #: Sections per concurrent warp, and the minimum number of pairs in a section.

@@ -15,12 +15,8 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 #: Bytes of a buffer, and buffers of a thread: it fills or empties one while another is being copied.
 BUFFER_BYTES, BUFFERS = 2 << 20, 2
-
-#: Smaller arrays are copied directly.
-MIN_STAGED_BYTES = 8 << 20
-
-#: Maximum number of threads: one thread fills its buffers more slowly than the link copies them.
-MAX_THREADS = 12
+MIN_STAGED_BYTES = 8 << 20  # smaller arrays are copied directly
+MAX_THREADS = 12  # maximum number of threads: one thread fills its buffers more slowly than the link copies them
 
 
 class _Worker:
@@ -91,8 +87,8 @@ class Staging:
             copies = []
             for worker, start in zip(self._workers, range(0, len(data), size), strict=False):
                 worker.stream.wait_event(before)
-                part, address = data[start : start + size], on_device.data.ptr + start
-                copies.append((worker, self._pool.submit(copy, worker, part, address)))
+                part = data[start : start + size]
+                copies.append((worker, self._pool.submit(copy, worker, part, on_device.data.ptr + start)))
             for worker, done in copies:
                 done.result()
                 current.wait_event(worker.stream.record())

@@ -116,11 +116,9 @@ class Table:
         return _read_layout(cls)  # type: ignore[arg-type]  # mypy takes a class for unhashable
 
     def arrays(self) -> dict[str, Any]:
-        """Return the arrays by name."""
         return {name: getattr(self, name) for name in self._layout().arrays}
 
     def replace(self, **changes: Any) -> Self:
-        """Return a table with the same fields, but for those given."""
         return type(self)(**{name: getattr(self, name) for name in self._layout().fields} | changes)
 
 

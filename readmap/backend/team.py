@@ -13,8 +13,7 @@ import numpy as np
 from readmap.backend.base import Array, Backend
 from readmap.backend.devices import Gpus, device_names, open_backend
 
-#: Tasks queued or finished per device, so that no device waits for the consumer of the results.
-MAX_PENDING = 3
+MAX_PENDING = 3  # tasks queued or finished per device, so that no device waits for the consumer of the results
 
 Result = TypeVar("Result")
 
@@ -55,7 +54,6 @@ class Team:
 
     @property
     def first(self) -> Backend:
-        """The first device."""
         return self.backends[0]
 
     def submit(self, index: int, work: Callable[[], Result]) -> Future[Result]:
@@ -85,10 +83,7 @@ class Team:
                 self.backends[index].synchronize()
 
     def run_tasks(self, works: Iterable[Callable[[Backend], Result]]) -> Iterator[Result]:
-        """Yield the results of tasks in their order; each task is run by the device with the fewest unfinished tasks.
-
-        Raises the first error as soon as a task fails.
-        """
+        """Yield the results of tasks, each run by the least busy device, in order. Raises the first error at once."""
         pending: deque[tuple[int, Future[Result]]] = deque()
         max_pending = MAX_PENDING * len(self) if self._threads else 1
         try:
@@ -124,7 +119,6 @@ class Team:
         return whole
 
     def release_memory(self) -> None:
-        """Free the devices' cached memory."""
         self.map(lambda backend: backend.release_memory(), self.backends)
 
     def close(self) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import queue
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 
-from readmap.backend import Backend
-from readmap.backend.base import Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.cpu import host_backend
 from readmap.backend.libdeflate import libdeflate
-from readmap.formats.gzip_reader import Inflater, Inflaters, declared_sizes
+from readmap.formats.gzip_reader import BLOCK_BYTES, Inflater, Inflaters, Opener, declared_sizes, max_group_bytes
 from readmap.reads.parallel_gzip import parallel_gzip_inflater
 
+if TYPE_CHECKING:
+    from readmap.backend.cuda import CudaBackend
+
 _INFLATE = Kernel("reads/bgzf_libdeflate", "inflate_blocks")
+_INFLATE_ON_DEVICE = Kernel("reads/bgzf_device", "inflate_bgzf_blocks")
+BLOCKS, THREADS = 1024, 3  # maximum blocks per launch on a GPU, and concurrent launches
 
 
 def bgzf_inflater() -> Inflater | None:
@@ -40,9 +48,68 @@ def inflaters_for(backend: Backend) -> Inflaters:
     """Return inflaters that use the backend's GPU for BGZF; HOST_INFLATERS for a CPU backend."""
     if backend.name == "cpu":
         return HOST_INFLATERS
-    from readmap.backend.cuda import CudaBackend
-    from readmap.reads.device_bgzf_inflater import device_bgzf_inflater
+    return Inflaters(device_bgzf_inflater(cast("CudaBackend", backend)), parallel_gzip_inflater)
 
-    if not isinstance(backend, CudaBackend):
-        return HOST_INFLATERS
-    return Inflaters(device_bgzf_inflater(backend), parallel_gzip_inflater)
+
+def device_bgzf_inflater(backend: CudaBackend) -> Opener:
+    """Return a function that opens the GPU's inflater for all files, or the host's if the GPU is out of memory."""
+
+    @functools.cache
+    def open_on_device() -> Inflater | None:
+        idle: queue.SimpleQueue[_DeviceBuffers] = queue.SimpleQueue()
+        try:
+            for _ in range(THREADS):
+                idle.put(_DeviceBuffers(backend))
+        except backend.memory_error:
+            return None
+
+        def inflate(data: bytes, ends: list[int]) -> memoryview | None:
+            buffers = idle.get()
+            try:
+                return buffers.inflate(data, ends)
+            finally:
+                idle.put(buffers)
+
+        return Inflater(inflate, BLOCKS, THREADS)
+
+    return lambda: open_on_device() or bgzf_inflater()
+
+
+class _DeviceBuffers:
+    """Arrays on the device for BLOCKS blocks and their contents, and a stream."""
+
+    def __init__(self, backend: CudaBackend) -> None:
+        self._backend = backend
+        self._data = backend.empty(max_group_bytes(BLOCKS) + BLOCK_BYTES, np.uint8)
+        self._contents = backend.empty(BLOCKS * BLOCK_BYTES, np.uint8)
+        self._stream = backend.make_stream()
+
+    def inflate(self, data: bytes, ends: list[int]) -> memoryview | None:
+        """Return the contents of the blocks, or None if a block is corrupt; see Inflater."""
+        compressed, block_ends = np.frombuffer(data, np.uint8), np.array(ends)
+        sizes = declared_sizes(compressed, block_ends)
+        with self._backend.device, self._stream:
+            on_device, contents = self._data[: len(compressed)], self._contents[: int(sizes.sum())]
+            on_device.set(compressed)
+            if not inflate_bgzf_blocks(on_device, block_ends, np.cumsum(sizes), contents, self._backend):
+                return None
+            result = np.empty(len(contents), np.uint8)
+            contents.get(out=result)
+            return result.data
+
+
+def inflate_bgzf_blocks(
+    data: Array, ends: np.ndarray, contents_ends: np.ndarray, contents: Array, backend: Backend
+) -> bool:
+    """Inflate blocks into `contents`. Return True if all contents have the size and checksum of their trailers.
+
+    data: uint8 on the device. ends: int64 [blocks + 1] on the host: block i is data[ends[i]:ends[i + 1]].
+    contents: uint8 on the device. contents_ends: int64 [blocks] on the host, by the sizes in the trailers.
+    """
+    corrupt_count = backend.full(1, 0, np.uint64)
+    arrays = {"data": data, "ends": backend.to_device(ends), "contents_ends": backend.to_device(contents_ends)}
+    sizes = {"size": len(data), "capacity": len(contents)}
+    backend.launch(
+        _INFLATE_ON_DEVICE, len(contents_ends), **arrays, contents=contents, corrupt_count=corrupt_count, **sizes
+    )
+    return not int(backend.to_host(corrupt_count)[0])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from readmap.backend import cuda_available, open_backend
-from readmap.backend.streams import Streams
+from readmap.backend.cuda import Streams
 
 
 @pytest.fixture
@@ -86,20 +86,6 @@ def test_concurrent_threads_share_no_stream(streams: Streams[int]) -> None:
     with ThreadPoolExecutor(8, "task") as pool:
         for _ in range(50):
             assert len({*pool.map(take, range(8))}) == 8
-
-
-def test_errors_of_stream_creation_are_raised() -> None:
-    made = iter([MemoryError("no room"), 5])
-
-    def make() -> int:
-        if isinstance(one := next(made), MemoryError):
-            raise one
-        return one
-
-    streams = Streams(make)
-    with pytest.raises(MemoryError, match="no room"):
-        borrowed(streams)
-    assert borrowed(streams) == 5
 
 
 @pytest.mark.gpu

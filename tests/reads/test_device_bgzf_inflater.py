@@ -12,7 +12,7 @@ from readmap.backend import cuda_available, open_backend
 from readmap.backend.cuda import CudaBackend
 from readmap.formats.bgzf import BLOCK_BYTES, END_OF_FILE
 from readmap.formats.gzip_reader import declared_sizes
-from readmap.reads.device_bgzf_inflater import device_bgzf_inflater, inflate_bgzf_blocks
+from readmap.reads.inflaters import device_bgzf_inflater, inflate_bgzf_blocks
 
 DRAW = np.random.default_rng(11)
 LETTERS = (1, 4, 40, 256)

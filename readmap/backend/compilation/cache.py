@@ -28,8 +28,7 @@ _listings: dict[Path, list[str]] = {}
 #: A lock per file name, held while the file is looked up and compiled: the threads of a team ask for the same code.
 _locks: dict[str, threading.Lock] = {}
 
-#: The folder of the wheel's precompiled kernels.
-SHIPPED = Path(__file__).resolve().parents[2] / "compiled"
+SHIPPED = Path(__file__).resolve().parents[2] / "compiled"  # the folder of the wheel's precompiled kernels
 
 
 class Folder(NamedTuple):
@@ -59,7 +58,6 @@ def choose_folder() -> Folder:
 
 
 def folder() -> Path:
-    """Return the path of the cache folder."""
     return choose_folder().path
 
 
@@ -70,9 +68,8 @@ def contains(name: str) -> bool:
 
 def find_shipped(name: str) -> Path | None:
     """Return the intact shipped file for `name`, or None. It is trusted as the package is."""
-    if SHIPPED not in _listings:
-        _list(SHIPPED)
-    for path in _candidates(_listings.get(SHIPPED, []), SHIPPED, name):
+    file_names = _listings[SHIPPED] if SHIPPED in _listings else _list(SHIPPED)
+    for path in _candidates(file_names, SHIPPED, name):
         with contextlib.suppress(OSError):
             if _is_intact(path, name):
                 return path
@@ -81,10 +78,7 @@ def find_shipped(name: str) -> Path | None:
 
 @contextlib.contextmanager
 def compile_lock(report: Callable[[str], None]) -> Iterator[None]:
-    """Lock the cache folder, so that only one of several processes compiles code that all need.
-
-    report: receives a message if another process holds the lock.
-    """
+    """Lock the cache folder, so that one process at a time compiles; `report` that another process holds the lock."""
     descriptor = os.open(folder(), os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -99,10 +93,7 @@ def compile_lock(report: Callable[[str], None]) -> Iterator[None]:
 
 
 def get_or_create(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
-    """Return the file for `name`; if it is missing or damaged, let `make` write it.
-
-    into: the folder that must contain the file, even if it is shipped or cached elsewhere.
-    """
+    """Return the file for `name`, in the folder `into` if given; let `make` write it if it is missing or damaged."""
     if not into and (path := find_shipped(name)):
         return path
     directory = into or folder()

@@ -32,16 +32,8 @@ from readmap.backend.compilation.sources import included, source
 
 #: The integer types of common/portable.cuh.
 DTYPES: dict[str, np.dtype[Any]] = {
-    "i8": np.dtype(np.int8),
-    "u8": np.dtype(np.uint8),
-    "i16": np.dtype(np.int16),
-    "u16": np.dtype(np.uint16),
-    "i32": np.dtype(np.int32),
-    "u32": np.dtype(np.uint32),
-    "i64": np.dtype(np.int64),
-    "u64": np.dtype(np.uint64),
-    "bool": np.dtype(np.bool_),
-}
+    f"{kind}{8 * size}": np.dtype(f"{kind}{size}") for size in (1, 2, 4, 8) for kind in "iu"
+} | {"bool": np.dtype(np.bool_)}
 
 #: Types of a kernel's `items`: an item is taken by a thread, a warp, a warp in the order of the items, or a block.
 ITEM_TYPES = ("Items", "WarpItems", "OrderedWarpItems", "BlockItems")
@@ -72,20 +64,15 @@ class Member:
 
 
 class Declarations:
-    """The declarations of a file of kernels/ and of all headers that it includes.
-
-    Attributes:
-        constants: values by name, if they can be computed without the compiler.
-        aliases: structure names by their second names.
-    """
+    """The declarations of a file of kernels/ and of all headers that it includes."""
 
     def __init__(self, path: str) -> None:
         """path: FOLDER/NAME.cu or FOLDER/NAME.cuh."""
         self._text = _COMMENT.sub("", source(path))
         self._structures: dict[str, tuple[str, str]] = {}
-        self.aliases: dict[str, str] = {}
+        self.aliases: dict[str, str] = {}  # structure names by their second names
         self._macros: dict[str, tuple[list[str], str]] = {}
-        self.constants: dict[str, int] = {}
+        self.constants: dict[str, int] = {}  # values that can be computed without the compiler
         for header in map(declarations, included(path)):
             self._structures |= header._structures
             self.aliases |= header.aliases
@@ -148,7 +135,6 @@ class Declarations:
 
 @functools.cache
 def declarations(path: str) -> Declarations:
-    """Return the declarations of a file and its headers."""
     return Declarations(path)
 
 

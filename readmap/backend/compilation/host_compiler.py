@@ -29,8 +29,7 @@ LEVELS: dict[str, dict[str, set[str]]] = {
     "aarch64": {"armv8-a": set()},
 }
 
-#: The level of any other architecture; its code runs only on this machine.
-NATIVE = "native"
+NATIVE = "native"  # the level of any other architecture; its code runs only on this machine
 
 
 def levels(machine: str | None = None) -> list[str]:
@@ -69,10 +68,7 @@ def command() -> list[str]:
 
 
 def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
-    """Return the shared library of a module's variant, compiled if it is not in the cache.
-
-    into: the folder that must contain it, even if it is cached elsewhere.
-    """
+    """Return the shared library of a module's variant, in the folder `into` if given; compile it if it is missing."""
     target = for_level or level()
     name = library_name(module, types, target)
     return cache.get_or_create(name, lambda out: _compile(module, types, target, out), into)

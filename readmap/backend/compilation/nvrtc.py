@@ -15,10 +15,7 @@ from readmap.errors import BackendError
 #: GPU architectures to precompile: machine code, which also runs on later GPUs of the same generation, and PTX, which
 #: drivers compile for the generations to come.
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100", "sm_120", "compute_90")
-
-#: GPUs of Tegra processors, which do not run the machine code of other GPUs.
-TEGRA = (87, 101)
-
+TEGRA = (87, 101)  # GPUs of Tegra processors, which do not run the machine code of other GPUs
 FLAGS = ("-std=c++17",)
 
 #: Several threads compile; the second importer of a partially imported package would get an ImportError.
@@ -45,20 +42,13 @@ def is_compiled(module: str, types: Types, architecture: str) -> bool:
 def _find_shipped(module: str, types: Types, architecture: str) -> Path | None:
     """Return the best shipped file that runs on an architecture, or None."""
     number = int(re.sub(r"\D", "", architecture))
-    for candidate in sorted(ARCHITECTURES, key=_preference, reverse=True):
-        kind, minimum = candidate.split("_")
-        runs = int(minimum) <= number and (
-            kind == "compute" or (int(minimum) // 10 == number // 10 and number not in TEGRA)
-        )
+    available = [(kind, int(minimum)) for kind, minimum in (each.split("_") for each in ARCHITECTURES)]
+    for kind, minimum in sorted(available, key=lambda each: (each[0] == "sm", each[1]), reverse=True):
+        runs_machine_code = minimum // 10 == number // 10 and number not in TEGRA
+        runs, candidate = minimum <= number and (kind == "compute" or runs_machine_code), f"{kind}_{minimum}"
         if runs and (path := cache.find_shipped(cubin_name(module, types, candidate))):
             return path
     return None
-
-
-def _preference(architecture: str) -> tuple[bool, int]:
-    """Return a sort key that prefers machine code to PTX, and newer architectures."""
-    kind, number = architecture.split("_")
-    return kind == "sm", int(number)
 
 
 def cubin_name(module: str, types: Types, architecture: str) -> str:

@@ -22,40 +22,24 @@ from readmap.backend.compilation.declarations import DTYPES, GENERIC, Declaratio
 from readmap.backend.compilation.parameters import Array, Binding, Extents, Integer
 from readmap.backend.compilation.sources import texts
 
-#: The choice for each generic type of a variant: pairs (name, type), sorted by name.
-Types = tuple[tuple[str, str], ...]
-
-#: Bytes of an argument in the memory of a launch.
-NUMBER_BYTES = 8
-
-#: The extent of an array whose number of elements is not checked.
-UNCHECKED = "any"
-
-#: Prefix of the attributes in which objects cache their packed form.
-PACKED = "packed to "
-
+Types = tuple[tuple[str, str], ...]  # the choice for each generic type of a variant: pairs (name, type), sorted by name
+NUMBER_BYTES = 8  # bytes of an argument in the memory of a launch
+UNCHECKED = "any"  # the extent of an array whose number of elements is not checked
+PACKED = "packed to "  # prefix of the attributes in which objects cache their packed form
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 class Packed(NamedTuple):
-    """The packed form of a group, and what its members say about the other arguments.
-
-    Attributes:
-        memory: the ctypes structure.
-        members: the object's members, groups in packed form; they keep the arrays alive.
-        array_type, types, numbers: as in Binding.
-        sizes: the sizes of the arrays that Extents.open names.
-        frozen: whether the object's members are never replaced.
-    """
+    """The packed form of a group, and what its members say about the other arguments, as in Binding."""
 
     structure: Structure
-    memory: Any
-    members: list[Any]
+    memory: Any  # the ctypes structure
+    members: list[Any]  # the object's members, groups in packed form; they keep the arrays alive
     array_type: type
     types: dict[str, str]
     numbers: dict[str, int]
-    sizes: list[int]
-    frozen: bool
+    sizes: list[int]  # of the arrays that Extents.open names
+    frozen: bool  # the object's members are never replaced
 
     def is_current(self, value: Any, structure: Structure, array_type: type) -> bool:
         """Return True if packing the object again would give the same result."""
@@ -73,12 +57,10 @@ class Group:
 
     @property
     def ctype(self) -> Any:
-        """The ctypes type."""
         return self.structure.ctype
 
     @property
     def extents(self) -> Extents:
-        """The extents of its members."""
         return self.structure.extents
 
     def bind(self, value: Any, binding: Binding) -> Packed:
@@ -95,9 +77,7 @@ class Group:
 
 
 Parameter = Integer | Array | Group
-
-#: A checked argument: an integer, the address of an array, or a group.
-Bound = int | Packed
+Bound = int | Packed  # a checked argument: an integer, the address of an array, or a group
 
 
 @dataclass(frozen=True)
@@ -114,22 +94,18 @@ class Structure:
 
     @functools.cached_property
     def key(self) -> str:
-        """The attribute in which an object caches its packed form."""
         return PACKED + self.name
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the members."""
         return tuple(member.name for member in self.members)
 
     @functools.cached_property
     def is_of_arrays(self) -> bool:
-        """Whether all members are arrays."""
         return all(isinstance(member, Array) for member in self.members)
 
     @functools.cached_property
     def extents(self) -> Extents:
-        """The extents of the members."""
         return Extents(self.name, self.members)
 
     def pack(self, value: Any, array_type: type) -> Packed:
@@ -145,21 +121,15 @@ class Structure:
                 bound = member.bind(held, binding)
             except TypeError as error:
                 raise TypeError(f"{member.name and '.'}{member.name}{error}") from None
-            if isinstance(bound, Packed):
-                members.append(bound)
-                in_memory.append(bound.memory)
-            else:
-                members.append(held)
-                in_memory.append(bound)
+            members.append(bound if isinstance(bound, Packed) else held)
+            in_memory.append(bound.memory if isinstance(bound, Packed) else bound)
         try:
             self.extents.check(binding.sizes, dict(binding.numbers))
         except TypeError as error:
             raise TypeError(f".{error}") from None
-        memory = self.ctype(*in_memory)
-        kind = type(value)
-        parameters = getattr(kind, "__dataclass_params__", None)
-        frozen = getattr(kind, "forgets_packed", False) or (parameters is not None and parameters.frozen)
-        sizes = [binding.sizes[position] for position in self.extents.open]
+        parameters = getattr(value, "__dataclass_params__", None)
+        frozen = getattr(value, "forgets_packed", False) or (parameters is not None and parameters.frozen)
+        sizes, memory = [binding.sizes[position] for position in self.extents.open], self.ctype(*in_memory)
         packed = Packed(self, memory, members, array_type, binding.types, binding.numbers, sizes, frozen)
         if (frozen or self.is_of_arrays) and hasattr(value, "__dict__"):
             value.__dict__[self.key] = packed
@@ -178,15 +148,11 @@ class Signature:
             if name not in self._extents.alone:
                 raise ValueError(f"{kernel}: no array has the extent {name} alone, by which others go")
             if arrays == 1:
-                raise ValueError(
-                    f"{kernel}: only one array has the extent {name}, which checks nothing: say {UNCHECKED}"
-                )
+                found = f"only one array has the extent {name}, which checks nothing"
+                raise ValueError(f"{kernel}: {found}: say {UNCHECKED}")
 
     def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Bound]]:
-        """Return the generic types that the arguments select, and the checked arguments in the order of the parameters.
-
-        Raises TypeError, which names kernel and parameter, if an argument is not as declared.
-        """
+        """Return the selected generic types and the checked arguments in order. Raises TypeError if one is wrong."""
         binding = Binding(array_type, {"items": items})
         bound: list[Bound] = []
         try:
@@ -241,7 +207,6 @@ def _memory(count: int, words: int) -> tuple[Any, struct.Struct, int]:
 
 @functools.cache
 def signatures(module: str) -> dict[str, Signature]:
-    """Return the signatures of a module's kernels by name."""
     declared = declarations(f"{module}.cu")
     return {
         kernel: Signature(kernel, item_type, tuple(_parameter(member, declared) for member in members))
