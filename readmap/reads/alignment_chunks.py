@@ -11,47 +11,31 @@ from numpy.typing import NDArray
 from readmap.backend import Backend
 from readmap.backend.buffers import Buffer
 from readmap.reads.bam_records import HAS_QUALITY, READ_SPAN
-from readmap.reads.parsing import READ_ABSENT, Reads
+from readmap.reads.parsing import PER_READ, READ_ABSENT, Reads
 
-#: The span of an absent mate.
-ABSENT = np.zeros(1, READ_SPAN)
+ABSENT = np.zeros(1, READ_SPAN)  # the span of an absent mate
 ABSENT["marks"] = READ_ABSENT
 
 
 @dataclass(frozen=True)
 class AlignmentChunk:
-    """Reads in order: single reads, or pairs if `paired`, where single reads have an absent mate.
+    """Reads in order: single reads, or pairs if `paired`, where single reads have an absent mate."""
 
-    Attributes:
-        text: uint8, a view of the buffer.
-        spans: READ_SPAN [reads], mates side by side if `paired`.
-        buffer: the buffer of the text.
-    """
-
-    text: NDArray[np.uint8]
-    spans: NDArray[Any]
+    text: NDArray[np.uint8]  # a view of the buffer
+    spans: NDArray[Any]  # READ_SPAN [reads], mates side by side if `paired`
     paired: bool
     buffer: Buffer
 
     def to_device(self, backend: Backend) -> Reads:
-        """Copy the reads to the device."""
-        spans, count = self.spans, len(self.spans)
+        spans, marks = self.spans, self.spans["marks"]
         sequences = spans["start"] + spans["header_length"]
-        has_quality = (spans["marks"] & HAS_QUALITY) > 0
-        to_device = backend.to_device
-        return Reads(
-            backend.upload([self.text]),
-            to_device(np.ascontiguousarray(spans["start"])),
-            to_device(np.ascontiguousarray(spans["name_length"])),
-            to_device(sequences),
-            to_device(np.ascontiguousarray(spans["length"])),
-            to_device(np.where(has_quality, sequences + spans["length"], -1)),
-            to_device((spans["marks"] & ~HAS_QUALITY).astype(np.uint8)),
-            count,
-            None,
-            self.paired,
-            bool((spans["marks"] & READ_ABSENT).any()),
-        )
+        quality_starts = np.where(marks & HAS_QUALITY, sequences + spans["length"], -1)
+        positions = spans["start"], spans["name_length"], sequences, spans["length"], quality_starts
+        columns = zip(PER_READ, (*positions, (marks & ~HAS_QUALITY).astype(np.uint8)), strict=True)
+        text = backend.upload([self.text])
+        arrays = {name: backend.to_device(np.ascontiguousarray(column)) for name, column in columns}
+        has_singles = bool((marks & READ_ABSENT).any())
+        return Reads(text, **arrays, count=len(spans), bad=None, paired=self.paired, has_singles=has_singles)
 
     @property
     def reads(self) -> int:

@@ -30,11 +30,9 @@ from readmap.reads.bam_records import (
 )
 from readmap.reads.chunks import BUFFERS
 from readmap.reads.inflaters import HOST_INFLATERS
-from readmap.reads.mate_collation import MateCollator
-from readmap.reads.mate_matching import WINDOW
+from readmap.reads.mate_collation import WINDOW, MateCollator
 
-#: Bytes at the start of a file from which its format is recognized.
-START_BYTES = 4096
+START_BYTES = 4096  # bytes at the start of a file from which its format is recognized
 
 #: Maximum threads that parse records. The same number inflates; more threads would be idle.
 MAX_THREADS = 4
@@ -51,7 +49,6 @@ COLLATE = ("collate", "-u", "-O", "--no-PG", "-T", "{scratch}/part", "-")
 class AlignmentReads:
     """The reads of a BAM or CRAM file; a context manager, which ends samtools.
 
-    name: the path or "standard input", for messages.
     header: the header's lines. contigs: names and lengths from BAM's binary list of contigs.
     """
 
@@ -65,37 +62,31 @@ class AlignmentReads:
         inflaters: Inflaters,
         dropped: Sequence[str] = (),
     ) -> None:
-        """file: closed after reading. start: the bytes already read. threads: maximum number that inflate, or parse.
-        collate, inflaters, dropped: see open_reads.
-
-        Raises DataError if the header cannot be read.
-        """
+        """file: closed after reading. start: the bytes already read. Otherwise see open_reads."""
         self.name = name
         self._backend = CpuBackend(min(threads, MAX_THREADS))
-        self._samtools: SamtoolsInput | None = None
-        self._tag_filter: SamtoolsInput | None = None
-        if dropped:
-            words = [*VIEW[:-1], "-x", ",".join(dropped), VIEW[-1]]
-            file = self._tag_filter = SamtoolsInput(file, name, start, *words)
+        self._processes = list[SamtoolsInput]()  # each reads the file or the process before it
         try:
-            if self._tag_filter:
-                start = read_fully(self._tag_filter, START_BYTES)
+            if dropped:
+                file, start = self._convert(file, start, *VIEW[:-1], "-x", ",".join(dropped), VIEW[-1])
             if collate or start.startswith(CRAM_MAGIC):
-                self._samtools = SamtoolsInput(file, name, start, *(COLLATE if collate else VIEW))
-            if self._samtools:
-                start = read_fully(self._samtools, START_BYTES)
-            compressed = self._samtools or file
-            self._source = GeneratorSource(name, inflate(compressed, name, start, threads, inflaters), compressed)
+                file, start = self._convert(file, start, *(COLLATE if collate else VIEW))
+            self._source = GeneratorSource(name, inflate(file, name, start, threads, inflaters), file)
             self.contigs, text = read_header(self._read, name)
         except BaseException:
-            for process in (self._samtools, self._tag_filter):
-                if process:
-                    process.close()
+            for process in reversed(self._processes):
+                process.close()
             raise
         lines = text.decode("utf-8", "surrogateescape").replace("\r\n", "\n").split("\n")
         self.header = [line for line in lines if line.startswith("@")]
         self._tags, self._seen = KeptTags.of(()), 0
         self._collator: MateCollator | None = None
+
+    def _convert(self, file: io.RawIOBase, start: bytes, *arguments: str) -> tuple[io.RawIOBase, bytes]:
+        """Start samtools on a file; return its output, and the first bytes of the output."""
+        process = SamtoolsInput(file, self.name, start, *arguments)
+        self._processes.append(process)
+        return process, read_fully(process, START_BYTES)
 
     def read_progress(self) -> tuple[int, int] | None:
         """Return ByteSource.read_progress; None if samtools reads the file."""
@@ -112,13 +103,10 @@ class AlignmentReads:
         return self._collator.lost if self._collator else 0
 
     def start(self, tags: Sequence[str], paired: bool, window: int = WINDOW) -> None:
-        """Configure the reads; call once before `chunks`.
-
-        tags: to keep, by their names. paired: match mates, up to `window` records apart.
-        """
+        """Configure `chunks`. tags: names of tags to keep. paired: match mates, up to `window` records apart."""
         self._tags, self._window = KeptTags.of(tags), window
         is_sorted = any(line.startswith("@HD") and "\tSO:coordinate" in line for line in self.header)
-        on_missing = self._refuse if is_sorted else _ignore
+        on_missing = self._refuse if is_sorted else lambda ordinal, name: None
         self._collator = MateCollator(self._tags, window, paired, on_missing, self._backend)
 
     def chunks(
@@ -158,15 +146,14 @@ class AlignmentReads:
 
     def close(self) -> None:
         """End samtools, from any thread. Reading the chunks closes the file; otherwise call `drop`."""
-        for process in (self._samtools, self._tag_filter):
-            if process:
-                process.end()
+        for process in reversed(self._processes):
+            process.end()
 
     def drop(self) -> None:
         """Close the file without reading it."""
         self._source.close()
-        if self._tag_filter:
-            self._tag_filter.close()
+        for process in self._processes[:1]:
+            process.close()
 
     def __enter__(self) -> AlignmentReads:
         return self
@@ -190,10 +177,10 @@ class AlignmentReads:
                 raise self._error(f": {invalid}")
             if is_at_end:
                 break
-            left = filled - start
-            target = data if left <= len(data) // 2 else np.empty(2 * len(data), np.uint8)
-            target[:left] = data[start:filled].copy()
-            data, start, filled = target, 0, left
+            rest = filled - start
+            target = data if rest <= len(data) // 2 else np.empty(2 * len(data), np.uint8)
+            target[:rest] = data[start:filled].copy()
+            data, start, filled = target, 0, rest
             try:
                 count = self._source.readinto(data.data[filled:])
             except (DataError, OSError) as error:
@@ -202,8 +189,9 @@ class AlignmentReads:
             is_at_end = not count
         if read_error:
             raise read_error
-        if filled > start:
-            raise self._error(f": record is truncated: {_describe_missing(data[start:filled].tobytes())}")
+        if left := data[start:filled].tobytes():
+            size = f"{4 + int.from_bytes(left[:4], 'little')} bytes" if len(left) >= 4 else "4 bytes of its size"
+            raise self._error(f": record is truncated: expected {size}, found {len(left)}")
 
     def _read(self, count: int) -> bytes:
         """Return the next `count` bytes of BAM, fewer at the end."""
@@ -264,14 +252,3 @@ def is_bam_or_cram(start: bytes) -> bool:
             text += member.decompress(start, 4 - len(text))
             start = member.unused_data
     return text == b"BAM\1"
-
-
-def _describe_missing(data: bytes) -> str:
-    """data: the bytes present of a truncated record."""
-    if len(data) < 4:
-        return f"expected 4 bytes of its size, found {len(data)}"
-    return f"expected {4 + int.from_bytes(data[:4], 'little')} bytes, found {len(data)}"
-
-
-def _ignore(ordinal: int, name: str) -> None:
-    """Map the read as single."""

@@ -34,11 +34,7 @@ class BadRecord(NamedTuple):
 def describe(
     data: np.ndarray[Any, Any], record: int, code: int, lines_per_record: int, path: str, number: int
 ) -> DataError:
-    """Return the error of an invalid record.
-
-    data: uint8, a chunk's bytes. record: index in `data`. code: a RecordError. number: 1-based index in the file
-        `path`.
-    """
+    """Return the error of record `record` of a chunk's bytes, which is record `number`, 1-based, of the file `path`."""
     header, sequence, *rest = record_lines(data, record, lines_per_record)
     if code == NO_HEADER:
         marker = "@" if lines_per_record == 4 else ">"

@@ -39,8 +39,7 @@ from readmap.reads.record_scan import cut_between_pairs, scan_records
 
 Bytes = NDArray[np.uint8]
 
-# One buffer is being filled, one is being mapped, and one waits between them.
-BUFFERS = 3
+BUFFERS = 3  # one is being filled, one is being mapped, and one waits between them
 
 
 class RecordFormat(Enum):
@@ -83,30 +82,22 @@ class PairLayout(Enum):
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive complete records of one file, or the same number of records of each of two files.
+    """Consecutive complete records of one file, or the same number of records of each of two files."""
 
-    parts: uint8 [nbytes] of each file, views of the buffers, from the start of a record to the newline of the last
-        record. A record has `format.value` lines. FASTQ of four lines is as in the file, so lines may end with CR LF.
-        FASTA is normalized to a header line and one sequence line, which may be empty, without CR.
-    paths: names of the files for messages.
-    first_record: 0-based index of the first record in its file.
-    records: records per file, at least 1, and even if mates alternate in one file.
-    buffers: the buffers that the parts are views of.
-    lane: 0-based index of the lane.
-    """
-
+    #: uint8 [nbytes] of each file, views of the buffers, from the start of a record to the newline of the last record.
+    #: A record has `format.value` lines. FASTQ of four lines is as in the file, so lines may end with CR LF. FASTA is
+    #: normalized to a header line and one sequence line, which may be empty, without CR.
     parts: tuple[Bytes, ...]
-    paths: tuple[str, ...]
+    paths: tuple[str, ...]  # names of the files for messages
     format: RecordFormat
     layout: PairLayout
-    first_record: int
-    records: int
-    buffers: tuple[Buffer, ...]
-    lane: int = 0
+    first_record: int  # 0-based, in its file
+    records: int  # per file, at least 1, and even if mates alternate in one file
+    buffers: tuple[Buffer, ...]  # that the parts are views of
+    lane: int = 0  # 0-based
 
     @property
     def reads(self) -> int:
-        """The number of records of all parts."""
         return self.records * len(self.parts)
 
     @property
@@ -221,15 +212,12 @@ class _LaneReader:
         warn: Callable[[str], None] | None,
     ) -> None:
         """starts: the first bytes of each source, already read; empty if the source is empty."""
-        self._layout = layout
-        self._warn = warn
-        self._format = _common_format(sources, starts)
-        self._max_records = None
+        self._layout, self._pool, self._warn = layout, pool, warn
+        self._format, self._max_records = _common_format(sources, starts), None
         if batch_reads:
             step = layout.records_per_fragment
             self._max_records = max(batch_reads // (layout.files * step) * step, layout.min_records)
         self._files: list[RecordFile] = []
-        self._pool = pool
         for source, start in zip(sources, starts, strict=True):
             is_fasta = start.startswith(b">")
             if is_fasta:
@@ -251,9 +239,9 @@ class _LaneReader:
         if any(file.records for file in self._files):
             raise self._missing_mate()
         for file in self._files:
-            if file.missing_eof and not self._warn:
-                raise file.missing_eof
-            if file.missing_eof and self._warn:
+            if file.missing_eof:
+                if not self._warn:
+                    raise file.missing_eof
                 self._warn(f"{file.missing_eof}, which some programs do not write")
             file.release()
 

@@ -24,21 +24,13 @@ from readmap.reads.split_table import SplitFile, identify_file
 #: Bytes of text between access points. Inflating from a point to the start of a shard takes up to 50 ms; a point inside
 #: a gzip member takes 10 KB of the table.
 POINT_SPACING = 16 << 20
-
-#: Records between marks; a mark takes 16 bytes of the table.
-RECORDS_PER_MARK = 1 << 10
-
-#: Threads that inflate or read one file; more threads scan another file meanwhile.
-THREADS_PER_FILE = 4
-
-#: Seconds between updates of the progress.
-PROGRESS_INTERVAL = 0.2
+RECORDS_PER_MARK = 1 << 10  # records between marks; a mark takes 16 bytes of the table
+THREADS_PER_FILE = 4  # threads that inflate or read one file; more threads scan another file meanwhile
+PROGRESS_INTERVAL = 0.2  # seconds between updates of the progress
 
 #: Called with records found and bytes read, of all files, and the total bytes.
 Progress = Callable[[int, int, int], None]
-
-#: Called with a warning of one line.
-Warn = Callable[[str], None]
+Warn = Callable[[str], None]  # called with a warning of one line
 
 
 class _ScanStopped(Exception):
@@ -103,13 +95,10 @@ class FileSplitter:
 
 
 class _FileScan:
-    """The scan of one file.
-
-    records, bytes_read: found and read so far. missing_eof: set if the file lacks BGZF's end-of-file block.
-    """
+    """The scan of one file."""
 
     def __init__(self, path: str) -> None:
-        self.records = self.bytes_read = 0
+        self.records = self.bytes_read = 0  # found and read so far
         self.missing_eof: MissingEofBlock | None = None
         self._path, self._identity, self._points = path, identify_file(path), AccessPoints(POINT_SPACING)
         self._is_gzip = False
@@ -159,7 +148,6 @@ class _FileScan:
 
 
 def _regular_size(path: str) -> int:
-    status = os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG((status := os.stat(path)).st_mode):
         raise DataError(f"{path} is not a regular file: parts of it cannot be read separately")
     return status.st_size

@@ -13,30 +13,22 @@ from readmap.backend.radix_sort import sort_pairs
 
 _INIT, _FILL = Kernel("reads/length_order", "init_length_sort"), Kernel("reads/length_order", "fill_slots")
 _BLOCK = constant("reads/length_order.cu", "BLOCK")
-
-#: Bases per packed word.
-WORD_BASES = 32
+WORD_BASES = 32  # bases per packed word
 
 
 @dataclass(frozen=True)
 class LengthRuns:
-    """The runs of slots with reads of one length, ascending, on the host.
+    """The runs of slots with reads of one length, ascending, on the host."""
 
-    Attributes:
-        first_slots, lengths: int32 [runs], where each run starts and its length in bases. count: number of reads.
-    """
-
-    first_slots: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    count: int
+    first_slots: NDArray[np.int32]  # [runs], where each run starts
+    lengths: NDArray[np.int32]  # [runs], in bases
+    count: int  # of reads
 
     @property
     def max_length(self) -> int:
-        """Bases of the longest read."""
         return int(self.lengths[-1])
 
     def length_of(self, slot: int) -> int:
-        """Return the length of the read in a slot."""
         return int(self.lengths[np.searchsorted(self.first_slots, slot, "right") - 1])
 
     def first_slot_of_length(self, min_length: int) -> int:
@@ -47,27 +39,20 @@ class LengthRuns:
 
 @dataclass(frozen=True)
 class LengthOrder:
-    """Reads in stable order of their lengths; a tile is a group of 2^tile_bits consecutive slots.
+    """Reads in stable order of their lengths; a tile is a group of 2^tile_bits consecutive slots."""
 
-    Attributes:
-        order: int32 [reads], the record in each slot. slot_of: int32 [reads], its inverse.
-        lengths: int32 [reads] by slot. length_runs: the same on the host.
-        tile_offsets: int64 [tiles + 1], where the words of each tile start. words: total number of words.
-    """
-
-    order: Array
-    slot_of: Array
-    lengths: Array
-    length_runs: LengthRuns
-    tile_offsets: Array
-    words: int
+    order: Array  # int32 [reads], the record in each slot
+    slot_of: Array  # int32 [reads], the inverse of `order`
+    lengths: Array  # int32 [reads] by slot
+    length_runs: LengthRuns  # the lengths on the host
+    tile_offsets: Array  # int64 [tiles + 1], where the words of each tile start
+    words: int  # of all tiles
 
 
 def sort_by_length(lengths: Array, planes: int, pads: int, backend: Backend) -> LengthOrder:
     """Sort reads by length. lengths: int32 [reads], at least one.
 
-    planes: number of bit planes per tile. A slot has per plane the words for the longest read of its tile, and `pads`
-        more.
+    planes: bit planes per tile. A slot has per plane the words for the longest read of its tile, and `pads` more.
     """
     count, tile_bits = len(lengths), backend.warp_bits
     keys, records = backend.empty(count, np.uint64), backend.empty(count, np.uint32)

@@ -1,4 +1,13 @@
-"""Records of BAM -> chunks of reads with mates side by side; in the file they may be a window apart.
+"""Match mates in records of BAM -> chunks of reads with mates side by side; in the file they may be a window apart.
+
+    record        0     1     2     3     4     5     6
+    first, last   A1    B2    A2    A1    B1    C2    A2
+    pairs               ......^     ..................^     A1 A2, A1 A2
+                        ..................^                 B2 B1; C2 has no mate
+
+The records of a name wait in a queue: a record is the mate of the record that has waited longest. So the k-th first of
+a name is the mate of its k-th last, unless they are further apart than the window. The result depends on the order of
+the records only, not on the pieces in which they are read.
 
 A pair is placed where the later mate was. A single read is placed where it was. A read whose mate is missing is placed
 where the window ended, before the record there.
@@ -6,8 +15,9 @@ where the window ended, before the record there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,74 +28,162 @@ from readmap.backend.compilation.declarations import constant
 from readmap.reads import bam_records
 from readmap.reads.alignment_chunks import ABSENT, AlignmentChunk
 from readmap.reads.bam_records import SPAN_WORDS, BamRecords, KeptTags, ReadTexts, as_spans, as_words
-from readmap.reads.mate_matching import (
-    FIRST,
-    LAST,
-    NO_CANDIDATES,
-    NO_MATE,
-    MateCandidates,
-    is_among,
-    match_by_hash,
-    match_by_key,
-)
 
 PAIRED, FIRST_MATE, SECOND_MATE, SECONDARY, SUPPLEMENTARY = (
     constant("common/sam_flags.cuh", name)
     for name in ("PAIRED", "FIRST_MATE", "SECOND_MATE", "SECONDARY", "SUPPLEMENTARY")
 )
 
+WINDOW = 1_000_000  # maximum distance between mates in records, by default
+NO_MATE = -1
+FIRST, LAST = 1, 2  # first and last segment of a template, as SAM calls mates
+
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class MateCandidates:
+    """Records that should have mates; all arrays are [candidates]."""
+
+    ordinals: Integers  # record indices in the file, ascending unless sorted by hash
+    hashes: NDArray[np.uint64]  # of name and read group, which mates have in common
+    segments: NDArray[np.uint8]  # FIRST or LAST
+
+    def __len__(self) -> int:
+        return len(self.ordinals)
+
+    def select(self, chosen: Integers | Mask) -> MateCandidates:
+        return MateCandidates(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
+    def sorted_by_hash(self) -> MateCandidates:
+        return self.select(np.argsort(self.hashes, kind="stable"))
+
+    def split(self, hashes: NDArray[np.uint64]) -> tuple[MateCandidates, MateCandidates]:
+        """Return the candidates that have one of the hashes, in file order, and the others; self is sorted by hash."""
+        wanted = np.unique(hashes) if len(self) else hashes[:0]
+        starts = self.hashes.searchsorted(wanted)
+        counts = self.hashes.searchsorted(wanted, "right") - starts
+        present = np.flatnonzero(counts)
+        starts, counts = starts[present], counts[present]
+        chosen = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        others = np.ones(len(self), np.bool_)
+        others[chosen] = False
+        return self.select(chosen[np.argsort(self.ordinals[chosen])]), self.select(others)
+
+    def followed_by(self, others: MateCandidates) -> MateCandidates:
+        columns = ([getattr(self, one.name), getattr(others, one.name)] for one in fields(self))
+        return MateCandidates(*map(np.concatenate, columns))
+
+
+NO_CANDIDATES = MateCandidates(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+
+
+def match_by_hash(candidates: MateCandidates, window: int) -> tuple[Integers, Mask]:
+    """Match candidates by their hashes.
+
+    Returns int64 [candidates], the index of each candidate's mate or NO_MATE; and a mask of the candidates to be
+    matched by `match_by_key`, because the window separates some records of their name.
+    """
+    mates = np.full(len(candidates), NO_MATE, np.int64)
+    unsure = np.zeros(len(candidates), np.bool_)
+    left = np.ones(len(candidates), np.bool_)
+    neighbours = _neighbours(candidates, window)
+    left[neighbours] = left[neighbours + 1] = False
+    if left.any():
+        # Neighbours may not be mates if other candidates have the same name.
+        contested = is_among(candidates.hashes[neighbours], candidates.hashes[left])
+        both = neighbours[contested]
+        left[both] = left[both + 1] = True
+        neighbours = neighbours[~contested]
+    mates[neighbours], mates[neighbours + 1] = neighbours + 1, neighbours
+    rest = np.flatnonzero(left)
+    order = rest[np.argsort(candidates.hashes[rest], kind="stable")]
+    segments, hashes = candidates.segments[order], candidates.hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(order)])
+    sizes = np.diff(starts, append=len(order))
+    names = np.repeat(np.arange(len(starts)), sizes)
+    ranks = np.empty(len(order), np.int64)
+    for segment in (FIRST, LAST):
+        before = np.cumsum(segments == segment)
+        of_name = (before - (segments == segment))[starts]
+        ranks[segments == segment] = (before - np.repeat(of_name, sizes))[segments == segment]
+    keys = names * (len(order) + 1) + ranks  # ascending among the firsts, and among the lasts
+    firsts, lasts = order[segments == FIRST], order[segments == LAST]
+    found = keys[segments == LAST].searchsorted(keys[segments == FIRST])
+    is_mate = found < len(lasts)
+    is_mate[is_mate] = keys[segments == LAST][found[is_mate]] == keys[segments == FIRST][is_mate]
+    firsts, lasts = firsts[is_mate], lasts[found[is_mate]]
+    mates[firsts], mates[lasts] = lasts, firsts
+    separated = np.abs(candidates.ordinals[firsts] - candidates.ordinals[lasts]) > window
+    mates[firsts[separated]] = mates[lasts[separated]] = NO_MATE
+    if separated.any():
+        several = names[np.isin(order, firsts[separated])]
+        unsure[order[np.isin(names, several[sizes[several] > 2])]] = True
+    return mates, unsure
+
+
+def is_among(hashes: NDArray[np.uint64], others: NDArray[np.uint64]) -> Mask:
+    """Return which hashes are among `others`, at least one hash. Faster than np.isin for few others."""
+    known = np.sort(others)
+    return known[np.minimum(known.searchsorted(hashes), len(known) - 1)] == hashes  # type: ignore[no-any-return]
+
+
+def match_by_key(candidates: MateCandidates, keys: Sequence[bytes], window: int) -> Integers:
+    """Return the index of each candidate's mate or NO_MATE, int64, record by record. keys: name and read group."""
+    mates = np.full(len(candidates), NO_MATE, np.int64)
+    waiting: defaultdict[tuple[bytes, int], deque[int]] = defaultdict(deque)
+    ordinals = candidates.ordinals.tolist()
+    for candidate, (segment, key) in enumerate(zip(candidates.segments.tolist(), keys, strict=True)):
+        partners = waiting[key, FIRST + LAST - segment]
+        while partners and ordinals[partners[0]] + window < ordinals[candidate]:
+            partners.popleft()
+        if partners:
+            mates[candidate] = partner = partners.popleft()
+            mates[partner] = candidate
+        else:
+            waiting[key, segment].append(candidate)
+    return mates
+
+
+def _neighbours(candidates: MateCandidates, window: int) -> Integers:
+    """Return the candidates whose next candidate seems to be their mate; no candidate is in two such pairs."""
+    if len(candidates) < 2:
+        return np.empty(0, np.int64)
+    alike = candidates.hashes[1:] == candidates.hashes[:-1]
+    alike &= candidates.segments[1:] != candidates.segments[:-1]
+    alike &= np.diff(candidates.ordinals) <= window
+    # In a run A1 A2 A1 A2, the first and the third.
+    indices = np.arange(len(alike))
+    before = np.maximum.accumulate(np.where(alike, -1, indices))
+    return np.flatnonzero(alike & ((indices - before) % 2 == 1))
+
+
 @dataclass
 class _WaitingBatch:
-    """The reads of consecutive records from record `start` on.
-
-    ordinals: int64, record indices, ascending. texts: the same reads as text.
-    waiting: number of reads that have not been delivered; decreases.
-    """
+    """The reads of consecutive records from record `start` on."""
 
     start: int
-    ordinals: Integers
-    texts: ReadTexts
-    waiting: int
+    ordinals: Integers  # record indices, ascending
+    texts: ReadTexts  # the same reads as text
+    waiting: int  # reads that have not been delivered; decreases
 
 
-@dataclass(frozen=True)
-class _OrderedFragments:
-    """Pairs and single reads to deliver, in order.
-
-    firsts: int64 [fragments], ordinals of the first mate or the single read.
-    lasts: ordinals of the last mate; NO_MATE if single.
-    """
-
-    firsts: Integers
-    lasts: Integers
+#: Pairs and single reads to deliver, in order, as int64 [fragments] each: ordinals of the first mate or the single
+#: read, and ordinals of the last mate, NO_MATE if single.
+_Fragments = tuple[Integers, Integers]
 
 
 class MateCollator:
-    """Makes chunks of the records that are added in file order.
-
-    Attributes:
-        seen: records added. reads: primary records added.
-        lost: reads whose mates are missing.
-    """
+    """Makes chunks of the records that are added in file order."""
 
     def __init__(
         self, kept: KeptTags, window: int, paired: bool, on_missing: Callable[[int, str], None], backend: Backend
     ) -> None:
-        """window: maximum distance of mates in records. paired: match mates at all.
-
-        on_missing: called with index and name of the first read that leaves the window without a mate.
-        """
-        self.seen = self.reads = self.lost = 0
-        self._tags = kept
-        self._window = window
-        self._paired = paired
-        self._on_missing = on_missing
-        self._backend = backend
-        self._waiting = NO_CANDIDATES
+        """window: maximum distance of mates in records. on_missing: called with index and name of the first lost."""
+        self.seen = self.reads = self.lost = 0  # records, primary records, and reads without their mates
+        self._tags, self._window, self._paired = kept, window, paired
+        self._on_missing, self._backend, self._waiting = on_missing, backend, NO_CANDIDATES
         self._batches: list[_WaitingBatch] = []
 
     def add(self, records: BamRecords, pool: BufferPool) -> AlignmentChunk | None:
@@ -123,7 +221,7 @@ class MateCollator:
             lengths[chosen] = batch.texts.lengths[rows]
         pieces = np.cumsum(lengths) // chunk_bytes
         for piece in np.split(ordinals, np.flatnonzero(np.diff(pieces)) + 1):
-            if chunk := self._chunk(_OrderedFragments(piece, np.full(len(piece), NO_MATE)), pool, None):
+            if chunk := self._chunk((piece, np.full(len(piece), NO_MATE)), pool, None):
                 yield chunk
 
     def _match(self, candidates: MateCandidates, known: int) -> Integers:
@@ -160,9 +258,7 @@ class MateCollator:
                 keys[index] = key
         return keys
 
-    def _fragments(
-        self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers
-    ) -> _OrderedFragments:
+    def _fragments(self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers) -> _Fragments:
         """Return all fragments to deliver, in order. singles, lost: ordinals; lost reads have no mate in the window."""
         later = np.flatnonzero((mates != NO_MATE) & (mates < np.arange(len(mates))))
         is_first = candidates.segments[later] == FIRST
@@ -176,16 +272,15 @@ class MateCollator:
         firsts = np.concatenate([firsts, singles, lost])
         lasts = np.concatenate([lasts, np.full(len(singles) + len(lost), NO_MATE)])
         order = np.argsort(positions, kind="stable")
-        return _OrderedFragments(firsts[order], lasts[order])
+        return firsts[order], lasts[order]
 
-    def _chunk(
-        self, fragments: _OrderedFragments, pool: BufferPool, last_buffer: Buffer | None
-    ) -> AlignmentChunk | None:
+    def _chunk(self, fragments: _Fragments, pool: BufferPool, last_buffer: Buffer | None) -> AlignmentChunk | None:
         """Return the reads of the fragments, in `last_buffer`, the buffer of the last batch, if it has all of them."""
-        count, has_mate = len(fragments.firsts), fragments.lasts != NO_MATE
+        firsts, lasts = fragments
+        count, has_mate = len(firsts), lasts != NO_MATE
         if not count:
             return None
-        wanted = np.concatenate([fragments.firsts, fragments.lasts[has_mate]])
+        wanted = np.concatenate([firsts, lasts[has_mate]])
         words = np.empty((len(wanted), SPAN_WORDS), np.int64)
         located = list(self._locate(wanted))
         if last_buffer is not None and all(batch is self._batches[-1] for batch, *_ in located):

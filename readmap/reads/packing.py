@@ -11,102 +11,56 @@ from readmap.reads.parsing import Reads
 
 _PACK_QUERIES = Kernel("reads/queries", "pack_queries")
 _PACK_PATTERNS = Kernel("reads/patterns", "pack_patterns")
-
-#: Bit planes of a tile of queries: bases and ambiguity masks, in both orientations.
-PLANES = 4
+PLANES = 4  # bit planes of a tile of queries: bases and ambiguity masks, in both orientations
 
 
 class Queries(Table, struct="reads/queries.cuh:Queries"):
-    """Reads in slots sorted by length, packed in both orientations; kernels/reads/queries.cuh defines the layout.
+    """Reads in slots sorted by length, packed in both orientations; kernels/reads/queries.cuh defines the layout."""
 
-    Attributes:
-        length_runs: the lengths on the host.
-        replaced: uint64 [1], number of ambiguous letters other than N, which are written as N.
-    """
-
-    length_runs: LengthRuns
-    replaced: Array
+    length_runs: LengthRuns  # the lengths on the host
+    replaced: Array  # uint64 [1], number of ambiguous letters other than N, which are written as N
 
     @property
     def max_length(self) -> int:
-        """Bases of the longest read."""
         return self.length_runs.max_length
 
 
 def pack_queries(reads: Reads, backend: Backend) -> Queries:
     """Sort reads by length and pack both orientations of every read."""
     count, slots = reads.count, sort_by_length(reads.lengths, PLANES, 1, backend)
-    words = backend.full(slots.words + backend.warp_width, 0, np.uint64)
-    flags, hashes = backend.empty(count, np.uint8), backend.empty(count, np.uint64)
-    replaced = backend.full(1, 0, np.uint64)
-    backend.launch(
-        _PACK_QUERIES,
-        count,
-        bytes=reads.bytes,
-        order=slots.order,
-        sequence_starts=reads.sequence_starts,
-        lengths=slots.lengths,
-        marks=reads.marks,
-        tile_offsets=slots.tile_offsets,
-        words=words,
-        flags=flags,
-        hashes=hashes,
-        replaced=replaced,
-        tile_bits=backend.warp_bits,
-    )
-    return Queries(
-        order=slots.order,
-        slot_of=slots.slot_of,
-        words=words,
-        tile_offsets=slots.tile_offsets,
-        lengths=slots.lengths,
-        flags=flags,
-        hashes=hashes,
-        length_runs=slots.length_runs,
-        replaced=replaced,
-        tile_bits=backend.warp_bits,
-    )
+    shared = {
+        "order": slots.order,
+        "lengths": slots.lengths,
+        "tile_offsets": slots.tile_offsets,
+        "tile_bits": backend.warp_bits,
+        "words": backend.full(slots.words + backend.warp_width, 0, np.uint64),
+        "flags": backend.empty(count, np.uint8),
+        "hashes": backend.empty(count, np.uint64),
+        "replaced": backend.full(1, 0, np.uint64),
+    }
+    given = {"bytes": reads.bytes, "sequence_starts": reads.sequence_starts, "marks": reads.marks}
+    backend.launch(_PACK_QUERIES, count, **given, **shared)
+    return Queries(**shared, slot_of=slots.slot_of, length_runs=slots.length_runs)
 
 
 class Patterns(Table, struct="reads/patterns.cuh:Patterns"):
-    """Patterns in slots sorted by length, packed; kernels/reads/patterns.cuh defines the layout.
+    """Patterns in slots sorted by length, packed; kernels/reads/patterns.cuh defines the layout."""
 
-    replaced: number of ambiguous letters other than N.
-    """
-
-    replaced: int
+    replaced: int  # number of ambiguous letters other than N
 
     def __len__(self) -> int:
         return len(self.lengths)
 
 
 def pack_patterns(letters: Array, starts: Array, lengths: Array, backend: Backend) -> Patterns:
-    """Pack at least one pattern.
-
-    letters: uint8. starts: int64 [patterns], positions in `letters`. lengths: int32 [patterns]. All are on the device.
-    """
-    slots = sort_by_length(lengths, 1, 0, backend)
-    words, packed_lengths = backend.full(slots.words, 0, np.uint64), backend.empty(len(lengths), np.int32)
-    replaced = backend.full(1, 0, np.uint64)
-    backend.launch(
-        _PACK_PATTERNS,
-        len(lengths),
-        bytes=letters,
-        order=slots.order,
-        sequence_starts=starts,
-        full_lengths=slots.lengths,
-        tile_offsets=slots.tile_offsets,
-        words=words,
-        lengths=packed_lengths,
-        replaced=replaced,
-        tile_bits=backend.warp_bits,
-    )
-    letters_replaced = int(backend.to_host(replaced)[0])
-    return Patterns(
-        words=words,
-        tile_offsets=slots.tile_offsets,
-        lengths=packed_lengths,
-        slot_of=slots.slot_of,
-        tile_bits=backend.warp_bits,
-        replaced=letters_replaced,
-    )
+    """Pack patterns, at least one: int32 lengths, and int64 starts in the uint8 letters, all on the device."""
+    slots, replaced = sort_by_length(lengths, 1, 0, backend), backend.full(1, 0, np.uint64)
+    shared = {
+        "tile_offsets": slots.tile_offsets,
+        "tile_bits": backend.warp_bits,
+        "words": backend.full(slots.words, 0, np.uint64),
+        "lengths": backend.empty(len(lengths), np.int32),
+    }
+    given = {"bytes": letters, "order": slots.order, "sequence_starts": starts, "full_lengths": slots.lengths}
+    backend.launch(_PACK_PATTERNS, len(lengths), **given, **shared, replaced=replaced)
+    return Patterns(**shared, slot_of=slots.slot_of, replaced=int(backend.to_host(replaced)[0]))

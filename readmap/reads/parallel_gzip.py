@@ -67,34 +67,22 @@ def parallel_gzip_inflater() -> MemberInflater | None:
 
 @dataclass(frozen=True)
 class _SymbolPart:
-    """Whole deflate blocks.
+    """Whole deflate blocks."""
 
-    Attributes:
-        symbols: uint16, bytes and markers.
-        start, end: bits, relative to the data that the part was found in.
-        min_window_index: the smallest index of the preceding window that a marker refers to.
-        ends_member: the last block is the last block of its member.
-    """
-
-    symbols: NDArray[np.uint16]
-    start: int
+    symbols: NDArray[np.uint16]  # bytes and markers
+    start: int  # bits, relative to the data that the part was found in
     end: int
-    min_window_index: int
-    ends_member: bool
+    min_window_index: int  # the smallest index of the preceding window that a marker refers to
+    ends_member: bool  # the last block is the last block of its member
 
 
 @dataclass(frozen=True)
 class _PendingPart:
-    """A part whose bytes are being resolved.
-
-    Attributes:
-        bytes: the result. next_bit: where the next block starts.
-        window: the known text before the next block, up to 32 KiB; None if the member ends.
-    """
+    """A part whose bytes are being resolved."""
 
     bytes: Future[Bytes]
-    next_bit: int
-    window: Bytes | None
+    next_bit: int  # where the next block starts
+    window: Bytes | None  # the known text before the next block, up to 32 KiB; None if the member ends
 
 
 class _PartThreads:
@@ -259,7 +247,6 @@ class _MemberStream:
         return at + TRAILER.size
 
     def _start_at_point(self, point: AccessPoint) -> None:
-        """Continue at an access point."""
         try:
             window = np.frombuffer(point.inflated_window(), np.uint8)
         except zlib.error:

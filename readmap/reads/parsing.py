@@ -19,55 +19,35 @@ _SLICE_BYTES = constant("reads/parsing.cu", "SLICE_BYTES")
 
 #: Mark of the placeholder for the missing mate of a single read.
 READ_ABSENT = constant("reads/queries.cuh", "READ_ABSENT")
-
-#: A sequence, its qualities or its name.
-Text = str | bytes | bytearray | memoryview
-
-#: One text or several.
-Texts = Text | Iterable[Text]
-
-_COUNT = Kernel("reads/parsing", "count_newlines")
-_FIND = Kernel("reads/parsing", "find_newlines")
-_PARSE = Kernel("reads/parsing", "parse_records")
-_COMPARE_NAMES = Kernel("reads/parsing", "compare_names")
+Text = str | bytes | bytearray | memoryview  # a sequence, its qualities or its name
+Texts = Text | Iterable[Text]  # one text or several
+_COUNT, _FIND = Kernel("reads/parsing", "count_newlines"), Kernel("reads/parsing", "find_newlines")
+_PARSE, _COMPARE_NAMES = Kernel("reads/parsing", "parse_records"), Kernel("reads/parsing", "compare_names")
 _CHECK_COMMENTS = Kernel("reads/parsing", "check_comments")
 _MARK_SAME_NAMES, _GATHER = Kernel("reads/parsing", "mark_same_names"), Kernel("reads/parsing", "gather_reads")
 
 
 @dataclass(frozen=True)
 class Reads:
-    """The reads of a batch in input order, as positions in the batch's bytes; mates are reads 2i and 2i + 1.
+    """The reads of a batch in input order, as positions in the batch's bytes; mates are reads 2i and 2i + 1."""
 
-    Attributes:
-        bytes: uint8 [nbytes] on the device, like all arrays.
-        name_starts: int64 [reads]; name_lengths: int32 [reads], without /1 and /2.
-        sequence_starts: int64 [reads]; lengths: int32 [reads], in bases.
-        quality_starts: int64 [reads], -1 if a read has no qualities.
-        marks: uint8 [reads], of kernels/reads/queries.cuh: READ_ABSENT for the placeholder of a missing mate,
-            READ_FAILED for a read that failed the sequencer's checks.
-        count: number of reads before the first invalid read or pair.
-        bad: the first invalid read, or None.
-        paired: mates alternate.
-        has_singles: some mates are absent.
-        lane: 0-based index of the lane, as in Chunk.
-    """
-
-    bytes: Array
-    name_starts: Array
-    name_lengths: Array
-    sequence_starts: Array
-    lengths: Array
-    quality_starts: Array
+    bytes: Array  # uint8 [nbytes] on the device, like all arrays
+    name_starts: Array  # int64 [reads]
+    name_lengths: Array  # int32 [reads], without /1 and /2
+    sequence_starts: Array  # int64 [reads]
+    lengths: Array  # int32 [reads], in bases
+    quality_starts: Array  # int64 [reads], -1 if a read has no qualities
+    #: uint8 [reads], of kernels/reads/queries.cuh: READ_ABSENT for the placeholder of a missing mate, READ_FAILED for a
+    #: read that failed the sequencer's checks.
     marks: Array
-    count: int
-    bad: BadRecord | None
-    paired: bool
-    has_singles: bool = False
-    lane: int = 0
+    count: int  # reads before the first invalid read or pair
+    bad: BadRecord | None  # the first invalid read
+    paired: bool  # mates alternate
+    has_singles: bool = False  # some mates are absent
+    lane: int = 0  # 0-based, as in Chunk
 
     @property
     def records_per_fragment(self) -> int:
-        """2 if reads are paired, else 1."""
         return 2 if self.paired else 1
 
     def halves(self) -> tuple[Reads, Reads]:
@@ -76,12 +56,17 @@ class Reads:
         return self.part(0, middle), self.part(middle, self.count)
 
     def part(self, start: int, end: int) -> Reads:
-        """Return the reads [start, end)."""
         return replace(self, count=end - start, **{name: getattr(self, name)[start:end] for name in PER_READ})
 
 
 #: The arrays of Reads with one element per read; _PARSED are parsed from the text.
-_PARSED = ("name_starts", "name_lengths", "sequence_starts", "lengths", "quality_starts")
+_PARSED = {
+    "name_starts": np.int64,
+    "name_lengths": np.int32,
+    "sequence_starts": np.int64,
+    "lengths": np.int32,
+    "quality_starts": np.int64,
+}
 PER_READ = (*_PARSED, "marks")
 
 
@@ -102,30 +87,12 @@ def parse_reads(
     if lines != records * lines_per_record:
         raise AssertionError(f"a chunk of {records} records has {lines} lines")
     error = backend.full(1, -1, np.int64).view(np.uint64)
-    reads = Reads(
-        data,
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        backend.empty(records, np.int32),
-        backend.empty(records, np.int64),
-        backend.full(records, 0, np.uint8),
-        records,
-        None,
-        layout.mates_alternate,
-    )
-    backend.launch(
-        _PARSE,
-        records,
-        bytes=data,
-        line_ends=line_ends,
-        **{name: getattr(reads, name) for name in _PARSED},
-        error=error,
-        lines_per_record=lines_per_record,
-        max_read_length=MAX_READ_LENGTH,
-        records=records,
-        files=layout.files,
-    )
+    parsed = {name: backend.empty(records, dtype) for name, dtype in _PARSED.items()}
+    arrays = {"bytes": data, "line_ends": line_ends, **parsed, "error": error}
+    shape = {"lines_per_record": lines_per_record, "max_read_length": MAX_READ_LENGTH, "files": layout.files}
+    backend.launch(_PARSE, records, **arrays, **shape, records=records)
+    marks = backend.full(records, 0, np.uint8)
+    reads = Reads(data, **parsed, marks=marks, count=records, bad=None, paired=layout.mates_alternate)
     if layout.mates_alternate:
         names = {"name_starts": reads.name_starts, "name_lengths": reads.name_lengths}
         backend.launch(_COMPARE_NAMES, records // 2, bytes=data, **names, error=error)
@@ -187,8 +154,7 @@ def absent_mask(reads: Reads, backend: Backend) -> np.ndarray[Any, np.dtype[np.b
     """Return bool [reads] on the host, True for absent mates."""
     if not reads.has_singles:
         return np.zeros(reads.count, np.bool_)
-    absent: np.ndarray[Any, np.dtype[np.bool_]] = (backend.to_host(reads.marks) & READ_ABSENT) > 0
-    return absent
+    return (backend.to_host(reads.marks) & READ_ABSENT) > 0
 
 
 def read_names(reads: Reads, backend: Backend) -> list[str]:
@@ -235,7 +201,8 @@ def reads_from_pairs(
 def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
     """Return a FASTQ record for each sequence, a FASTA record without qualities."""
     bases = [_bytes(sequence) for sequence in _as_iterable(sequences)]
-    titles = [b"*"] * len(bases) if names is None else [_title(name) for name in _as_iterable(names)]
+    given: Iterable[bytes] = [b"*"] * len(bases) if names is None else map(_encoded, _as_iterable(names))
+    titles = [b"".join(name.split(maxsplit=1)[:1]) or b"*" for name in given]
     _check_same_count("names", titles, "sequences", bases)
     if qualities is None:
         return [b">%b\n%b\n" % record for record in zip(titles, bases, strict=True)]
@@ -264,22 +231,15 @@ def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, bac
     layout = PairLayout.INTERLEAVED if len(kinds) > 1 else PairLayout.SINGLE
     reads = parse_reads(backend.to_device(data), max(count, 1) * len(kinds), lines, backend, layout)
     if reads.bad is not None:
-        read, code = reads.bad
-        number, kind = divmod(read, len(kinds))
-        raise bad_records.describe(data, read, code, lines, kinds[kind], number + 1)
+        number, kind = divmod(reads.bad.read, len(kinds))
+        raise bad_records.describe(data, *reads.bad, lines, kinds[kind], number + 1)
     return reads, count
 
 
-def _title(name: Text) -> bytes:
-    return b"".join(_encoded(name).split(maxsplit=1)[:1]) or b"*"
-
-
 def _encoded(text: Text) -> bytes:
-    if isinstance(text, str):
-        return text.encode("utf-8", "replace")
-    if isinstance(text, bytes | bytearray | memoryview):
-        return bytes(text)
-    raise DataError(f"expected str or bytes, found {type(text).__name__}")
+    if not isinstance(text, Text):
+        raise DataError(f"expected str or bytes, found {type(text).__name__}")
+    return text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
 
 
 def _bytes(text: Text) -> bytes:

@@ -20,11 +20,6 @@ class RecordFile:
 
     Call `switch_buffer` and then `read` if `is_low`. From the first FASTQ record without four lines on, the file is
     read through four_line_records.
-
-    name: the file's name, for messages.
-    taken: records taken so far, plus the records before the start of the source.
-    error: the error after the last record, once the whole file has been read.
-    missing_eof: set if the file ends without BGZF's end-of-file block and may have been truncated.
     """
 
     def __init__(
@@ -36,28 +31,19 @@ class RecordFile:
         is_normalized: bool,
         threads: int,
     ) -> None:
-        """start: the first bytes of the source, already read. is_normalized: all records have lines_per_record lines.
-        threads: for scanning.
-        """
+        """start: the first bytes of the source, already read. is_normalized: records have lines_per_record lines."""
         self.name = source.name
-        self.taken = source.first_record
-        self.error: DataError | OSError | None = None
-        self.missing_eof: MissingEofBlock | None = None
-        self._source = source
-        self._lines_per_record = lines_per_record
-        self._is_normalized = is_normalized
+        self.taken = source.first_record  # records taken so far, plus the records before the start of the source
+        self.error: DataError | OSError | None = None  # after the last record, once the whole file has been read
+        self.missing_eof: MissingEofBlock | None = None  # the file may have been truncated
+        self._source, self._lines_per_record, self._is_normalized = source, lines_per_record, is_normalized
         self._pool, self._threads = pool, threads
         self._buffer: Buffer | None = None
         self._data: Bytes = np.frombuffer(start, np.uint8)
         self._start, self._filled = 0, len(start)
         # The last newline of each record that has not been taken, int64 [records].
         self._ends = np.empty(0, np.int64)
-        self._is_at_end = False
-
-    @property
-    def is_at_end(self) -> bool:
-        """The whole file has been read."""
-        return self._is_at_end
+        self.is_at_end = False  # the whole file has been read
 
     @property
     def records(self) -> int:
@@ -67,7 +53,7 @@ class RecordFile:
     def is_low(self, min_records: int) -> bool:
         """Return True if fewer records are left, or so few bytes that moving them to another buffer is cheap."""
         left = self._filled - self._start
-        return not self._is_at_end and (self.records < min_records or 2 * left + 2 <= len(self._data))
+        return not self.is_at_end and (self.records < min_records or 2 * left + 2 <= len(self._data))
 
     def switch_buffer(self) -> None:
         """Move the bytes that have not been taken to the front of another buffer."""
@@ -87,14 +73,14 @@ class RecordFile:
             self._source, target, self._filled, self._lines_per_record, checks_fastq, self._threads
         )
         self._filled = found.filled if found else self._filled
-        while not self._is_at_end and self._filled < len(self._data) - 1:
+        while not self.is_at_end and self._filled < len(self._data) - 1:
             count = 0
             try:
                 count = self._source.readinto(self._data.data[self._filled : -1])
             except (DataError, OSError) as error:
                 self.error = error
             self._filled += count
-            self._is_at_end = not count
+            self.is_at_end = not count
             found = None if count else found
         self._find_records(found)
 
@@ -112,7 +98,6 @@ class RecordFile:
         return bad_records.read_name(self._header(record))
 
     def next_name(self) -> str:
-        """Return the name of the next record for messages."""
         return bad_records.name_of(self._header(0))
 
     def release(self) -> None:
@@ -129,7 +114,7 @@ class RecordFile:
 
     def _find_records(self, found: RecordEnds | None) -> None:
         """found: the records of the buffer, if already scanned."""
-        if self._is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
+        if self.is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
             found = None
@@ -137,7 +122,7 @@ class RecordFile:
         found = found or scan_records(data, self._lines_per_record, not self._is_normalized, self._threads)
         self._ends, is_irregular = found.ends, found.is_irregular
         tail = data[self._end(self.records) :]
-        is_incomplete = self._is_at_end and end_of_text(tail) > 0
+        is_incomplete = self.is_at_end and end_of_text(tail) > 0
         if is_irregular or (is_incomplete and not self._is_normalized):
             self._normalize(tail.tobytes())
         elif is_incomplete:
@@ -149,7 +134,7 @@ class RecordFile:
         """Read the rest of the file through four_line_records. start: the bytes after the last record found."""
         self._source = GeneratorSource(self.name, four_line_records(start, self._source, self.error))
         self._filled -= len(start)
-        self._is_normalized, self._is_at_end, self.error = True, False, None
+        self._is_normalized, self.is_at_end, self.error = True, False, None
 
     def _truncated(self, tail: bytes) -> DataError:
         lines = tail.rstrip(LINE_BREAKS).split(b"\n")
@@ -160,10 +145,7 @@ class RecordFile:
 
 
 def read_start(source: ByteSource) -> bytes:
-    """Return the first bytes after leading blank lines, which start with '@' or '>', or b"" for a blank file.
-
-    Raises DataError if the file is neither FASTQ nor FASTA.
-    """
+    """Return the first bytes after blank lines, b"" for a blank file. Raises DataError if they are not '@' or '>'."""
     head, start = bytearray(16), b""
     while not start and (count := source.readinto(memoryview(head))):
         start = bytes(head[:count]).lstrip(LINE_BREAKS)

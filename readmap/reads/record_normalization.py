@@ -7,6 +7,7 @@ parser of records reports the error.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -19,10 +20,7 @@ from readmap.formats.newlines import CARRIAGE_RETURN, LINE_BREAKS, NEWLINE, last
 
 #: Bytes read and yielded at a time; small enough to keep everything computed from them in the cache.
 PIECE_BYTES = 1 << 19
-
-#: Maximum bytes of a FASTQ sequence: bounds the memory used for any file.
-MAX_BYTES = 1 << 24
-
+MAX_BYTES = 1 << 24  # maximum bytes of a FASTQ sequence: bounds the memory used for any file
 HEADER_MARK = ord(">")
 
 
@@ -37,9 +35,11 @@ def four_line_records(
     piece: list[bytes] = []
     size = 0
     try:
-        for lines in _records(_lines(_pieces(start, source, error))):
-            piece += lines
-            size += sum(map(len, lines))
+        lines = _lines(_pieces(start, source, error))
+        records = (normalized or raw for raw, normalized in _raw_and_normalized(lines))
+        for record in itertools.chain(records, ([line] for line in lines)):  # lines after an invalid record unchanged
+            piece += record
+            size += sum(map(len, record))
             if size >= PIECE_BYTES:
                 yield b"".join(piece)
                 piece, size = [], 0
@@ -96,13 +96,6 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(line_parts)
     if error:
         raise error
-
-
-def _records(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Yield the four lines of each record, and all lines unchanged from an invalid record on."""
-    for raw, normalized in _raw_and_normalized(lines):
-        yield normalized or raw
-    yield from ([line] for line in lines)
 
 
 def _raw_and_normalized(lines: Iterator[bytes]) -> Iterator[tuple[list[bytes], list[bytes]]]:

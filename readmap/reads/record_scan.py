@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from readmap.backend import Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
-from readmap.formats.byte_source import ByteRange
-from readmap.formats.byte_source import ByteSource, FilePosition, PlainSource
+from readmap.formats.byte_source import ByteRange, ByteSource, FilePosition, PlainSource
 from readmap.formats.newlines import line_ends
 
 Bytes = NDArray[np.uint8]
@@ -58,16 +57,11 @@ class _Segments:
 
 @dataclass(frozen=True)
 class RecordEnds:
-    """Where the complete records at the front of a text end.
+    """Where the complete records at the front of a text end."""
 
-    ends: int64 [records], the offset of the last newline of each record.
-    is_irregular: the next record is not FASTQ of four lines.
-    filled: bytes of text in memory.
-    """
-
-    ends: Offsets
-    is_irregular: bool
-    filled: int
+    ends: Offsets  # [records], the offset of the last newline of each record
+    is_irregular: bool  # the next record is not FASTQ of four lines
+    filled: int  # bytes of text in memory
 
 
 def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) -> RecordEnds:
@@ -76,16 +70,18 @@ def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) 
     lines: lines per record, 4 or 2. checks_fastq: stop before the first record that is not header, bases, '+' and as
     many qualities as bases.
     """
-    backend = host_backend(_SCAN.module, threads)
-    if not backend:
-        return _scan_without_compiler(data, lines, checks_fastq)
-    return _scan(data, _ScanFormat(lines, checks_fastq), backend)
+    if backend := host_backend(_SCAN.module, threads):
+        return _scan(data, _ScanFormat(lines, checks_fastq), backend)
+    ends = line_ends(data)
+    ends = ends[: len(ends) // lines * lines].reshape(-1, lines)
+    count = _count_regular(data, ends) if checks_fastq else len(ends)
+    return RecordEnds(ends[:count, -1], count < len(ends), len(data))
 
 
 def read_and_scan_records(
     source: ByteSource, data: Bytes, filled: int, lines: int, checks_fastq: bool, threads: int = 1
 ) -> RecordEnds | None:
-    """Fill `data` from `source` after its first `filled` bytes, and return where its records end as scan_records does.
+    """Fill `data` from `source` after its first `filled` bytes and scan it as scan_records does.
 
     Return None, without reading, if the source is not an uncompressed file or no compiler is available.
     """
@@ -128,13 +124,6 @@ def _join(arguments: dict[str, Any], backend: Backend) -> tuple[Offsets, int, in
     return segments.record_ends[:count].copy(), stop, filled, status
 
 
-def _scan_without_compiler(data: Bytes, lines: int, checks_fastq: bool) -> RecordEnds:
-    ends = line_ends(data)
-    ends = ends[: len(ends) // lines * lines].reshape(-1, lines)
-    count = _count_regular(data, ends) if checks_fastq else len(ends)
-    return RecordEnds(ends[:count, -1], count < len(ends), len(data))
-
-
 def _count_regular(data: Bytes, ends: Offsets) -> int:
     """Count the FASTQ records before the first irregular one. ends: int64 [records, 4], the newlines of each record."""
     if not len(ends):
@@ -149,9 +138,8 @@ def _count_regular(data: Bytes, ends: Offsets) -> int:
 def cut_between_pairs(name: Callable[[int], bytes], cut: int, known: int) -> int:
     """Return `cut`, or `cut` - 1 if the records cut - 1 and cut are adjacent mates.
 
-    In a run of records with one name the first and second are mates, the third and fourth, and so on.
-
-    name: returns the name of a record; only indices below `known` are valid. cut: record index from 1 to `known`.
+    In a run of records with one name the first and second are mates, the third and fourth, and so on. name: returns the
+    name of a record; only indices below `known` are valid. cut: record index from 1 to `known`.
     """
     last = name(cut - 1)
     if cut < known and name(cut) != last:

@@ -16,11 +16,8 @@ from readmap.reads.record_file import read_start
 from readmap.reads.record_normalization import HEADER_MARK, record_sizes
 from readmap.reads.record_scan import read_and_scan_records, scan_records
 
-#: Bytes of text scanned at a time; the maximum size of a FASTQ record.
-BUFFER_BYTES = 8 << 20
-
-#: Records per array if records are parsed one by one.
-RECORDS_PER_ARRAY = 4096
+BUFFER_BYTES = 8 << 20  # bytes of text scanned at a time; the maximum size of a FASTQ record
+RECORDS_PER_ARRAY = 4096  # records per array if records are parsed one by one
 
 Starts = NDArray[np.int64]
 
@@ -29,9 +26,8 @@ def record_starts(source: ByteRange, first: int = 0, threads: int = 1) -> Iterat
     """Yield the offsets of the records in the text of `source`, int64, ascending, in several arrays.
 
     Blank lines before a FASTQ record may count as part of it. first: the index of the first record, for messages.
-    threads: for scanning uncompressed FASTQ.
-    Raises DataError if the text is neither FASTQ nor FASTA or a FASTQ record is invalid, after the records before it;
-    MissingEofBlock after all records; and what the source raises.
+    threads: for scanning uncompressed FASTQ. Raises DataError if the text is neither FASTQ nor FASTA or a FASTQ record
+    is invalid, after the records before it; MissingEofBlock after all records; and what the source raises.
     """
     start = read_start(source)
     if not start:

@@ -31,19 +31,13 @@ COMPLEMENTS[np.frombuffer(b"ACGTRYSWKMBDHVN", np.uint8)] = np.frombuffer(b"TGCAY
 
 @dataclass(frozen=True)
 class Sequences:
-    """Named sequences in file order; sequences may be empty, and names may be repeated.
+    """Named sequences in file order; sequences may be empty, and names may be repeated."""
 
-    names: first word of each header, without '>' or '@'.
-    letters: uint8, the concatenated sequences in upper case: IUPAC nucleotides with T for U, or A to Z and '*' for
-        proteins.
-    offsets: int64 [sequences + 1]: sequence i is letters[offsets[i]:offsets[i + 1]].
-    titles: whole headers without '>' or '@' and trailing blanks; default `names`.
-    """
-
-    names: list[bytes]
+    names: list[bytes]  # first word of each header, without '>' or '@'
+    #: The concatenated sequences in upper case: IUPAC nucleotides with T for U, or A to Z and '*' for proteins.
     letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    titles: list[bytes] = field(default_factory=list)
+    offsets: NDArray[np.int64]  # [sequences + 1]: sequence i is letters[offsets[i]:offsets[i + 1]]
+    titles: list[bytes] = field(default_factory=list)  # whole headers without '>' or '@' and trailing blanks
 
     def __post_init__(self) -> None:
         if not self.titles:
@@ -175,10 +169,8 @@ def _of_chunk(chunk: Chunk) -> Sequences:
     ends = ends - ((ends > starts) & (data[ends - 1] == CARRIAGE_RETURN))
     sizes = ends - starts
     text = data.tobytes()
-    titles, sequences, separators, qualities = (
-        [text[start:end] for start, end in zip(starts[:, line].tolist(), ends[:, line].tolist(), strict=True)]
-        for line in range(4)
-    )
+    columns = zip(starts.T.tolist(), ends.T.tolist(), strict=True)
+    titles, sequences, separators, qualities = ([text[a:b] for a, b in zip(*column, strict=True)] for column in columns)
     letters = np.frombuffer(b"".join(sequences).translate(Alphabet.NUCLEOTIDES.table), np.uint8)
     offsets = np.concatenate([[0], np.cumsum(sizes[:, 1])])
     _check_records(chunk, data[starts], sizes, letters, np.frombuffer(b"".join(qualities), np.uint8))

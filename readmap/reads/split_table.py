@@ -27,21 +27,11 @@ from readmap.formats.wording import pluralize
 from readmap.version import __version__
 
 FORMAT, VERSION = "readmap split", 1
-
-#: Bytes at the start and at the end of a file that its checksum covers.
-CHECKED_BYTES = 1 << 16
+CHECKED_BYTES = 1 << 16  # bytes at the start and at the end of a file that its checksum covers
 
 #: Errors raised by a damaged file of arrays.
-_DAMAGED = (
-    *NPY_HEADER_ERRORS,
-    MemoryError,
-    EOFError,
-    KeyError,
-    TypeError,
-    NotImplementedError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_PYTHON_ERRORS = MemoryError, EOFError, KeyError, TypeError, NotImplementedError
+_DAMAGED = (*NPY_HEADER_ERRORS, *_PYTHON_ERRORS, zipfile.BadZipFile, zlib.error)
 
 JsonObject = dict[str, Any]
 
@@ -56,25 +46,17 @@ class FileIdentity:
 
 @dataclass(frozen=True)
 class SplitFile:
-    """Where the records of a file start.
+    """Where the records of a file start."""
 
-    Attributes:
-        name: path as given.
-        identity: identity of the file's contents.
-        records, text_bytes: number of records, and bytes of decompressed text.
-        marks: int64 [marks, 2], ascending: index of a record and offset of its first byte in the text; the first mark
-            is the first record.
-        points: access points of gzip, ascending; None for a plain file.
-        is_whole: False if the rest of the file has not been scanned yet.
-    """
-
-    name: str
+    name: str  # path as given
     identity: FileIdentity
     records: int
-    text_bytes: int
+    text_bytes: int  # of decompressed text
+    #: int64 [marks, 2], ascending: index of a record and offset of its first byte in the text. The first mark is the
+    #: first record.
     marks: NDArray[np.int64]
-    points: Sequence[AccessPoint] | None
-    is_whole: bool = True
+    points: Sequence[AccessPoint] | None  # access points of gzip, ascending; None for a plain file
+    is_whole: bool = True  # False if the rest of the file has not been scanned yet
 
     def mark_before(self, record: int) -> int:
         """Return the index of the last mark at or before a record."""
@@ -97,9 +79,8 @@ class SplitTable:
     def find(self, path: str) -> SplitFile:
         """Return the entry of a file by its contents. Raises DataError if the table has no such file, and OSError."""
         identity = identify_file(path)
-        for file in self.files:
-            if file.identity == identity:
-                return file
+        if found := next((file for file in self.files if file.identity == identity), None):
+            return found
         named = [file.name for file in self.files]
         shown = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")
         raise DataError(
@@ -111,16 +92,9 @@ class SplitTable:
         facts: JsonObject = {"format": FORMAT, "version": VERSION, "made_by": f"readmap {__version__}", "files": []}
         arrays: dict[str, Any] = {}
         for number, file in enumerate(self.files):
-            facts["files"].append(
-                {
-                    "name": file.name,
-                    "bytes": file.identity.size,
-                    "checksum": file.identity.checksum,
-                    "records": file.records,
-                    "text_bytes": file.text_bytes,
-                    "is_gzip": file.points is not None,
-                }
-            )
+            identity = {"name": file.name, "bytes": file.identity.size, "checksum": file.identity.checksum}
+            counts = {"records": file.records, "text_bytes": file.text_bytes}
+            facts["files"].append({**identity, **counts, "is_gzip": file.points is not None})
             arrays[f"{number}.marks"] = file.marks
             if file.points is not None:
                 windows = b"".join(point.window for point in file.points)

@@ -19,8 +19,7 @@ from examples import Read, draw_reads, fasta, fastq, small_genome
 from test_bam_records import chunks, start, texts
 
 from readmap.cli import main
-from readmap.errors import DataError
-from readmap.formats import samtools_input
+from readmap.formats import samtools
 from readmap.formats.byte_source import ByteSource
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 
@@ -163,8 +162,6 @@ def test_read_groups(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert [line for line in header(folder, "out.sam") if line.startswith("@RG")] == ["@RG\tID:b\tSM:t"]
     assert all("\tRG:Z:b" in line and "RG:Z:a" not in line for line in records(folder, "out.sam"))
     assert search(folder, "bare.bam", "out.sam", *group) == 0
-    assert search(folder, "reads.bam", "none.sam", "--replace-rg") == 2
-    assert "--replace-rg: only with -R" in capfd.readouterr().err
     # Read groups of the header are dropped if the reads have no RG tag.
     assert search(folder, "reads.bam", "out.sam", "--exact") == 0
     assert not [line for line in header(folder, "out.sam") if line.startswith("@RG")]
@@ -214,16 +211,6 @@ def test_corrupt_files(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixtur
         assert not (folder / "none.sam").exists()
 
 
-def test_records_before_the_error_are_read(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "cut.bam").write_bytes((folder / "reads.bam").read_bytes()[:-28])
-    given = start(tmp_path / "cut.bam").chunks(lambda size: np.empty(size, np.uint8), 1 << 20)
-    assert len(next(given).spans) == len(READS)
-    with pytest.raises(
-        DataError, match=r"cut\.bam: unexpected end of the compressed data .*: BGZF's end-of-file block is missing"
-    ):
-        next(given)
-
-
 def test_closing_early_ends_samtools(folder: Path) -> None:
     source = start(folder / "reads.cram")
     next(source.chunks(lambda size: np.empty(size, np.uint8), 1 << 10))
@@ -262,7 +249,7 @@ def test_no_reference_is_downloaded(
         kept = tmp_path / digest[:2] / digest[2:4] / digest[4:]
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(letters.upper())
-    monkeypatch.setattr(samtools_input, "REFERENCE_CACHE", f"{tmp_path}/%2s/%2s/%s")
+    monkeypatch.setattr(samtools, "REFERENCE_CACHE", f"{tmp_path}/%2s/%2s/%s")
     assert search(folder, str(tmp_path / "aligned.cram"), "none.sam") == 0, capfd.readouterr().err
 
 

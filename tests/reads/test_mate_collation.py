@@ -10,7 +10,7 @@ from test_bam_records import chunks, record, start, texts, write
 
 from readmap.errors import DataError
 from readmap.reads import bam_records, mate_collation
-from readmap.reads.mate_matching import NO_MATE, MateCandidates, match_by_hash, match_by_key
+from readmap.reads.mate_collation import NO_MATE, MateCandidates, match_by_hash, match_by_key
 
 #: A record: name, read group or "", segment (0 for a single read), and whether it is primary.
 Drawn = tuple[str, str, int, bool]
