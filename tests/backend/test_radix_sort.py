@@ -50,14 +50,6 @@ def test_sections_of_many_tiles(backends: str, monkeypatch: pytest.MonkeyPatch) 
         assert np.array_equal(sort(keys, values, 18, backend)[1], np.argsort(keys, kind="stable"))
 
 
-def test_result_does_not_depend_on_threads() -> None:
-    keys = np.random.default_rng(3).integers(0, 1000, 200_000, np.uint64)
-    values = np.arange(len(keys), dtype=np.uint32)
-    orders = [sort(keys, values, 10, open_backend("cpu", threads))[1] for threads in (1, 3, 8)]
-    assert np.array_equal(orders[0], orders[1])
-    assert np.array_equal(orders[0], orders[2])
-
-
 @pytest.mark.parametrize("size", [0, 1, 5000])
 @pytest.mark.parametrize("bits", [(1, 64), (9, 3), (17, 8, 2)])
 def test_argsort_columns(backends: str, size: int, bits: tuple[int, ...]) -> None:

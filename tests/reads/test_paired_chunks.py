@@ -68,16 +68,6 @@ def alternating(one: list[bytes], two: list[bytes]) -> bytes:
 # Two files.
 
 
-@pytest.mark.parametrize("batch_reads", [None, 2, 5])
-def test_every_size(files: Files, batch_reads: int | None) -> None:
-    """Both files are cut at every position."""
-    for one, two in ((ONE, TWO), (TWO, ONE)):
-        files.write(one, two)
-        for size in [*range(1, 700, 3 if batch_reads else 7), *range(700, len(TWO) * 2 + 100, 97)]:
-            result = read(files.paths, size, batch_reads, PairLayout.TWO_FILES)
-            assert (result.parts, result.error) == ([one, two], "")
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(
     ("one", "two", "wanted_one", "wanted_two"),
@@ -148,34 +138,6 @@ def test_files_of_different_length(files: Files, one: int, two: int, pairs: int,
         assert result.error == message
 
 
-@pytest.mark.parametrize("size", [1, 100, 1 << 20])
-def test_truncated_file(files: Files, size: int) -> None:
-    """All complete pairs come first; the error is that of a truncated file of single reads, or a missing mate."""
-    for first in (False, True):
-        records = SHORT[:3] if first else LONG[:3]
-        data = b"".join(records)
-        for cut in range(len(data)):
-            one, two = (data[:cut], b"".join(LONG[:3])) if first else (b"".join(SHORT[:3]), data[:cut])
-            result = files.read(one, two, size)
-            # The last line may lack its newline, even if it is empty.
-            text = data[:cut] if data[:cut].endswith(b"\n") or not cut else data[:cut] + b"\n"
-            whole, rest = divmod(text.count(b"\n"), 4)
-            own = b"".join(text.splitlines(keepends=True)[: 4 * whole])
-            others = b"".join((LONG if first else SHORT)[:whole])
-            assert result.parts == ([own, others] if first else [others, own])
-            name, other, mate = ("r1", "r2", "") if first else ("r2", "r1", "/1")
-            if rest:
-                assert result.error.startswith(f"{name}, record {whole + 1}")
-                assert result.error.endswith(f": record is truncated: expected 4 lines, found {rest}")
-            elif whole < 3:
-                counted = f"{whole} record{'s' * (whole != 1)}"
-                assert result.error == (
-                    f"{name} has {counted}, {other} has more: record {whole + 1} (r{whole}{mate}) has no mate"
-                )
-            else:
-                assert result.error == ""
-
-
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("first", [False, True])
 def test_gzip_error_comes_after_its_pairs(files: Files, first: bool, size: int) -> None:
@@ -194,12 +156,6 @@ def test_gzip_error_comes_after_its_pairs(files: Files, first: bool, size: int) 
 def test_a_file_without_reads_stops_at_once(files: Files, data: bytes) -> None:
     assert files.read(ONE, data).error.startswith("r2: expected FASTQ or FASTA, which start with '@' or '>'")
     assert files.read(data, ONE).records == []
-
-
-def test_missing_file(files: Files) -> None:
-    files.paths[0].write_bytes(ONE)
-    with pytest.raises(FileNotFoundError, match="r2"):
-        read(files.paths, layout=PairLayout.TWO_FILES)
 
 
 # Buffers.
@@ -326,13 +282,6 @@ def test_odd_or_truncated_end_of_one_file(files: Files, count: int, tail: bytes,
     pairs = alternating(SHORT[:count], LONG[:count])
     result = files.read_one(pairs + tail, size)
     assert (result.parts, result.error) == ([pairs], message)
-
-
-def test_gzip_error_in_one_file(files: Files) -> None:
-    pairs = alternating(SHORT, LONG)
-    result = files.read_one(gzip.compress(pairs + SHORT[0]) + b"garbage", 100)
-    assert result.parts == [pairs]
-    assert "not gzip" in result.error
 
 
 # Random inputs.

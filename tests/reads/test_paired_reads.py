@@ -239,24 +239,6 @@ def test_different_names_of_mates(
     assert error == expected
 
 
-@LAYOUTS
-@pytest.mark.parametrize("mate", [0, 1])
-def test_invalid_record_at_every_position(
-    backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: PairLayout, mate: int
-) -> None:
-    """All pairs before it are written, its own pair is not."""
-    backend = small_chunks(backends, 700, monkeypatch)
-    for number in range(0, 20):
-        pairs = [list(pair) for pair in PAIRS[:20]]
-        pairs[number][mate] = Read("bad", "ACXT", "IIII")
-        paths = write_pairs(tmp_path, [(a, b) for a, b in pairs], layout)
-        written, error = search(paths, layout, backend)
-        assert written == expected_listing(PAIRS[:number])
-        is_two = layout is PairLayout.TWO_FILES
-        place = f"r{mate + 1}, record {number + 1}" if is_two else f"r, record {2 * number + mate + 1}"
-        assert error == f"{place} (bad): expected a nucleotide at base 3, found 'X'"
-
-
 # Random inputs.
 
 

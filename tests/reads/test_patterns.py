@@ -88,16 +88,6 @@ def test_every_letter_at_every_position(backends: str, lanes: int | None) -> Non
     check(sequences, patterns_of(sequences, backend), backend)
 
 
-@pytest.mark.parametrize("lanes", [None, 32])
-def test_mixed_letters(backends: str, lanes: int | None) -> None:
-    """Reads of all letters, of mostly bases, and of bases only."""
-    generator = random.Random(93)
-    backend = with_lanes(backends, lanes)
-    letters = ("ACGTUacgtu" * 30 + NUCLEOTIDES.lower(), "ACGTUacgtu", NUCLEOTIDES, "Nn", "RYKMSWBDHV")
-    sequences = [random_bases(generator, length, letters[length % 5]) for length in range(0, 400, 3)]
-    check(sequences, patterns_of(sequences, backend), backend)
-
-
 @settings(derandomize=True, max_examples=60, deadline=None)
 @given(sequences=st.lists(st.text("ACGTN", max_size=100), min_size=1, max_size=40), lanes=st.sampled_from([1, 4, 32]))
 def test_any_patterns(backends: str, sequences: list[str], lanes: int) -> None:

@@ -55,13 +55,6 @@ def test_fastq(backends: str) -> None:
     assert parse(data.replace(b"\n", b"\r\n"), open_backend(backends)) == expected
 
 
-def test_fasta(backends: str) -> None:
-    data = b">one\nACGT\n>two x\nacgtn\n>*\n\n"
-    expected = [(b"one", b"ACGT", None), (b"two", b"acgtn", None), (b"*", b"", None)]
-    assert parse(data, open_backend(backends), 2) == expected
-    assert parse(data.replace(b"\n", b"\r\n"), open_backend(backends), 2) == expected
-
-
 @pytest.mark.parametrize(
     ("header", "name"),
     [
@@ -101,12 +94,6 @@ def test_name_after_plus(backends: str, again: str, is_good: bool) -> None:
     if not is_good:
         complaint = str(bad_records.describe(data, 0, bad_records.OTHER_NAME, 4, "x.fq", 1))
         assert complaint == f"x.fq, record 1 (r): expected nothing or the read name after '+', found {again!r}"
-
-
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
-def test_empty_reads(backends: str, ending: bytes) -> None:
-    data = b"@a\n\n+\n\n@b\nA\n+\nI\n@c\n\n+\n\n".replace(b"\n", ending)
-    assert parse(data, open_backend(backends)) == [(b"a", b"", b""), (b"b", b"A", b"I"), (b"c", b"", b"")]
 
 
 def test_qualities_that_look_like_headers(backends: str) -> None:
@@ -246,41 +233,27 @@ def test_first_of_many_invalid_records_is_reported(backends: str) -> None:
     assert (reads.count, reads.bad) == (1_203, (1_203, bad_records.QUALITY_RANGE))
 
 
-def test_read_of_maximum_length(backends: str) -> None:
-    bases = "ACGT" * (MAX_READ_LENGTH // 4)
-    assert parse(fastq([Read("a", bases, "I" * MAX_READ_LENGTH)]), open_backend(backends))[0][1] == bases.encode()
-
-
-def test_every_byte_as_a_base(backends: str) -> None:
-    """Kernel and message agree on which bytes are not nucleotides."""
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        (b"@a\nAC%cGT\n+\nIIIII\n", bad_records.NOT_A_BASE, "at base 3, found"),
+        (b"@a\nACG\n+\nI%cI\n", bad_records.QUALITY_RANGE, "at base 2, found"),
+    ],
+)
+def test_every_byte_as_a_base_or_quality(backends: str, text: bytes, code: int, place: str) -> None:
+    """Kernel and message agree on which bytes are invalid."""
     backend = open_backend(backends)
-    for byte in range(256):
-        if byte in b"\n\r":
-            continue
-        data = b"@a\nAC%cGT\n+\nIIIII\n" % byte
+    for byte in {*range(256)} - {*b"\n\r"}:
+        data = text % byte
         reads = reads_of(data, backend)
-        if chr(byte).upper() in NUCLEOTIDES and byte < 128:
+        is_base = chr(byte).upper() in NUCLEOTIDES and byte < 128
+        if is_base if code == bad_records.NOT_A_BASE else 33 <= byte <= 126:
             assert (reads.count, reads.bad) == (1, None)
             continue
-        assert (reads.count, reads.bad) == (0, (0, bad_records.NOT_A_BASE))
-        message = str(bad_records.describe(np.frombuffer(data, np.uint8), 0, bad_records.NOT_A_BASE, 4, "r.fq", 1))
-        assert "at base 3, found" in message
+        assert (reads.count, reads.bad) == (0, (0, code))
+        message = str(bad_records.describe(np.frombuffer(data, np.uint8), 0, code, 4, "r.fq", 1))
+        assert place in message
         assert message.isprintable()
-
-
-def test_every_byte_as_a_quality(backends: str) -> None:
-    backend = open_backend(backends)
-    for byte in range(256):
-        if byte in b"\n\r":
-            continue
-        data = b"@a\nACG\n+\nI%cI\n" % byte
-        reads = reads_of(data, backend)
-        if 33 <= byte <= 126:
-            assert reads.bad is None
-            continue
-        assert (reads.count, reads.bad) == (0, (0, bad_records.QUALITY_RANGE))
-        message = str(bad_records.describe(np.frombuffer(data, np.uint8), 0, bad_records.QUALITY_RANGE, 4, "r.fq", 1))
-        assert "at base 2, found" in message
 
 
 def test_carriage_return_inside_a_line(backends: str) -> None:

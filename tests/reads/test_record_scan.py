@@ -98,15 +98,6 @@ def test_text_of_several_segments(lines: int, longest: int) -> None:
             assert (ends.tolist(), found) == expected(data, lines, lines == 4)
 
 
-@pytest.mark.parametrize("shift", [-1, 0, 1])
-def test_record_that_ends_at_a_border(shift: int) -> None:
-    bases = (SEGMENT_BYTES - len("@r\n\n+\n\n") + shift) // 2
-    first = b"@%s\n%s\n+\n%s\n" % (b"r" * (1 + (SEGMENT_BYTES + shift) % 2), b"A" * bases, b"I" * bases)
-    for data in (first, first + b"@s\nC\n+\nI\n", first + b"@s\nC\n+\n"):
-        ends, found = cut(np.frombuffer(data, np.uint8), 4, checks=True, threads=2)
-        assert (ends.tolist(), found) == expected(data, 4, True)
-
-
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise BackendError("no C++ compiler was found")

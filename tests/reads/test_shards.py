@@ -324,16 +324,6 @@ def test_lanes(tmp_path: Path) -> None:
     assert reads == [[60, 0, 16], [0, 0, 46], [0, 0, 46], [0, 0, 46], [0, 0, 46]]
 
 
-def test_more_shards_than_records(tmp_path: Path) -> None:
-    path = tmp_path / "few.fq.gz"
-    path.write_bytes(gzip.compress(fastq(3)))
-    (file,) = split(path)
-    found = [parts(Shard(number, 10), [path], [file])[0] for number in range(1, 11)]
-    texts = [read_all(opened(part)) for part in found]
-    assert b"".join(texts) == gzip.decompress(path.read_bytes())
-    assert sum(map(bool, texts)) == 3
-
-
 def test_messages_use_record_numbers_of_the_file(tmp_path: Path) -> None:
     path, layout = tmp_path / "cut.fa.gz", [PairLayout.INTERLEAVED]
     path.write_bytes(gzip.compress(fasta(2001)))
