@@ -12,7 +12,7 @@ import pytest
 from readmap.backend import Backend
 from readmap.formats.output import Output
 from readmap.index.device import DeviceIndex
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout

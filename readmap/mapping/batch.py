@@ -11,7 +11,7 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.device_counts import Count
 from readmap.backend.tables import Table
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import DeviceCounters
 from readmap.mapping.parameters import UNSEARCHED

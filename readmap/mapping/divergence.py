@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from readmap.backend import Kernel
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")

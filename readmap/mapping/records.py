@@ -13,7 +13,7 @@ from readmap.bam.order import SortOrder
 from readmap.formats.sam import NO_READ_GROUP, PROGRAM, ReadGroup, SamEncoding, common_tags
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 
 _SUM = Kernel("mapping/sam", "sum_qualities")
 _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam", "write_records")

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
 from readmap.run.batch_processor import RunSummary

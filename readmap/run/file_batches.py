@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from readmap.errors import DataError, UsageError
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.run.chunk_plan import plan_chunks

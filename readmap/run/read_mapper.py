@@ -9,7 +9,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.formats.wording import format_ratio
 from readmap.mapping.alignments import count_alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context, Sample
+from readmap.mapping.batch import Context, Sample
 from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import CapacityEstimates, CapacityExceeded
 from readmap.mapping.inserts import InsertSize

@@ -11,7 +11,7 @@ from readmap.duplicates.fragments import FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.records import AlignmentRecords, RecordStyle, format_records
 from readmap.run.unmapped import format_unmapped
 from readmap.run.writer import Block

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.batch import Batch
-from readmap.mapping.context import Context, Sample
+from readmap.mapping.batch import Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import InsertSize, estimate_insert_sizes, fixed_insert_size
 from readmap.mapping.pairs import measure_inserts

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from readmap.errors import DataError, UsageError, option
-from readmap.mapping.context import Sample
+from readmap.mapping.batch import Sample
 from readmap.mapping.divergence import MAX_BASES_PER_DIFFERENCE, MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.inserts import DIRECTIONS, InsertSize
 from readmap.mapping.parameters import Scoring

@@ -19,7 +19,7 @@ from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 from readmap.index.suffix_array import kernel_types
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.records import RecordStyle
 from readmap.qc.survey import Survey
 from readmap.reads.inflaters import inflaters_for

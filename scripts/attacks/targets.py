@@ -35,7 +35,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.fasta import read_reference
 from readmap.index.sort_plan import plan_sort
 from readmap.index.suffix_sorting import sort_suffixes
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.reads import parallel_gzip
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.reads.chunks import PairLayout, read_chunks

@@ -13,7 +13,7 @@ from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.mapping import records
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.reads import chunks
 from readmap.reads.parsing import parse_reads
 from readmap.run import read_mapper

@@ -25,7 +25,7 @@ from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
 from readmap.mapping.batch import MAX_WINDOWS
-from readmap.mapping.context import Context, Sample
+from readmap.mapping.batch import Context, Sample
 from readmap.mapping.parameters import Reporting, Scoring
 from readmap.mapping.record_plan import RecordPlan, plan_records
 

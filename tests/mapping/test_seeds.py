@@ -11,7 +11,7 @@ from oracles.alignment import canonical, common_prefix, insertion_point, reverse
 
 from readmap.backend import open_backend
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import search_passes
 from readmap.mapping.seeds import Selection, find_seeds
 

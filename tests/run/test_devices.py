@@ -21,7 +21,7 @@ from readmap.cli.common import resources
 from readmap.formats.output import Output, commit_together, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import Reporting
 from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout

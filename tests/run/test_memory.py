@@ -17,7 +17,7 @@ from oracles.placements import MAX_SEED_WINDOWS
 from search_runs import Full
 
 from readmap.mapping import matches
-from readmap.mapping.context import Context
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import Pairing, Reporting
 from readmap.mapping.records import RecordStyle
 from readmap.reads.chunks import PairLayout
