@@ -24,10 +24,7 @@ _BASES = np.frombuffer(b"ACGT", np.uint8)
 
 
 def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases: int) -> None:
-    """Raise IndexFolderError if an array's dtype or shape does not fit the contigs, or a small array is inconsistent.
-
-    Reads only the small arrays, which have an element per contig or per run of ambiguous bases.
-    """
+    """Raise IndexFolderError if a dtype or shape does not fit the contigs, or a small array is inconsistent."""
     arrays = stored.arrays
     stored.expect_array("contig_starts", [np.int64], len(contigs) + 1)
     starts = arrays["contig_starts"]
@@ -48,7 +45,7 @@ def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases
 
 
 def _expect_barriers(stored: StoredArrays, length: int) -> int:
-    """Return the number of positions inside barriers. Raise if barriers overlap or do not separate the contigs."""
+    """Return the number of positions inside barriers; raise if barriers overlap or do not separate the contigs."""
     arrays = stored.arrays
     count = max(arrays["barrier_starts"].size, 1)
     for name, dtype in (("barrier_starts", np.int64), ("barrier_ends", np.int64), ("barrier_letters", np.uint8)):
@@ -57,13 +54,11 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
     if starts[0] < 0 or (starts >= ends).any() or (starts[1:] < ends[:-1]).any():
         raise stored.invalid_array("barrier_starts", "has intervals that are empty or overlap")
     if (starts[-1], ends[-1]) != (length, LAST_BARRIER_END):
-        raise stored.invalid_array(
-            "barrier_ends", f"does not end with a barrier after the reference's {length:,} positions"
-        )
+        wrong = f"does not end with a barrier after the reference's {length:,} positions"
+        raise stored.invalid_array("barrier_ends", wrong)
     between, last = letters == 0, arrays["contig_starts"][1:] - 1
-    if not np.array_equal(starts[between], [*last, length]) or not np.array_equal(
-        ends[between], [*(last + 1), LAST_BARRIER_END]
-    ):
+    expected = [*last, length], [*(last + 1), LAST_BARRIER_END]
+    if not all(np.array_equal(array[between], bounds) for array, bounds in zip((starts, ends), expected, strict=True)):
         raise stored.invalid_array("barrier_letters", "has 0 at other positions than those between contigs")
     known = np.frombuffer(Alphabet.NUCLEOTIDES.table, np.uint8)[letters] == letters
     if not (between | (known & ~np.isin(letters, _BASES))).all():

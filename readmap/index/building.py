@@ -125,27 +125,20 @@ class _Plan:
 
 
 def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, team: Team, keeps_suffixes: bool) -> _Plan:
-    """Plan the build; keeps_suffixes: the host will hold the suffix array. Raise BackendError if a device has too
-    little memory.
-    """
+    """Plan the build; keeps_suffixes: on the host. Raise BackendError if a device has too little memory."""
     length, memories = reference.length, team.map(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
     for backend, memory in zip(team.backends, memories, strict=True):
         needed = on_device if backend is team.first else reference.nbytes
         if memory and memory[0] < needed:
-            raise BackendError(
-                f"{backend.name} has too little memory to index {reference.bases:,} bases: {format_bytes(memory[0])} "
-                f"are free, {format_bytes(needed)} are needed"
-            )
+            sizes = f"{format_bytes(memory[0])} are free, {format_bytes(needed)} are needed"
+            raise BackendError(f"{backend.name} has too little memory to index {reference.bases:,} bases: {sizes}")
     references = team.map(reference.to_device, team.backends)
     plan = plan_suffix_array(reference, references[0], team, force_64_bits)
     building = max(plan.nbytes, on_device)
     if memories[0] is not None:
-        order, edges = (
-            plan.dtype.itemsize * plan.suffixes * keeps_suffixes,
-            EDGE_BYTES * length if wanted.has_tree else 0,
-        )
-        building = order + edges + (plan.sort.host_bytes if plan.sort else 0)
+        building = plan.dtype.itemsize * plan.suffixes * keeps_suffixes + EDGE_BYTES * length * wanted.has_tree
+        building += plan.sort.host_bytes if plan.sort else 0
     table = plan.dtype.itemsize * 4 ** table_bases(plan.suffixes) if wanted.has_array else 0
     # The memory used for reading may not have been returned to the system.
     fixed = FIXED_BYTES + sum(backend.driver_host_bytes for backend in team.backends) + min(WAITING_BYTES, length)
@@ -175,10 +168,8 @@ def _build(
     tell("gather suffixes", 0, 0)
     team.release_memory()
     order, backend = team.gather(parts), team.first
-    if sink:
-        written, suffixes = _write_parts(parts, sink, team), sink.mapped()
-    else:
-        written, suffixes = None, team.to_host(parts)
+    written = _write_parts(parts, sink, team) if sink else None
+    suffixes = sink.mapped() if sink else team.to_host(parts)
     del parts
     if wanted.has_array:
         tell("prefix table", 0, 0)

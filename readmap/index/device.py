@@ -39,14 +39,10 @@ class IndexStructure(StrEnum):
 class HostIndex:
     """The index arrays that a search reads, on the host.
 
-    Attributes:
-        reference, suffixes: as in Index.
-        prefix_table: the index's table; [0, suffixes] for 0 bases if no table is wanted; None if the device builds a
-            table of more bases.
-        table_bases: bases resolved by the prefix table.
-        edges: the index's edges; the edges of an empty root if the tree is not wanted.
-        entry_bases: bases to be resolved by the table of tree entries.
-        stored: the folder of the arrays, which are verified after loading; None to skip verification.
+    reference, suffixes: as in Index. prefix_table: the index's table; [0, suffixes] for 0 bases if no table is wanted;
+    None if the device builds a table of more bases. table_bases: bases resolved by the prefix table. edges: the index's
+    edges; the edges of an empty root if the tree is not wanted. entry_bases: bases to be resolved by the table of tree
+    entries. stored: the folder of the arrays, which are verified after loading; None to skip verification.
     """
 
     reference: Reference
@@ -89,19 +85,10 @@ class HostIndex:
             verify_arrays(self.stored, loaded, reference, backend)
         if table is None:
             table = build_prefix_table(reference, suffixes, self.table_bases, backend)
+        entries, text = build_tree_entries(edges, self.entry_bases, backend), np.frombuffer(b"".join(names), np.uint8)
         return DeviceIndex(
-            self.reference,
-            reference,
-            suffixes,
-            table,
-            self.table_bases,
-            edges,
-            build_tree_entries(edges, self.entry_bases, backend),
-            self.entry_bases,
-            letters,
-            ContigNames(
-                letters=backend.to_device(np.frombuffer(b"".join(names), np.uint8)), offsets=backend.to_device(offsets)
-            ),
+            *(self.reference, reference, suffixes, table, self.table_bases, edges, entries, self.entry_bases, letters),
+            ContigNames(letters=backend.to_device(text), offsets=backend.to_device(offsets)),
         )
 
 
@@ -113,10 +100,8 @@ class ContigNames(Table, struct="common/text.cuh:ContigNames"):
 class DeviceIndex:
     """The index arrays that a search reads, on a device; further attributes as in HostIndex.
 
-    Attributes:
-        host: the reference on the host. reference: the kernels' struct Reference.
-        entries: int64 [4^entry_bases, 2], the tree entries: start nodes of walks whose first bases are known.
-        contig_names: names as SAM prints them.
+    host: the reference on the host. reference: the kernels' struct Reference. entries: int64 [4^entry_bases, 2], the
+    tree entries: start nodes of walks whose first bases are known. contig_names: names as SAM prints them.
     """
 
     host: Reference

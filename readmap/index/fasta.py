@@ -6,8 +6,13 @@ compiler.
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +21,74 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.cpu import host_backend
 from readmap.errors import DataError
+from readmap.formats import fasta
 from readmap.formats.alphabets import Alphabet
 from readmap.formats.byte_source import ByteSource
-from readmap.formats.fasta import (
-    CONTIG_NAME,
-    EMPTY_FILE,
-    GROWTH,
-    Contig,
-    describe_record,
-    expect_no_sequence,
-    invalid_letter,
-    record_name,
-)
+from readmap.formats.fasta import Contig
 from readmap.formats.newlines import LINE_BREAKS
 from readmap.formats.wording import decode_name
-from readmap.index.digests import MAX_CHUNKS, ContigDigests
 from readmap.index.reference import LAST_BARRIER_END, Reference, barrier_words, packed_words
+
+#: Maximum number of chunks that wait for a thread, and in all. One thread digests a contig, more slowly than the file
+#: is read; 12 chunks make up for that in a contig of 250 Mbp.
+CHUNKS_PER_THREAD, MAX_CHUNKS = 2, 12
+
+
+class ContigDigests:
+    """The MD5s of contigs whose letters arrive chunk by chunk. A context manager whose exit ends the threads."""
+
+    def __init__(self, threads: int) -> None:
+        # One queue per thread keeps the parts of a contig in order while other contigs are digested.
+        self._workers = [ThreadPoolExecutor(1, "readmap-md5") for _ in range(threads)]
+        self._turns = itertools.cycle(self._workers)
+        self._results: list[Future[list[str]]] = []
+        self._pending: deque[list[Future[Any]]] = deque()
+        self._worker: ThreadPoolExecutor | None = None
+        self._md5 = hashlib.md5()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.shutdown(cancel_futures=True)
+
+    def add(self, letters: NDArray[np.uint8], starts: Sequence[int]) -> None:
+        """Add the letters of a chunk, which must not change afterwards; waits if too many chunks are pending.
+
+        letters: uint8 [letters], with one separator byte before each contig. starts: where contigs start; letters
+            before the first start belong to the previous contig.
+        """
+        # finish() reads the results once more.
+        for done in self._pending.popleft() if self._is_full else ():
+            done.result()
+        jobs: list[Future[Any]] = []
+        if self._worker:
+            jobs.append(self._worker.submit(self._md5.update, (letters[: starts[0] - 1] if starts else letters).data))
+        if starts:
+            self._end_contig()
+            self._results.append(next(self._turns).submit(_digest_all, letters, starts))
+            self._worker, self._md5 = next(self._turns), hashlib.md5()
+            jobs += [self._results[-1], self._worker.submit(self._md5.update, letters[starts[-1] :].data)]
+        self._pending.append(jobs)
+
+    def finish(self) -> list[str]:
+        """Return the MD5s of all contigs except the last."""
+        return [digest for result in self._results for digest in result.result()]
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._pending) == min(CHUNKS_PER_THREAD * len(self._workers), MAX_CHUNKS)
+
+    def _end_contig(self) -> None:
+        if self._worker:
+            self._results.append(self._worker.submit(lambda md5: [md5.hexdigest()], self._md5))
+
+
+def _digest_all(letters: NDArray[np.uint8], starts: Sequence[int]) -> list[str]:
+    """Return the MD5s of the contigs that lie completely in the letters: all that start there except the last."""
+    return [hashlib.md5(letters[start : end - 1].data).hexdigest() for start, end in itertools.pairwise(starts)]
+
 
 #: Bytes of the file that are processed together: enough work for all threads.
 CHUNK_BYTES = 16 << 20
@@ -43,9 +100,9 @@ WAITING_BYTES = MAX_CHUNKS * CHUNK_BYTES
 MAX_CONTIG_BASES = 2**31 - 1
 
 _MODULE = "index/fasta"
-_MEASURE, _GATHER = Kernel(_MODULE, "measure_blocks"), Kernel(_MODULE, "gather_text")
-_PACK, _FIND = Kernel(_MODULE, "pack_text"), Kernel(_MODULE, "find_barriers")
-_MARK = Kernel(_MODULE, "mark_barriers")
+_MEASURE, _GATHER, _PACK, _FIND, _MARK = (
+    Kernel(_MODULE, name) for name in ("measure_blocks", "gather_text", "pack_text", "find_barriers", "mark_barriers")
+)
 _BLOCK, _RUN, _WORD, _IN_HEADER, _UNCHANGED = (
     constant("index/fasta.cu", name) for name in ("BLOCK", "RUN", "WORD", "IN_HEADER", "UNCHANGED")
 )
@@ -94,10 +151,9 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
 class _ChunkText:
     """The letters and headers of a chunk.
 
-    text: uint8 [letters] on the device: `kept` letters of previous chunks, then the letters of this chunk.
-    origin: position of text[0] in the reference.
-    headers: int64 [headers, 3], struct Header of kernels/index/fasta.cu.
-    bad: index of the first sequence byte that is not a nucleotide, or None.
+    text: uint8 [letters] on the device: `kept` letters of previous chunks, then the letters of this chunk. origin:
+    position of text[0] in the reference. headers: int64 [headers, 3], struct Header of kernels/index/fasta.cu. bad:
+    index of the first sequence byte that is not a nucleotide, or None.
     """
 
     text: Array
@@ -108,10 +164,7 @@ class _ChunkText:
 
 
 class _ReferenceBuilder:
-    """The packed letters and the barriers of the chunks so far.
-
-    A barrier precedes each contig. The text starts with the first contig's barrier, at position -1.
-    """
+    """The packed letters and the barriers of the chunks so far; the text starts with a barrier, at position -1."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -136,23 +189,12 @@ class _ReferenceBuilder:
         header_ends = np.cumsum(headers)
         text = backend.empty(int(text_ends[-1]), np.uint8)
         rows = backend.empty((int(header_ends[-1]), 3), np.int64)
-        error = backend.full(1, -1, np.int64).view(np.uint64)
-        backend.launch(
-            _GATHER,
-            blocks,
-            bytes=chunk,
-            kept=backend.to_device(self._kept),
-            in_header=backend.to_device(in_header),
-            text_ends=backend.to_device(text_ends),
-            header_ends=backend.to_device(header_ends),
-            text=text,
-            headers=rows,
-            error=error,
-            size=size,
-            kept_count=len(self._kept),
-        )
-        bad = int(backend.to_host(error)[0])
-        origin, kept = self.length - len(self._kept), len(self._kept)
+        error, kept = backend.full(1, -1, np.int64).view(np.uint64), len(self._kept)
+        arrays = {"in_header": in_header, "text_ends": text_ends, "header_ends": header_ends, "kept": self._kept}
+        inputs = {name: backend.to_device(array) for name, array in arrays.items()}
+        outputs = {"text": text, "headers": rows, "error": error}
+        backend.launch(_GATHER, blocks, bytes=chunk, **inputs, **outputs, size=size, kept_count=kept)
+        bad, origin = int(backend.to_host(error)[0]), self.length - kept
         return _ChunkText(text, kept, origin, backend.to_host(rows), None if bad == _NO_ERROR else bad)
 
     def pack(self, found: _ChunkText) -> NDArray[np.uint8]:
@@ -177,20 +219,11 @@ class _ReferenceBuilder:
             start_count, end_count = int(started[-1]), int(ended[-1])
             positions = [backend.empty(count, np.int64) for count in (start_count, end_count)]
             letters = backend.empty(start_count, np.uint8)
-            backend.launch(
-                _FIND,
-                len(chosen),
-                chosen=backend.to_device(chosen),
-                started=backend.to_device(started),
-                ended=backend.to_device(ended),
-                starts=positions[0],
-                letters=letters,
-                ends=positions[1],
-                start_count=start_count,
-                end_count=end_count,
-                origin=found.origin,
-                **common,
-            )
+            arrays = {"chosen": chosen, "started": started, "ended": ended}
+            common |= {name: backend.to_device(array) for name, array in arrays.items()}
+            common |= {"start_count": start_count, "end_count": end_count, "origin": found.origin}
+            outputs = {"starts": positions[0], "letters": letters, "ends": positions[1]}
+            backend.launch(_FIND, len(chosen), **common, **outputs)
             self._barriers.append(tuple(map(backend.to_host, (positions[0], letters, positions[1]))))  # type: ignore[arg-type]
         self._kept = text[size - _WORD - self.length % _WORD :].copy()
         return text
@@ -218,7 +251,7 @@ class _ReferenceBuilder:
     def _store(self, first: int, words: NDArray[np.uint64]) -> None:
         if first + len(words) > len(self._words):
             # resize() remaps the memory without copying.
-            self._words.resize(max(first + len(words), int(len(self._words) * GROWTH)), refcheck=False)
+            self._words.resize(max(first + len(words), int(len(self._words) * fasta.GROWTH)), refcheck=False)
         self._words[first : first + len(words)] = words
 
 
@@ -241,7 +274,7 @@ class _Contigs:
         if self._open:
             sequence = self._continue_header(buffer, first)
         elif not self._names:
-            expect_no_sequence(self._path, bytes(buffer[1:first]))
+            fasta.expect_no_sequence(self._path, bytes(buffer[1:first]))
         for begin, end, start in headers.tolist():
             header, sequence = bytes(buffer[begin + 1 : end]), end
             if end == size:
@@ -253,12 +286,12 @@ class _Contigs:
             before = max(found.kept, begin) - begin
             wrong = bytes(buffer[sequence : found.bad]).translate(None, LINE_BREAKS)
             character = bytes(buffer[found.bad : found.bad + 1])
-            raise invalid_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
+            raise fasta.invalid_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)
 
     def expect_some(self) -> None:
         """Raise DataError if there was no header."""
         if not self._names and not self._open:
-            raise DataError(f"{self._path}: {EMPTY_FILE}")
+            raise DataError(f"{self._path}: {fasta.EMPTY_FILE}")
 
     def finish(self, length: int) -> tuple[Sequence[str], NDArray[np.int64]]:
         """End the last contig; return the names and the contig starts, int64 [contigs + 1]."""
@@ -279,15 +312,13 @@ class _Contigs:
         return end
 
     def _add_header(self, header: bytes, start: int) -> None:
-        """Add a contig whose header is complete and which starts at `start`; raise DataError if its name is invalid or
-        repeated.
-        """
+        """Add a contig by its complete header; raise DataError if its name is invalid or repeated."""
         if self._names:
             self._end_contig(start)
-        name, number = record_name(self._path, len(self._names) + 1, header), len(self._names) + 1
+        name, number = fasta.record_name(self._path, len(self._names) + 1, header), len(self._names) + 1
         self._names.append(name)
         self._starts.append(start)
-        found = CONTIG_NAME.match(name)
+        found = fasta.CONTIG_NAME.match(name)
         valid = found.end() if found else 0
         if valid < len(name):
             wrong = f"{decode_name(name[valid : valid + 1])!r} at character {valid + 1}"
@@ -306,4 +337,4 @@ class _Contigs:
             raise DataError(f"{self._record()}: {expected}, found {length:,}")
 
     def _record(self) -> str:
-        return describe_record(self._path, len(self._names), self._names[-1])
+        return fasta.describe_record(self._path, len(self._names), self._names[-1])

@@ -68,10 +68,8 @@ def _resolve(name: str, origin: str) -> Path:
     if path.exists():
         raise IndexFolderError(f"{path}{origin} has no index {folder}: `readmap index {path}` makes it")
     if any(Path(f"{path}{ending}").exists() for ending in BWA_EXTENSIONS):
-        made = f"`readmap index -p {path} REF.fa` builds it from the FASTA file"
-        raise IndexFolderError(
-            f"{path}{origin} is bwa's index, which readmap does not read; there is no {folder}: {made}"
-        )
+        missing = f"there is no {folder}: `readmap index -p {path} REF.fa` builds it from the FASTA file"
+        raise IndexFolderError(f"{path}{origin} is bwa's index, which readmap does not read; {missing}")
     raise IndexFolderError(f"there is no index {path}{origin}, nor {folder}")
 
 
@@ -94,10 +92,7 @@ class StoredIndex:
 
 
 def read(path: Path) -> StoredIndex:
-    """Open an index folder and map its arrays; raise IndexFolderError if it is incomplete or inconsistent.
-
-    The contents of the large arrays are not read.
-    """
+    """Map the arrays of an index folder; raise IndexFolderError if it is incomplete or inconsistent."""
     stored = KIND.read(path, (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
     try:
         contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.manifest["contigs"])
@@ -112,7 +107,6 @@ def read(path: Path) -> StoredIndex:
 
 
 def _expect_contigs(contigs: Sequence[Contig]) -> None:
-    """Raise ValueError if the contigs are invalid."""
     if not contigs or len({contig.name for contig in contigs}) < len(contigs):
         raise ValueError("no contigs, or two of one name")
     for contig in contigs:

@@ -88,15 +88,8 @@ class Index:
         found = folder.read(Path(path))
         arrays = found.arrays.arrays
         reference = Reference(**{name: arrays[name] for name in REFERENCE_ARRAYS}, contigs=found.contigs)
-        index = cls(
-            reference,
-            arrays["suffix_array"],
-            arrays.get("prefix_table"),
-            found.table_bases,
-            arrays.get("edges"),
-            found.source,
-            found.arrays if check else None,
-        )
+        table, edges, stored = arrays.get("prefix_table"), arrays.get("edges"), found.arrays if check else None
+        index = cls(reference, arrays["suffix_array"], table, found.table_bases, edges, found.source, stored)
         alternates_file = folder.find_alternates_file(Path(path), found.source) if alternates else None
         return index.with_alternates(folder.read_alternates(alternates_file)) if alternates_file else index
 
@@ -133,8 +126,8 @@ class Index:
                 last = one.length if end is None else end
                 if not 0 <= start <= last <= one.length:
                     raise UsageError(f"{contig} has {one.length:,} bases: {start} to {last} is not within it")
-                begin = int(self.reference.contig_starts[number])
-                return self.reference.letters(begin + start, begin + last).tobytes().decode() if start < last else ""
+                origin = int(self.reference.contig_starts[number])
+                return self.reference.letters(origin + start, origin + last).tobytes().decode() if start < last else ""
         raise UsageError(f"the index has no contig {contig!r}")
 
     def close(self) -> None:
@@ -190,9 +183,8 @@ class Index:
         length, memory = self.reference.length, backend.memory()
         needed = self.nbytes + self.suffixes.itemsize * length + (TREE_BYTES * length if self.nodes else 0)
         if memory and memory[0] < needed:
-            raise BackendError(
-                f"{backend.name} has {format_bytes(memory[0])} of memory free, the check needs {format_bytes(needed)}"
-            )
+            free = f"{backend.name} has {format_bytes(memory[0])} of memory free"
+            raise BackendError(f"{free}, the check needs {format_bytes(needed)}")
         reference, order = self.reference.to_device(backend), backend.to_device(self.suffixes)
         if self.stored:
             others = {name: array for name, array in self.stored.arrays.items() if name != "suffix_array"}
@@ -235,10 +227,8 @@ class Index:
         """Load the arrays of `host_index` on a device; raise BackendError if its memory is too small."""
         arrays, memory = self.host_index(backend, structure, prefix_table), backend.memory()
         if memory and memory[0] < arrays.nbytes:
-            raise BackendError(
-                f"the index needs {format_bytes(arrays.nbytes)} of memory on {backend.name}, "
-                f"{format_bytes(memory[0])} are free"
-            )
+            needed = f"the index needs {format_bytes(arrays.nbytes)} of memory on {backend.name}"
+            raise BackendError(f"{needed}, {format_bytes(memory[0])} are free")
         return arrays.to_device(backend)
 
     @property

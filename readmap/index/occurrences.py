@@ -23,10 +23,8 @@ _TOTAL, _LOCATE = Kernel("index/occurrences", "count_occurrences"), Kernel("inde
 class Occurrences:
     """Ranges of the suffix array, empty if a pattern does not occur; struct Occurrences of the kernels.
 
-    Attributes:
-        ranks, counts: suffix dtype [strands, patterns], by slot: rank of the first suffix that starts with the pattern,
-            and the number of such suffixes.
-        patterns, strand: what was searched.
+    ranks, counts: suffix dtype [strands, patterns], by slot: rank of the first suffix that starts with the pattern, and
+    the number of such suffixes. patterns, strand: what was searched.
     """
 
     ranks: Array
@@ -57,10 +55,8 @@ def find_occurrences(
     patterns: Patterns, index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> Occurrences:
     """Find all patterns by `structure`, ARRAY or TREE, which must be loaded on the device."""
-    shape = (strand.rows, len(patterns))
-    found = Occurrences(
-        backend.empty(shape, index.suffixes.dtype), backend.empty(shape, index.suffixes.dtype), patterns, strand
-    )
+    shape, dtype = (strand.rows, len(patterns)), index.suffixes.dtype
+    found = Occurrences(backend.empty(shape, dtype), backend.empty(shape, dtype), patterns, strand)
     items, groups = strand.rows * len(patterns), {"patterns": patterns, "reference": index.reference, "found": found}
     if structure is IndexStructure.TREE:
         backend.launch(_BY_TREE, items, tree=index, **groups)
@@ -148,29 +144,12 @@ def locate(
     wanted = totals if max_per_query is None else np.minimum(totals, max_per_query)
     offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)
     count = int(offsets[-1])
-    contigs, starts = backend.empty(count, np.int32), backend.empty(count, np.int64)
-    strands = backend.empty(count, np.int8)
-    backend.launch(
-        _LOCATE,
-        count,
-        occurrences=found,
-        reference=index.reference,
-        index=index,
-        ends=backend.to_device(offsets[1:]),
-        contigs=contigs,
-        starts=starts,
-        strands=strands,
-        record_count=queries,
-    )
+    dtypes = {"contigs": np.int32, "starts": np.int64, "strands": np.int8}
+    outputs = {name: backend.empty(count, dtype) for name, dtype in dtypes.items()}
+    inputs = {"occurrences": found, "reference": index.reference, "index": index, "record_count": queries}
+    backend.launch(_LOCATE, count, **inputs, **outputs, ends=backend.to_device(offsets[1:]))
     patterns = found.patterns
     lengths = backend.to_host(patterns.lengths)[backend.to_host(patterns.slot_of)][:queries]
-    host_starts = backend.to_host(starts)
-    return Locations(
-        totals,
-        offsets,
-        backend.to_host(contigs),
-        host_starts,
-        host_starts + np.repeat(lengths, wanted),
-        backend.to_host(strands),
-        index.host.contigs,
-    )
+    contigs, starts, strands = map(backend.to_host, outputs.values())
+    ends = starts + np.repeat(lengths, wanted)
+    return Locations(totals, offsets, contigs, starts, ends, strands, index.host.contigs)

@@ -35,15 +35,12 @@ class DeviceReference(Table, struct="index/reference.cuh:Reference"):
 class Reference:
     """All contigs concatenated, each followed by a barrier. Positions are 0-based in this concatenation.
 
-    Attributes:
-        words: uint64, 32 bases each, the first in the high bits; A at barriers; padded by PAD_BASES.
-        barrier_blocks: uint64 bitmap with one bit per 64 bases, set if a barrier overlaps them or they are after the
-            end.
-        barrier_starts, barrier_ends: int64 [barriers], sorted half-open intervals of one ambiguous letter or between
-            contigs; the last interval covers everything after the end.
-        barrier_letters: uint8 [barriers], the ambiguous letter; 0 between contigs.
-        contig_starts: int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1).
-        contigs: names, lengths and checksums.
+    words: uint64, 32 bases each, the first in the high bits; A at barriers; padded by PAD_BASES. barrier_blocks: uint64
+    bitmap with one bit per 64 bases, set if a barrier overlaps them or they are after the end. barrier_starts,
+    barrier_ends: int64 [barriers], sorted half-open intervals of one ambiguous letter or between contigs; the last
+    interval covers everything after the end. barrier_letters: uint8 [barriers], the ambiguous letter; 0 between
+    contigs. contig_starts: int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1). contigs:
+    names, lengths and checksums.
     """
 
     words: np.ndarray[Any, np.dtype[np.uint64]]
@@ -56,12 +53,9 @@ class Reference:
 
     def to_device(self, backend: Backend) -> DeviceReference:
         """Copy the arrays to a device; the CPU backend shares the host's arrays."""
+        names = ("words", "barrier_blocks", "barrier_starts", "barrier_ends", "contig_starts")
         return DeviceReference(
-            words=backend.to_device_random_access(self.words),
-            barrier_blocks=backend.to_device_random_access(self.barrier_blocks),
-            barrier_starts=backend.to_device_random_access(self.barrier_starts),
-            barrier_ends=backend.to_device_random_access(self.barrier_ends),
-            contig_starts=backend.to_device_random_access(self.contig_starts),
+            **{name: backend.to_device_random_access(getattr(self, name)) for name in names},
             alternates=backend.to_device(self.alternates),
             barriers=len(self.barrier_starts),
             contigs=len(self.contigs),

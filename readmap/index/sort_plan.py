@@ -53,12 +53,9 @@ class SortBatch:
 class SortPart:
     """A device's part of the sort.
 
-    Attributes:
-        first_code: smallest code of its suffixes.
-        codes: int64, the number of suffixes with each code, starting at first_code.
-        first_slot: its first slot in the whole suffix array.
-        pairs: maximum number of suffixes sorted together.
-        holds_order, holds_ranks: whether its order, and the ranks of all positions, are in device memory.
+    first_code: smallest code of its suffixes. codes: int64, the number of suffixes with each code, starting at
+    first_code. first_slot: its first slot in the whole suffix array. pairs: maximum number of suffixes sorted together.
+    holds_order, holds_ranks: whether its order, and the ranks of all positions, are in device memory.
     """
 
     first_code: int
@@ -70,7 +67,6 @@ class SortPart:
 
     @property
     def suffixes(self) -> int:
-        """The number of suffixes in the part."""
         return int(self.codes.sum())
 
     def batches(self) -> Iterator[SortBatch]:
@@ -89,10 +85,8 @@ class SortPart:
 class SortPlan:
     """Plan of a suffix sort.
 
-    Attributes:
-        length: positions of the reference, including barriers.
-        dtype: uint32 or uint64, of positions.
-        parts: in the order of their slots, one for each of the first devices.
+    length: positions of the reference, including barriers. dtype: uint32 or uint64, of positions. parts: in the order
+    of their slots, one for each of the first devices.
     """
 
     length: int
@@ -101,7 +95,6 @@ class SortPlan:
 
     @property
     def suffixes(self) -> int:
-        """The number of suffixes."""
         return sum(part.suffixes for part in self.parts)
 
     @property
@@ -136,18 +129,13 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -
     part = _fit(whole, length, dtype, memory, _WAYS)
     if part is None:
         needed = _bytes(whole, length, dtype, _WAYS[-1]) + _FIXED_BYTES
-        raise BackendError(
-            f"{team.first.name} has too little memory to sort {whole.suffixes:,} suffixes: {format_bytes(memory[0])} "
-            f"are free, {format_bytes(needed)} are needed"
-        )
+        sizes = f"{format_bytes(memory[0])} are free, {format_bytes(needed)} are needed"
+        raise BackendError(f"{team.first.name} has too little memory to sort {whole.suffixes:,} suffixes: {sizes}")
     return SortPlan(length, dtype, (part,))
 
 
 def _divide(codes: Counts, devices: int) -> list[SortPart]:
-    """Split the codes into consecutive ranges of about equally many suffixes, one per device; no range is empty.
-
-    Each part has the minimum number of pairs, and all arrays in device memory.
-    """
+    """Split the codes into ranges of about equally many suffixes, one per device, with the minimum number of pairs."""
     slots = np.concatenate(([0], codes.cumsum()))
     cuts = [int(np.abs(devices * slots - device * slots[-1]).argmin()) for device in range(devices)]
     bounds = itertools.pairwise([*cuts, len(codes)])
@@ -163,21 +151,14 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """Return the part with the first of `ways` that fits into memory, and the maximum number of pairs; None if none
-    fits.
-    """
+    """Return the part with the first of `ways` that fits into memory and the maximum pairs; None if none fits."""
     if memory is None:
         return part
     for way in ways:
         free = memory[0] - _FIXED_BYTES - _bytes(part, length, dtype, way)
         if free >= 0:
-            pairs = part.pairs + free // _pair_bytes(dtype)
-            return replace(
-                part,
-                pairs=min(pairs, max(part.pairs, _MAX_PAIRS), part.suffixes),
-                holds_order=way[0],
-                holds_ranks=way[1],
-            )
+            pairs = min(part.pairs + free // _pair_bytes(dtype), max(part.pairs, _MAX_PAIRS), part.suffixes)
+            return replace(part, pairs=pairs, holds_order=way[0], holds_ranks=way[1])
     return None
 
 

@@ -49,11 +49,8 @@ Suffixes = np.ndarray[Any, Any]
 class SuffixPlan:
     """How a suffix array is built: by kernels if `sort` is not None, else by divsufsort.
 
-    Attributes:
-        length: positions of the reference, including barriers.
-        suffixes: number of suffixes, which are those that start at A, C, G or T.
-        dtype: uint32, or uint64 if 32 bits are too few for the positions.
-        sort: the plan of the kernels.
+    length: positions of the reference, including barriers. suffixes: number of suffixes, which are those that start at
+    A, C, G or T. dtype: uint32, or uint64 if 32 bits are too few for the positions. sort: the plan of the kernels.
     """
 
     length: int
@@ -64,11 +61,8 @@ class SuffixPlan:
     @property
     def nbytes(self) -> int:
         """The bytes of memory that building takes, including the result, on the devices or the CPU's host."""
-        return (
-            self.sort.nbytes
-            if self.sort
-            else self.length * (1 + 4) + self.suffixes * (8 if self.dtype == np.uint64 else 0)
-        )
+        divsufsort = self.length * (1 + 4) + self.suffixes * (8 if self.dtype == np.uint64 else 0)
+        return self.sort.nbytes if self.sort else divsufsort
 
 
 def plan_suffix_array(
@@ -120,10 +114,7 @@ def table_bases(length: int) -> int:
 
 
 def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
-    """Return the number of bases to resolve on a device: the stored table's, or more if useful and if memory allows.
-
-    others: device memory of the rest of the index, bytes.
-    """
+    """Return the bases to resolve on a device, at least `stored`; others: bytes of the rest of the index."""
     entries, memory = len(suffixes) / SUFFIXES_PER_ENTRY, backend.memory()
     if memory:
         entries = min(entries, (memory[0] - others) / (TABLES_IN_MEMORY * suffixes.itemsize))
@@ -142,13 +133,8 @@ def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases
     Raises IndexFolderError if the first bases are not in order; all suffixes must be positions of the reference.
     """
     table, error, count = backend.empty(4**bases + 1, suffixes.dtype), _no_error(backend), len(suffixes)
-    what = {
-        "reference": device_reference,
-        "suffixes": suffixes,
-        "table": table,
-        "suffix_count": count,
-        "table_bases": bases,
-    }
+    what = {"reference": device_reference, "suffixes": suffixes, "table": table}
+    what |= {"suffix_count": count, "table_bases": bases}
     backend.launch(_FILL, count + 1, error=error, **what)
     backend.launch(_FILL_GAPS, 4**bases // _GAP_ENTRIES, **what)
     if (rank := _reported_rank(error, backend)) is not None:
@@ -159,15 +145,12 @@ def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases
 def first_unsorted_rank(
     device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend
 ) -> int | None:
-    """Return the smallest rank that is not in order or whose suffix is not the position of a base; None if all are
-    right.
-    """
+    """Return the smallest rank that is out of order or not the position of a base; None if all are right."""
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_INVERT, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
     error = _no_error(backend)
-    backend.launch(
-        _CHECK, len(suffixes), reference=device_reference, suffixes=suffixes, ranks=ranks, error=error, length=length
-    )
+    what = {"reference": device_reference, "suffixes": suffixes, "ranks": ranks, "length": length}
+    backend.launch(_CHECK, len(suffixes), **what, error=error)
     return _reported_rank(error, backend)
 
 

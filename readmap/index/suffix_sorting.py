@@ -34,12 +34,9 @@ from readmap.backend.team import Team
 from readmap.index.reference import DeviceReference
 from readmap.index.sort_plan import RUN, SortBatch, SortPart, SortPlan
 
-_COUNT = Kernel("index/suffix_sorting", "count_batch")
-_KEY = Kernel("index/suffix_sorting", "key_batch")
-_ASSIGN = Kernel("index/suffix_sorting", "assign_groups")
-_COUNT_TIED = Kernel("index/suffix_sorting", "count_tied")
-_KEY_TIED = Kernel("index/suffix_sorting", "key_tied")
-_SORT_SMALL = Kernel("index/suffix_sorting", "sort_small")
+_COUNT, _KEY = Kernel("index/suffix_sorting", "count_batch"), Kernel("index/suffix_sorting", "key_batch")
+_COUNT_TIED, _KEY_TIED = Kernel("index/suffix_sorting", "count_tied"), Kernel("index/suffix_sorting", "key_tied")
+_SORT_SMALL, _ASSIGN = Kernel("index/suffix_sorting", "sort_small"), Kernel("index/suffix_sorting", "assign_groups")
 _MERGE, _APPLY = Kernel("index/suffix_sorting", "merge_ranks"), Kernel("index/suffix_sorting", "apply_ranks")
 
 _KEY_BASES, _REACH_BITS = (constant("index/suffix_sorting.cu", name) for name in ("KEY_BASES", "REACH_BITS"))
@@ -80,9 +77,7 @@ class _Sorted(Table, struct="index/suffix_sorting.cu:Sorted"):
 
 @dataclass(frozen=True)
 class _Ties:
-    """The tied suffixes of the slots [first, end), which start and end with groups; in small groups or in larger
-    groups.
-    """
+    """Tied suffixes of the slots [first, end), which are whole groups; in small groups or in larger groups."""
 
     first: int
     end: int
@@ -91,9 +86,7 @@ class _Ties:
 
 @dataclass(frozen=True)
 class _RankUpdate:
-    """The suffixes whose groups were assigned in a step: positions, and new ranks if other devices need them. Valid
-    until the device's next step.
-    """
+    """Positions whose groups were assigned in a step, and their new ranks; valid until the device's next step."""
 
     positions: Array
     ranks: Array
@@ -150,9 +143,7 @@ def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
 
 
 def _from_others(items: Sequence[Item]) -> list[list[Item]]:
-    """Return for each device the other devices' items, starting with the next device so that no two start with the
-    same.
-    """
+    """Return for each device the other devices' items, starting with the next device, so that all starts differ."""
     return [[*items[i + 1 :], *items[:i]] for i in range(len(items))]
 
 
@@ -186,9 +177,8 @@ class _Sorter:
         backend.launch(_COUNT, runs, counts=counts, **what)
         ends = backend.inclusive_sum(counts)
         backend.launch(_KEY, runs, ends=ends, keys=pairs.keys, positions=pairs.positions, slots=pairs.slots, **what)
-        return self._assign_groups(
-            self._radix_sort(pairs, 2 * _KEY_BASES + _REACH_BITS), _REACH_BITS, _KEY_BASES, store_ranks=False
-        )
+        found = self._radix_sort(pairs, 2 * _KEY_BASES + _REACH_BITS)
+        return self._assign_groups(found, _REACH_BITS, _KEY_BASES, store_ranks=False)
 
     def double_prefixes(self, depth: int) -> Iterator[_RankUpdate]:
         """Sort tied suffixes by `depth` more bases, some of them per step."""
@@ -203,19 +193,10 @@ class _Sorter:
         if not size:
             return None
         pairs, rank_bits = self._pairs.first(size), self._rank_bits
-        self.backend.launch(
-            _KEY_TIED,
-            len(tied_ends),
-            groups=self.groups,
-            ties=ties,
-            tied_ends=tied_ends,
-            group_ends=group_ends,
-            keys=pairs.keys,
-            positions=pairs.positions,
-            slots=pairs.slots,
-            depth=depth,
-            rank_bits=rank_bits,
-        )
+        inputs = {"groups": self.groups, "ties": ties, "tied_ends": tied_ends, "group_ends": group_ends}
+        inputs |= {"depth": depth, "rank_bits": rank_bits}
+        outputs = {"keys": pairs.keys, "positions": pairs.positions, "slots": pairs.slots}
+        self.backend.launch(_KEY_TIED, len(tied_ends), **inputs, **outputs)
         if ties.small:
             found = self._sort_small_groups(pairs, rank_bits)
         else:
@@ -253,16 +234,10 @@ class _Sorter:
 
     def _sort_small_groups(self, pairs: _Pairs, rank_bits: int) -> _Pairs:
         """Return the pairs of small groups sorted; the group index is in the bits above rank_bits and ascends."""
-        self.backend.launch(
-            _SORT_SMALL,
-            len(pairs.keys),
-            keys=pairs.keys,
-            positions=pairs.positions,
-            sorted_keys=pairs.other_keys,
-            sorted_positions=pairs.other_positions,
-            size=len(pairs.keys),
-            rank_bits=rank_bits,
-        )
+        size = len(pairs.keys)
+        inputs = {"keys": pairs.keys, "positions": pairs.positions, "size": size, "rank_bits": rank_bits}
+        outputs = {"sorted_keys": pairs.other_keys, "sorted_positions": pairs.other_positions}
+        self.backend.launch(_SORT_SMALL, size, **inputs, **outputs)
         return pairs.swapped
 
     def _assign_groups(self, pairs: _Pairs, field_bits: int, min_field: int, *, store_ranks: bool) -> _RankUpdate:
@@ -270,14 +245,8 @@ class _Sorter:
         keys, positions, new_ranks = pairs.keys, pairs.positions, pairs.other_positions
         field = (1 << field_bits) - 1
         found = _Sorted(keys=keys, positions=positions, pairs=len(keys), field=field, min_field=min_field)
-        what = {
-            "sorted": found,
-            "slots": pairs.slots,
-            "groups": self.groups,
-            "new_ranks": new_ranks,
-            "store_ranks": store_ranks,
-        }
-        self.backend.launch(_ASSIGN, -(-len(keys) // RUN), **what)
+        what = {"sorted": found, "slots": pairs.slots, "groups": self.groups, "new_ranks": new_ranks}
+        self.backend.launch(_ASSIGN, -(-len(keys) // RUN), **what, store_ranks=store_ranks)
         return _RankUpdate(positions, new_ranks)
 
     def _count(self, ties: _Ties) -> tuple[Array, Array]:
@@ -318,7 +287,7 @@ class _Sorter:
 
 
 def _chunks(start: int, end: int) -> Iterator[slice]:
-    """Return slices of at max_tied _CHUNK elements that cover [start, end)."""
+    """Return slices of at most _CHUNK elements that cover [start, end)."""
     return (slice(i, min(i + _CHUNK, end)) for i in range(start, end, _CHUNK))
 
 

@@ -99,7 +99,7 @@ def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend:
     slices = -(-length // slice_size)
     backend.launch(_PLCP, slices, reference=reference, plcp=plcp, length=length, slice_size=slice_size)
     minima = backend.empty(int(offsets[-1]), np.uint32)
-    lower, *levels = (minima[begin:end] for begin, end in itertools.pairwise(offsets.tolist()))
+    lower, *levels = (minima[start:end] for start, end in itertools.pairwise(offsets.tolist()))
     backend.launch(_PERMUTE, len(suffixes), suffixes=suffixes, plcp=plcp, prefixes=lower)
     for upper in levels:
         backend.launch(_MINIMA, len(upper), lower=lower, upper=upper, size=len(lower))
