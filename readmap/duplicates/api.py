@@ -74,9 +74,8 @@ def mark_duplicates(
     """
     backend = open_backend(device, threads)
     survey = None if report is None else Survey(backend)
-    duplicates = DuplicateMarker(
-        DuplicateRules(optical_distance, barcode_tag, remove_duplicates, duplicate_type), backend
-    )
+    rules = DuplicateRules(optical_distance, barcode_tag, remove_duplicates, duplicate_type)
+    duplicates = DuplicateMarker(rules, backend)
     with contextlib.ExitStack() as stack:
         reads = stack.enter_context(open_alignments(str(alignments), grouped, backend.threads))
         sink = stack.enter_context(open_marked(str(output), reads, sort_memory, duplicates, backend, "", survey))

@@ -21,8 +21,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import DataError
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.output import open_output
-from readmap.formats.sam import binary_header
-from readmap.formats.sam import read_groups, sorted_header
+from readmap.formats.sam import binary_header, read_groups, sorted_header
 from readmap.qc.survey import Survey
 from readmap.reads.alignment_reads import AlignmentReads, open_reads
 from readmap.version import __version__
@@ -38,7 +37,7 @@ TYPE_TAG = "DT"
 
 _BEGIN = Kernel("duplicates/fragments", "mark_fragment_starts")
 
-Places = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @contextlib.contextmanager
@@ -86,8 +85,7 @@ def open_marked(
         accumulates the records written.
     """
     host_memory, threads = sort_memory_bytes(memory), backend.threads
-    lengths = [length for _, length in reads.contigs]
-    groups = read_groups(reads.header)
+    lengths, groups = [length for _, length in reads.contigs], read_groups(reads.header)
     duplicates.begin(groups, lengths)
     if survey is not None:
         survey.begin(groups, reads.contigs)
@@ -97,16 +95,8 @@ def open_marked(
         device_runs = None
         if backend.memory() is not None:
             device_runs = DeviceRuns(backend, len(lengths), memory, WORKING_BYTES * record_chunk_bytes(backend))
-        output = SortedOutput(
-            bam,
-            host_memory,
-            index,
-            CpuBackend(threads),
-            bam.buffer,
-            device_runs,
-            duplicates,
-            [survey] if survey else [],
-        )
+        observers, cpu = [survey] if survey else [], CpuBackend(threads)
+        output = SortedOutput(bam, host_memory, index, cpu, bam.buffer, device_runs, duplicates, observers)
         opened.pop_all()
     with output:
         lines = sorted_header(reads.header, __version__, command, SortOrder.COORDINATE)
@@ -116,7 +106,6 @@ def open_marked(
 
 
 def record_chunk_bytes(backend: Backend) -> int:
-    """Return the bytes of records that are processed together."""
     return min(backend.chunk_bytes, MAX_CHUNK_BYTES)
 
 
@@ -152,10 +141,8 @@ def mark_file(
     return record_count
 
 
-def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Array, Places, Places]]:
-    """Yield chunks of whole fragments: bytes on the device, record bounds, and the indices of the records that start a
-    fragment, then the number of records.
-    """
+def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[Array, Integers, Integers]]:
+    """Yield chunks of whole fragments: bytes on the device, record bounds, and bounds of fragments in records."""
     left, left_starts = np.empty(0, np.uint8), np.zeros(1, np.int64)
     for records in reads.records(record_chunk_bytes(backend)):
         if len(records) == 0:
@@ -173,7 +160,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
         yield backend.upload([left]), left_starts, np.array([0, len(left_starts) - 1], np.int64)
 
 
-def _firsts(data: Array, starts: Places, backend: Backend) -> Places:
+def _firsts(data: Array, starts: Integers, backend: Backend) -> Integers:
     """Return the indices of the records that start a fragment."""
     count = len(starts) - 1
     is_start = backend.empty(count, np.uint8)

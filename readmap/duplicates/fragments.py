@@ -12,9 +12,8 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.tables import Table
 from readmap.bam.marking import MAX_FRAGMENTS
-from readmap.formats.sam import hash_text
 from readmap.errors import UsageError
-from readmap.formats.sam import ReadGroupInfo
+from readmap.formats.sam import ReadGroupInfo, hash_text
 
 _DESCRIBE = Kernel("duplicates/fragments", "describe_fragments")
 _COUNT = Kernel("duplicates/fragments", "count_reads")
@@ -45,9 +44,8 @@ class _ReadGroups(Table, struct="duplicates/fragments.cu:ReadGroups"):
 class FragmentBatch:
     """The fragments of a batch, on its device.
 
-    Attributes:
-        rows: int64 [fragments, FRAGMENT_WORDS], of dtype FRAGMENT. barcodes: uint64 [fragments], 0 without a barcode.
-        counters: uint64 [libraries * COUNTERS]. numbers: int64 [entries], the index of each entry's fragment.
+    rows: int64 [fragments, FRAGMENT_WORDS], of dtype FRAGMENT. barcodes: uint64 [fragments], 0 without a barcode.
+    counters: uint64 [libraries * COUNTERS]. numbers: int64 [entries], the index of each entry's fragment.
     """
 
     rows: Array
@@ -60,12 +58,8 @@ class FragmentBatch:
 class FragmentTable:
     """The fragments of all batches.
 
-    Attributes:
-        groups, contig_lengths: of the header.
-        backend: the device of the batches.
-        barcode_tag: tag of the UMI, or None.
-        libraries: library names, sorted as in the metrics.
-        count: fragments so far.
+    groups, contig_lengths: of the header. backend: the device of the batches. barcode_tag: tag of the UMI, or None.
+    libraries: library names, sorted as in the metrics. count: fragments so far.
     """
 
     groups: Sequence[ReadGroupInfo]
@@ -111,22 +105,10 @@ class FragmentTable:
         rows, barcodes = backend.empty((count, FRAGMENT_WORDS), np.int64), backend.empty(count, np.uint64)
         counters = backend.full(self.counters.size, 0, np.uint64)
         numbers = backend.empty(entries, np.int64)
-        backend.launch(
-            _DESCRIBE,
-            count,
-            bytes=records,
-            lengths=lengths,
-            ends=ends,
-            offsets=offsets,
-            contig_offsets=self._contig_offsets,
-            read_groups=self._read_groups,
-            rows=rows,
-            barcodes=barcodes,
-            counters=counters,
-            numbers=numbers,
-            entries=entries,
-            reads_per_fragment=reads_per_fragment,
-        )
+        inputs = {"bytes": records, "lengths": lengths, "ends": ends, "offsets": offsets, "entries": entries}
+        inputs |= {"contig_offsets": self._contig_offsets, "reads_per_fragment": reads_per_fragment}
+        outputs = {"rows": rows, "barcodes": barcodes, "counters": counters, "numbers": numbers}
+        backend.launch(_DESCRIBE, count, **inputs, **outputs, read_groups=self._read_groups)
         backend.launch(_COUNT, -(-count // _BLOCK), rows=rows, counters=counters, size=count)
         return FragmentBatch(rows, barcodes, counters, numbers)
 
@@ -141,9 +123,7 @@ class FragmentTable:
         return first
 
     def restore(self, rows: NDArray[np.int64], barcodes: NDArray[np.uint64], counters: NDArray[np.int64]) -> int:
-        """Append the fragments of another table, on the host; return the index of the first. Raise ValueError if they
-        do not fit.
-        """
+        """Append fragments of another table, on the host; return the first index. ValueError if they do not fit."""
         high = rows[:, 0].view(np.uint64)
         of_others = (high >> np.uint64(POSITION_BITS + 1) >= len(self.libraries)) & (high != np.uint64(_UNMAPPED_KEY))
         if counters.shape != self.counters.shape or of_others.any():
@@ -187,9 +167,7 @@ class FragmentTable:
         return int(self.counters[:, _MISSING].sum())
 
     def reported_libraries(self) -> list[tuple[str, NDArray[np.int64]]]:
-        """Return the libraries in the metrics, with their counters: the header's libraries, and the unknown library
-        if it has reads.
-        """
+        """Return the header's libraries, and the unknown library if it has reads, with their counters."""
         return [
             (name, counters)
             for name, counters in zip(self.libraries, self.counters, strict=True)
@@ -197,17 +175,12 @@ class FragmentTable:
         ]
 
     def _groups_on_device(self) -> _ReadGroups:
-        """Return the hashed names and the libraries of the header's read groups."""
-        to_device = self.backend.to_device
         numbers = {name: number for number, name in enumerate(self.libraries)}
         of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]
         hashed = np.array([hash_text(group.name.encode()) for group in self.groups], np.uint64)
         tag = self.barcode_tag.encode() if self.barcode_tag else b"\0\0"
-        return _ReadGroups(
-            names=to_device(hashed),
-            numbers=to_device(np.arange(len(hashed), dtype=np.uint16)),
-            libraries=to_device(np.array(of_groups, np.uint16)),
-            groups=len(hashed),
-            unknown_library=numbers[UNKNOWN_LIBRARY],
-            barcode_tag=tag[0] | tag[1] << 8,
-        )
+        arrays: dict[str, Array] = {"names": hashed, "numbers": np.arange(len(hashed), dtype=np.uint16)}
+        arrays["libraries"] = np.array(of_groups, np.uint16)
+        facts = {"unknown_library": numbers[UNKNOWN_LIBRARY], "barcode_tag": tag[0] | tag[1] << 8}
+        on_device = {name: self.backend.to_device(array) for name, array in arrays.items()}
+        return _ReadGroups(**on_device, groups=len(hashed), **facts)

@@ -30,10 +30,9 @@ FINDING_BYTES = 200
 class DuplicateRules:
     """What counts as a duplicate, and what is done with it.
 
-    Attributes:
-        distance: maximum distance of optical duplicates in pixels; 0 disables them.
-        barcode_tag: tag of the UMI, which fragments of a molecule share; None to ignore UMIs.
-        is_removed: leave duplicates out. has_type: tag duplicates with DT: SQ for optical, else LB.
+    distance: maximum distance of optical duplicates in pixels; 0 disables them. barcode_tag: tag of the UMI, which
+    fragments of a molecule share; None to ignore UMIs. is_removed: leave duplicates out. has_type: tag duplicates with
+    DT: SQ for optical, else LB.
     """
 
     distance: int = OPTICAL_DISTANCE
@@ -52,8 +51,7 @@ class DuplicateMarker:
 
     def __init__(self, rules: DuplicateRules, backend: Backend) -> None:
         """backend: the device of the records, on which duplicates are searched if it has enough memory."""
-        self._rules = rules
-        self._backend = backend
+        self._rules, self._backend = rules, backend
         self._table: FragmentTable | None = None
         self._found: DuplicateSets | None = None
         self._marks: NDArray[np.uint8] | None = None
@@ -64,7 +62,6 @@ class DuplicateMarker:
 
     @property
     def table(self) -> FragmentTable:
-        """The fragments so far."""
         if self._table is None:
             raise TypeError("begin() has not been called")
         return self._table
@@ -76,8 +73,7 @@ class DuplicateMarker:
     def marking(self, backend: Backend) -> Marking:
         """Return the marks of all fragments on a device; call after the last batch."""
         if self._marks is None:
-            self._find()
-        assert self._marks is not None
+            self._marks = self._find()
         return Marking(backend.to_device(self._marks), FRAGMENT_TAG_BYTES, self._rules.is_removed, self._rules.has_type)
 
     @property
@@ -92,8 +88,8 @@ class DuplicateMarker:
         sizes = SetSizes.of(self._found.sizes, self._found.optical, self._found.alone)
         return write_metrics(self.libraries, sizes, command_line)
 
-    def _find(self) -> None:
-        """Find all duplicates, on the CPU if the device has too little memory."""
+    def _find(self) -> NDArray[np.uint8]:
+        """Find all duplicates, on the CPU if the device has too little memory; return the marks of all fragments."""
         table, backend = self.table, self._backend
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:
@@ -101,6 +97,7 @@ class DuplicateMarker:
         with backend.thread_stream():
             rows, barcodes = table.take(backend)
             found = find_duplicates(rows, barcodes, table.counters.size, self._rules.distance, backend)
-            self._marks = backend.to_host(found.marks)
+            marks: NDArray[np.uint8] = backend.to_host(found.marks)
         table.counters += found.counters.reshape(table.counters.shape)
         self._found = found
+        return marks

@@ -22,27 +22,14 @@ _COUNTERS = [constant("duplicates/fragment.cuh", name) for name in (*_READS, *_M
 MAX_COVERAGE_MULTIPLE = 100
 
 COLUMNS = [
-    "LIBRARY",
-    "UNPAIRED_READS_EXAMINED",
-    "READ_PAIRS_EXAMINED",
-    "SECONDARY_OR_SUPPLEMENTARY_RDS",
-    "UNMAPPED_READS",
-    "UNPAIRED_READ_DUPLICATES",
-    "READ_PAIR_DUPLICATES",
-    "READ_PAIR_OPTICAL_DUPLICATES",
-    "PERCENT_DUPLICATION",
-    "ESTIMATED_LIBRARY_SIZE",
+    *("LIBRARY", "UNPAIRED_READS_EXAMINED", "READ_PAIRS_EXAMINED", "SECONDARY_OR_SUPPLEMENTARY_RDS", "UNMAPPED_READS"),
+    *("UNPAIRED_READ_DUPLICATES", "READ_PAIR_DUPLICATES", "READ_PAIR_OPTICAL_DUPLICATES"),
+    *("PERCENT_DUPLICATION", "ESTIMATED_LIBRARY_SIZE"),
 ]
 
 _TABLE_COLUMNS = (
-    "Library",
-    "Pairs",
-    "Duplicate pairs",
-    "Optical",
-    "Other reads",
-    "Duplicates of these",
-    "Share",
-    "Library size",
+    *("Library", "Pairs", "Duplicate pairs", "Optical"),
+    *("Other reads", "Duplicates of these", "Share", "Library size"),
 )
 
 
@@ -119,15 +106,8 @@ class SetSizes:
 
     @classmethod
     def of(cls, sizes: NDArray[np.int64], optical: NDArray[np.int64], alone: int) -> SetSizes:
-        """Count the sizes. sizes: of sets of several pairs; optical: optical duplicates in each; alone: pairs without
-        duplicates.
-        """
-        single = np.ones(1, np.int64)
-        return cls(
-            _counted(sizes, {1: alone}),
-            _counted(optical[optical > 0] + single, {}),
-            _counted(sizes - optical, {1: alone}),
-        )
+        """Count sizes of sets of several pairs, each with its optical duplicates; alone: pairs without duplicates."""
+        return cls(_counted(sizes, alone), _counted(optical[optical > 0] + 1, 0), _counted(sizes - optical, alone))
 
 
 def write_metrics(libraries: Sequence[LibraryMetrics], sizes: SetSizes, command_line: str) -> str:
@@ -187,14 +167,11 @@ def coverage(library: LibraryMetrics) -> dict[int, float]:
     return {number: size * (1 - math.exp(-number * library.pairs / size)) / unique for number in times}
 
 
-def _counted(sizes: NDArray[np.int64], more: dict[int, int]) -> dict[int, int]:
-    """Return the number of sets of each size, in order of size; sizes 0 are left out, `more` is added."""
-    counts = np.bincount(sizes) if len(sizes) else np.zeros(1, np.int64)
-    found = {int(size): int(counts[size]) for size in np.flatnonzero(counts) if size}
-    for size, count in more.items():
-        if count:
-            found[size] = found.get(size, 0) + count
-    return dict(sorted(found.items()))
+def _counted(sizes: NDArray[np.int64], alone: int) -> dict[int, int]:
+    """Return the number of sets of each size above 0, in order of size, with `alone` more sets of size 1."""
+    counts = np.bincount(sizes, minlength=2)
+    counts[1] += alone
+    return {int(size): int(counts[size]) for size in np.flatnonzero(counts) if size}
 
 
 def _decimal(value: float) -> str:
@@ -204,17 +181,9 @@ def _decimal(value: float) -> str:
 
 def duplicates_table(libraries: Sequence[LibraryMetrics]) -> ReportTable:
     """Return the duplicates table of the HTML report, one row per library."""
-    rows = [
-        (
-            one.name,
-            f"{one.pairs:,}",
-            f"{one.pair_duplicates:,}",
-            f"{one.optical_duplicates:,}",
-            f"{one.unpaired:,}",
-            f"{one.unpaired_duplicates:,}",
-            format_percent(one.share),
-            f"{one.size:,}" if one.size else "unknown",
-        )
-        for one in libraries
-    ]
+    rows = []
+    for one in libraries:
+        counts = (one.pairs, one.pair_duplicates, one.optical_duplicates, one.unpaired, one.unpaired_duplicates)
+        size = f"{one.size:,}" if one.size else "unknown"
+        rows.append((one.name, *(f"{count:,}" for count in counts), format_percent(one.share), size))
     return ReportTable("Duplicates", "By library", _TABLE_COLUMNS, rows)

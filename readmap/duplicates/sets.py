@@ -58,11 +58,9 @@ class _FragmentColumns(Table, struct="duplicates/fragment.cuh:Fragments"):
 class DuplicateSets:
     """The result of the search.
 
-    Attributes:
-        marks: uint8 [fragments] on the device, DUPLICATE and OPTICAL.
-        counters: int64 [libraries * COUNTERS], to be added to the previous counters.
-        sizes: int64, of the sets of several pairs; optical: int64, optical duplicates of each.
-        alone: number of pairs without duplicates.
+    marks: uint8 [fragments] on the device, DUPLICATE and OPTICAL. counters: int64 [libraries * COUNTERS], to be added
+    to the previous counters. sizes: int64, of the sets of several pairs; optical: int64, optical duplicates of each.
+    alone: number of pairs without duplicates.
     """
 
     marks: Array
@@ -102,14 +100,11 @@ def find_duplicates(rows: Array, barcodes: Array, counters: int, distance: int, 
     if distance and len(heads):
         ends, count = backend.inclusive_sum_with_total(located)
         listed = shared | {"heads": heads, "sizes": sizes, "ends": ends}
-        _mark_optical(fragments.rows, listed, count, marks, optical, counted, distance, backend)
-    return DuplicateSets(
-        marks,
-        backend.to_host(counted).astype(np.int64),
-        backend.to_host(sizes),
-        backend.to_host(optical).astype(np.int64),
-        count_flagged(kinds, _LONE_PAIR, backend),
-    )
+        changed = {"marks": marks, "found": optical, "counters": counted}
+        _mark_optical(fragments.rows, listed, count, changed, distance, backend)
+    host_counters, host_optical = (backend.to_host(array).astype(np.int64) for array in (counted, optical))
+    alone = count_flagged(kinds, _LONE_PAIR, backend)
+    return DuplicateSets(marks, host_counters, backend.to_host(sizes), host_optical, alone)
 
 
 def _order(fragments: _FragmentColumns, backend: Backend) -> Array:
@@ -122,26 +117,19 @@ def _order(fragments: _FragmentColumns, backend: Backend) -> Array:
 
 
 def _mark_optical(
-    rows: Array,
-    listed: dict[str, Any],
-    count: int,
-    marks: Array,
-    optical: Array,
-    counters: Array,
-    distance: int,
-    backend: Backend,
+    rows: Array, listed: dict[str, Any], count: int, changed: dict[str, Array], distance: int, backend: Backend
 ) -> None:
-    """Mark the optical duplicates among `count` located pairs; listed: arguments of the kernel that lists the pairs."""
+    """Mark optical duplicates among `count` located pairs, in `changed`; listed: arguments of kernel list_located."""
+    set_count = len(changed["found"])
     members = backend.empty(count, np.uint32)
     sets, tiles, coordinates = (backend.empty(count, np.uint64) for _ in range(3))
     outputs = {"members": members, "sets": sets, "tiles": tiles, "coordinates": coordinates}
-    backend.launch(_LIST, len(optical), **listed, **outputs, count=count)
-    order = argsort_columns([(sets, len(optical).bit_length()), (tiles, TILE_BITS), (coordinates, 64)], backend)
+    backend.launch(_LIST, set_count, **listed, **outputs, count=count)
+    order = argsort_columns([(sets, set_count.bit_length()), (tiles, TILE_BITS), (coordinates, 64)], backend)
     parents = backend.to_device(np.arange(count, dtype=np.int32))
     inputs = {"members": members, "order": order, "parents": parents}
     neighbours = {"rows": rows, "sets": sets, "tiles": tiles, "count": count, "distance": distance}
     backend.launch(_JOIN, count, **inputs, **neighbours)
     keepers = backend.full(count, _NO_KEEPER, np.uint32)
-    backend.launch(_KEEPERS, count, **inputs, marks=marks, keepers=keepers)
-    found = {"rows": rows, "sets": sets, "keepers": keepers, "marks": marks, "found": optical, "counters": counters}
-    backend.launch(_OPTICAL, count, **inputs, **found)
+    backend.launch(_KEEPERS, count, **inputs, marks=changed["marks"], keepers=keepers)
+    backend.launch(_OPTICAL, count, **inputs, rows=rows, sets=sets, keepers=keepers, **changed)

@@ -38,9 +38,7 @@ _KNOWN = [(np.dtype(np.int64), (FRAGMENT_WORDS,)), (np.dtype(np.uint64), ()), (n
 
 
 class FragmentRecorder(DuplicateMarker):
-    """A marker for shards: keeps fragment indices in the records, and writes the fragments to a file instead of
-    marking.
-    """
+    """A marker for shards, which keeps fragment indices in the records and writes the fragments to a file."""
 
     def __init__(self, rules: DuplicateRules, backend: Backend, first: int = 0, shard: Shard | None = None) -> None:
         """first: index of the first fragment. shard: the part of the reads; None if the shard is a whole input."""
@@ -55,7 +53,6 @@ class FragmentRecorder(DuplicateMarker):
         return Marking(backend.empty(0, np.uint8), FRAGMENT_TAG_BYTES, is_kept=True)
 
     def write(self, output: ByteSink) -> None:
-        """Write the fragments so far."""
         table, backend = self.table, self._backend
         with backend.thread_stream():
             rows, barcodes = (backend.to_host(array) for array in table.take(backend))
@@ -128,9 +125,8 @@ def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barco
             found = str(stored["barcode_tag"]) or None
             parts.append(Shard(*map(int, stored["shard"])))
         if found != barcode_tag:
-            raise UsageError(
-                f"--barcode-tag {barcode_tag or 'is not given'}: {path} was searched with {found or 'none'}"
-            )
+            given = barcode_tag or "is not given"
+            raise UsageError(f"--barcode-tag {given}: {path} was searched with {found or 'none'}")
     if not any(part.count for part in parts):
         return  # whole inputs, not parts
     wanted = [Shard(number, parts[0].count) for number in range(1, parts[0].count + 1)]
