@@ -23,11 +23,10 @@ from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
 from readmap.index.reference import DeviceReference
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.reads.chunks import PairLayout
-from readmap.reads.parsing import Reads, parse_reads
 from readmap.reads.packing import Queries, pack_queries
+from readmap.reads.parsing import Reads, parse_reads
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import numpy as np
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.extension import Extensions
 from readmap.mapping.inserts import InsertSizeTable
 from readmap.mapping.record_plan import RecordPlan

@@ -1,20 +1,21 @@
-"""A batch of reads with the arrays that the search stages fill in."""
+"""A batch of reads with the arrays that the search stages fill in, and the context that all stages share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from readmap.backend import Array, Kernel
+from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.device_counts import Count
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Context
+from readmap.index.device import DeviceIndex
 from readmap.mapping.counters import Counters, WorkCounters
-from readmap.mapping.device_counters import DeviceCounters
-from readmap.mapping.parameters import UNSEARCHED
+from readmap.mapping.device_counters import CapacityEstimates, DeviceCounters
+from readmap.mapping.inserts import InsertSize
+from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE, UNSEARCHED, Pairing, Reporting, Scoring
 from readmap.reads.packing import Queries, pack_queries
 from readmap.reads.parsing import Reads, absent_mask
 
@@ -27,6 +28,34 @@ _COPY = Kernel("mapping/windows", "copy_windows")
 _NO_PLACEMENT = {"chosen": -1, "unresolved": UNSEARCHED, "unresolved_before_search": UNSEARCHED} | dict.fromkeys(
     ("suboptimal_scores", "mapqs", "variant_phreds", "properly_paired"), 0
 )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Properties of a sample, estimated from its first reads; the defaults hold for most samples.
+
+    bases_per_difference: bases in which one difference from the reference is expected. insert_sizes: distribution of
+    each direction; empty for single reads, or if the pairs show none.
+    """
+
+    bases_per_difference: int = DEFAULT_BASES_PER_DIFFERENCE
+    insert_sizes: tuple[InsertSize, ...] = ()
+
+
+@dataclass(frozen=True)
+class Context:
+    """An index on the backend's device, the user's parameters, and the sample model.
+
+    capacity_estimates: list sizes of earlier batches; None if the host reads all sizes back at once.
+    """
+
+    index: DeviceIndex
+    backend: Backend
+    scoring: Scoring = field(default_factory=Scoring)
+    pairing: Pairing = field(default_factory=Pairing)
+    reporting: Reporting = field(default_factory=Reporting)
+    sample: Sample = field(default_factory=Sample)
+    capacity_estimates: CapacityEstimates | None = None
 
 
 class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):

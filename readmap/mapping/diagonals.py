@@ -8,8 +8,7 @@ from readmap.backend import Array, Backend, Kernel
 from readmap.backend.compilation.declarations import constant, row_dtype
 from readmap.backend.radix_sort import argsort_columns
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.parameters import SPLIT
 from readmap.mapping.seeds import Seeds, Selection
 from readmap.reads.length_order import WORD_BASES

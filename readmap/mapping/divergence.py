@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend import Kernel
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.parameters import DEFAULT_BASES_PER_DIFFERENCE
 
 _MEASURE = Kernel("mapping/divergence", "measure_divergence")

@@ -13,8 +13,7 @@ from readmap.backend.compaction import select_flagged
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import Count, DeviceList
 from readmap.backend.tables import Table
-from readmap.mapping.batch import MAX_WINDOWS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, Batch, Context
 from readmap.mapping.record_plan import RecordPlan
 
 

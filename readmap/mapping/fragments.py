@@ -16,8 +16,7 @@ from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList, capacity_of, count_on_host
 from readmap.backend.radix_sort import sort_pairs
 from readmap.backend.tables import Table
-from readmap.mapping.batch import MAX_WINDOWS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, Batch, Context
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable

@@ -12,8 +12,7 @@ from readmap.backend import Array, Kernel
 from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.diagonals import order_by_position
 from readmap.mapping.parameters import dense_seed_bases
 from readmap.mapping.seeds import seed_offsets

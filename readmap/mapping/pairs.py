@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from readmap.backend import Array, Kernel
 from readmap.backend.compaction import ANY_FLAG, add_flagged_count
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import MAX_WINDOWS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, Batch, Context
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.extension import score_windows
 from readmap.mapping.inserts import InsertSizeTable

@@ -11,8 +11,7 @@ import numpy as np
 from readmap.backend import Kernel
 from readmap.backend.compaction import ANY_FLAG, add_flagged_count
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.batch import Batch, PartitionSeedTable
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context, PartitionSeedTable
 from readmap.mapping.diagonals import new_diagonals
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.extension import score_windows

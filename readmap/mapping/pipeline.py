@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping.alignments import Alignments, measure_alignments
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import Batch, Context, Sample
 from readmap.mapping.diagonals import find_diagonals
 from readmap.mapping.extension import score_windows, trace_alignments
 from readmap.mapping.fragments import join_mates

@@ -7,8 +7,7 @@ import numpy as np
 from readmap.backend import Array, Kernel
 from readmap.backend.compilation.declarations import row_dtype
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.diagonals import order_by_position
 
 _COUNT, _LIST, _SKIP_SINGLE = (

@@ -12,8 +12,7 @@ from readmap.backend.tables import Table
 from readmap.bam.order import SortOrder
 from readmap.formats.sam import NO_READ_GROUP, PROGRAM, ReadGroup, SamEncoding, common_tags
 from readmap.mapping.alignments import Alignments
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 
 _SUM = Kernel("mapping/sam", "sum_qualities")
 _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam", "write_records")

@@ -9,8 +9,7 @@ from readmap.backend.compaction import ANY_FLAG, select_flagged
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.radix_sort import argsort_columns
 from readmap.backend.tables import Table
-from readmap.mapping.batch import WINDOW_WORDS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import WINDOW_WORDS, Batch, Context
 from readmap.mapping.extension import score_rows
 from readmap.mapping.matches import Candidates
 from readmap.mapping.record_plan import PLACEMENT_WORDS, RecordPlan, ReportedPlacements, with_secondaries

@@ -10,8 +10,7 @@ import numpy as np
 from readmap.backend import Array, Kernel
 from readmap.backend.device_counts import Count, DeviceList, capacity_of
 from readmap.backend.tables import Table
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.counters import PASS_COUNTERS
 from readmap.mapping.parameters import SearchPass
 

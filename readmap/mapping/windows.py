@@ -5,8 +5,7 @@ from __future__ import annotations
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.diagonals import DiagonalTable
 from readmap.mapping.parameters import DIVERGENT_DIFFERENCES
 

@@ -20,8 +20,7 @@ from readmap.index.device import DeviceIndex
 from readmap.index.folder import find_alternates_file, read_alternates
 from readmap.index.index import Index
 from readmap.mapping.alignments import Alignments, HitTable, gather_hits
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.parameters import Pairing, Reporting, Scoring
 from readmap.mapping.pipeline import align_reads, search_again, search_reads
 from readmap.mapping.records import RecordStyle, format_records

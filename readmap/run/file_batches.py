@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from readmap.errors import DataError, UsageError
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.pipeline import search_again, search_reads
 from readmap.reads.chunks import Chunk, PairLayout, read_chunks
 from readmap.run.chunk_plan import plan_chunks

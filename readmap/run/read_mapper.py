@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.formats.wording import format_ratio
 from readmap.mapping.alignments import count_alignments
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import Batch, Context, Sample
 from readmap.mapping.counters import Counters, WorkCounters
 from readmap.mapping.device_counters import CapacityEstimates, CapacityExceeded
 from readmap.mapping.inserts import InsertSize

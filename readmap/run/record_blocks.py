@@ -10,8 +10,7 @@ from readmap.bam.order import SortedRecords, SortOrder, sort_by_name, sort_recor
 from readmap.duplicates.fragments import FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import Batch, Context
 from readmap.mapping.records import AlignmentRecords, RecordStyle, format_records
 from readmap.run.unmapped import format_unmapped
 from readmap.run.writer import Block

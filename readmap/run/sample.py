@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import Batch
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import Batch, Context, Sample
 from readmap.mapping.divergence import estimate_bases_per_difference, measure_divergence
 from readmap.mapping.inserts import InsertSize, estimate_insert_sizes, fixed_insert_size
 from readmap.mapping.pairs import measure_inserts

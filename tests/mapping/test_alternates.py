@@ -36,8 +36,7 @@ from readmap.backend.device_counts import DeviceList
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Context
 from readmap.mapping.diagonals import DIAGONAL, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
 from readmap.mapping.records import RecordStyle

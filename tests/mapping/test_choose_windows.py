@@ -13,8 +13,7 @@ from window_bench import Bench, Mate, Window, World
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import MAX_WINDOWS
-from readmap.mapping.batch import Sample
+from readmap.mapping.batch import MAX_WINDOWS, Sample
 from readmap.mapping.parameters import DIVERGENT, DIVERGENT_DIFFERENCES, REPETITIVE, SPLIT, Scoring
 from readmap.mapping.windows import choose_windows
 

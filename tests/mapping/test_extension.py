@@ -27,8 +27,7 @@ from oracles.placements import PRIMARY
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, WINDOW_WORDS, Batch, Context
 from readmap.mapping.extension import BANDS, Extensions, score_windows, trace_alignments
 from readmap.mapping.parameters import Scoring
 from readmap.mapping.record_plan import plan_records

@@ -17,8 +17,7 @@ from oracles.placements import SPREAD
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
 from readmap.mapping import secondaries
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW_WORDS, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW_WORDS, Batch, Context
 from readmap.mapping.diagonals import DIAGONAL
 from readmap.mapping.matches import (
     MATCH_BYTES,

@@ -13,8 +13,7 @@ from oracles.alignment import reverse_complement
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch, Context, Sample
 from readmap.mapping.inserts import fixed_insert_size
 from readmap.mapping.near_mates import MAX_MATE_DIAGONALS
 from readmap.mapping.parameters import Pairing, Reporting

@@ -34,8 +34,7 @@ from search_runs import map_files
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch, Context
 from readmap.mapping.divergence import MIN_BASES_PER_DIFFERENCE
 from readmap.mapping.parameters import DIVERGENT, MAX_XA_HITS, UNSEARCHED, Reporting, dense_seed_bases
 from readmap.mapping.partition_seeds import resolve_reads

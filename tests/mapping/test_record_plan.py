@@ -24,8 +24,7 @@ from oracles.placements import (
 from window_bench import Bench, Mate, Window, World, draw_pairs
 
 from readmap.errors import UsageError
-from readmap.mapping.batch import MAX_WINDOWS
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import MAX_WINDOWS, Context, Sample
 from readmap.mapping.parameters import Reporting, Scoring
 from readmap.mapping.record_plan import RecordPlan, plan_records
 

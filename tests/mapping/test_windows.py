@@ -14,8 +14,7 @@ from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch
-from readmap.mapping.batch import Context
+from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Batch, Context
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS, find_diagonals
 from readmap.mapping.parameters import DIVERGENT, MAX_SPLIT_WINDOWS, SPLIT, Scoring, SearchPass, search_passes
 from readmap.mapping.seeds import Selection, find_seeds

@@ -37,8 +37,7 @@ from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import MAX_WINDOWS
-from readmap.mapping.batch import Context, Sample
+from readmap.mapping.batch import MAX_WINDOWS, Context, Sample
 from readmap.mapping.parameters import (
     DEFAULT_BASES_PER_DIFFERENCE,
     MAX_XA_HITS,
