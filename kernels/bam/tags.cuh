@@ -1,6 +1,12 @@
-// Tags of a BAM record (SAM specification, section 4.2.4).
+// CIGAR operations and tags of a BAM record (SAM specification, sections 1.4.6, 4.2 and 4.2.4).
 #pragma once
 #include "common/bam_fields.cuh"
+
+enum CigarOperation { MATCH, INSERTION, DELETION, SKIP, SOFT_CLIP, HARD_CLIP, PADDING, EQUAL, DIFFERENT };
+
+// Return true if the operation aligns read bases to reference bases.
+HOST_DEVICE bool is_aligned(i64 kind) { return kind == MATCH || kind == EQUAL || kind == DIFFERENT; }
+HOST_DEVICE bool covers_reference(i64 kind) { return is_aligned(kind) || kind == DELETION || kind == SKIP; }
 
 // Return the size of a tag value from its type on, or 0 if the type is invalid or the value truncated.
 HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {

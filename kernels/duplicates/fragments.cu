@@ -1,5 +1,4 @@
 // The records of a batch, grouped by fragment -> Fragments.
-#include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "duplicates/fragment.cuh"
 

@@ -121,8 +121,8 @@ HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& ungapped, const Window
             else if (!(ambiguous_marks & bit)) inside += phred;
         }
     }
-    const i32 most = NEGLIGIBLE * 100;
-    left = ungapped.start > 0 ? most : left, right = ungapped.end < qualities.length ? most : right;
+    const i32 max_phred = NEGLIGIBLE * 100;
+    left = ungapped.start > 0 ? max_phred : left, right = ungapped.end < qualities.length ? max_phred : right;
     i32 left_clipped = window.start, right_clipped = qualities.length - window.end;
     i32 left_points = left_clipped ? left_clipped * scoring.match + scoring.left_clip(ungapped.reversed) : 0;
     i32 right_points = right_clipped ? right_clipped * scoring.match + scoring.right_clip(ungapped.reversed) : 0;

@@ -17,7 +17,8 @@ HOST_DEVICE bool matches_at(const UngappedAlignment& ungapped, i32 position, i32
 // Return true if a long gap to the segment pays, or if the segment may be the better one of two that a gap joins to an
 // alignment of min_score; the lesser segment may be too short to have a seed.
 HOST_DEVICE bool is_worth_listing(const Segment& segment, const Scoring& scoring) {
-    return segment.score > scoring.least_gap(SPREAD) || 2 * segment.score >= scoring.min_score + scoring.least_gap(1);
+    return segment.score > scoring.min_gap_cost(SPREAD) ||
+            2 * segment.score >= scoring.min_score + scoring.min_gap_cost(1);
 }
 
 // The suffixes that start with the seeds of some reads.

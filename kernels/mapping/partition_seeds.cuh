@@ -83,7 +83,7 @@ HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const R
 HOST_DEVICE i32 min_seed_loss(const Partition& partition, const Scoring& scoring) {
     i32 clipped =
             minimum(partition.seed_bases * scoring.match, scoring.match + minimum(scoring.clip_5, scoring.clip_3));
-    return minimum(minimum(scoring.match + scoring.mismatch, scoring.least_gap(1)), clipped);
+    return minimum(minimum(scoring.match + scoring.mismatch, scoring.min_gap_cost(1)), clipped);
 }
 
 // A lower bound of how much less likely placements without some exact seeds are: in phred without gaps, in points with.
@@ -94,10 +94,10 @@ struct AlternativeBound {
     i32 variant_phred, phred, points;
     HOST_DEVICE void add(i32 seed) {
         i32 lost_points = min_seed_loss(partition, scoring);
-        i32 start = partition.start(seed, 0), least = qualities.at(start);
-        for (i32 i = 1; i < partition.seed_bases; ++i) least = minimum(least, qualities.at(start + i));
+        i32 start = partition.start(seed, 0), min_quality = qualities.at(start);
+        for (i32 i = 1; i < partition.seed_bases; ++i) min_quality = minimum(min_quality, qualities.at(start + i));
         points += lost_points;
-        phred += minimum(maximum(phred_sum(least + PHRED_ONE_OF_THREE, variant_phred), 1),
+        phred += minimum(maximum(phred_sum(min_quality + PHRED_ONE_OF_THREE, variant_phred), 1),
                 points_to_phred(lost_points, variant_phred, scoring));
     }
     // Return by how much such a placement is less likely, at least, than one of this cost.

@@ -77,7 +77,7 @@ struct PlacementChooser {
     // Return the window with the best score that explains the read best, -1 for none. Windows with gaps come last.
     HOST_DEVICE i32 choose(i32 variant) {
         i32 best = -1;
-        u64 least = 0;
+        u64 min_tie = 0;
         for (i32 i = 0; i < count; ++i) {
             const Window& window = own[i];
             penalties[i] = NO_PENALTY;
@@ -88,7 +88,7 @@ struct PlacementChooser {
             if (window.score < best_score || !competes(i)) continue;
             u64 tie = tie_break(queries.hashes[slot], window.diagonal);
             bool better = best < 0 || (u32)penalties[i] < (u32)penalties[best];
-            if (better || (penalties[i] == penalties[best] && tie < least)) best = i, least = tie;
+            if (better || (penalties[i] == penalties[best] && tie < min_tie)) best = i, min_tie = tie;
         }
         return best;
     }

@@ -12,7 +12,7 @@ enum Role {
 
 // Return the maximum number of CIGAR operations: clips and matches around one gap or, if traced, all gaps that pay.
 HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
-    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.least_gap(1), 1) + 1) + 4 : 5;
+    return traced ? 2 * (scoring.perfect(length) / maximum(scoring.min_gap_cost(1), 1) + 1) + 4 : 5;
 }
 
 // The entries of a batch. `windows` holds row indices into RecordPlan.window_rows of Python.

@@ -21,7 +21,7 @@ struct Scoring {
     HOST_DEVICE i32 deletion(i32 bases) const { return minimum(deletion_open + bases * deletion_extend, long_gap); }
     HOST_DEVICE i32 insertion(i32 bases) const { return minimum(insertion_open + bases * insertion_extend, long_gap); }
     // The cheaper one of a deletion and an insertion.
-    HOST_DEVICE i32 least_gap(i32 bases) const { return minimum(deletion(bases), insertion(bases)); }
+    HOST_DEVICE i32 min_gap_cost(i32 bases) const { return minimum(deletion(bases), insertion(bases)); }
     // Bonuses of the ends of a read that lies on the reference as sequenced, or reversed.
     HOST_DEVICE i32 left_clip(bool reversed) const { return reversed ? clip_3 : clip_5; }
     HOST_DEVICE i32 right_clip(bool reversed) const { return reversed ? clip_5 : clip_3; }

@@ -105,7 +105,7 @@ struct Parts {
 
 // Return true if the window may reach min_score. If a gap joins two segments, the better one has at least half the sum.
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
-    return 2 * builder.score_bound >= scoring.min_score + scoring.least_gap(1);
+    return 2 * builder.score_bound >= scoring.min_score + scoring.min_gap_cost(1);
 }
 
 // An item is a diagonal: 1 if it is the head of a window that belongs to no part of the read, else 0.

@@ -47,7 +47,7 @@ struct WindowBuilder {
 // Return the window of a single diagonal. It needs a banded alignment only if more points are lost than a gap costs.
 HOST_DEVICE WindowBuilder builder_of(const Diagonal& candidate, i32 length, const Scoring& scoring) {
     Segment segment = candidate.segment;
-    bool align = scoring.perfect(length) - segment.score > scoring.least_gap(1);
+    bool align = scoring.perfect(length) - segment.score > scoring.min_gap_cost(1);
     Window window = {candidate.diagonal, segment.score, segment.score, segment.start, segment.end, 0, 0,
             (i8)candidate.orientation, (u8)candidate.alternate, align, (i16)segment.start, (i16)segment.end};
     return WindowBuilder{window, segment.score, length};

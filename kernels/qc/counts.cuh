@@ -1,6 +1,5 @@
 // Counters of quality control per read group, most of them per unit: the first or the second mates of a read group.
 #pragma once
-#include "bam/cigar.cuh"
 #include "bam/tags.cuh"
 #include "common/sam_flags.cuh"
 
