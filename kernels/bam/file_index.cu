@@ -1,5 +1,5 @@
 // Bins and windows of sorted BAM records, for the index of the file.
-#include "bam/tags.cuh"
+#include "bam/cigar_and_tags.cuh"
 #include "common/sam_flags.cuh"
 
 // Return the number of reference bases that a record covers, at least 1.

@@ -1,5 +1,5 @@
 // The records of a batch, grouped by fragment -> Fragments.
-#include "bam/tags.cuh"
+#include "bam/cigar_and_tags.cuh"
 #include "duplicates/fragment.cuh"
 
 // A read's score is the sum of qualities from MIN_QUALITY on, less FAILED_SCORE (htsjdk's DuplicateScoringStrategy).

@@ -1,6 +1,6 @@
 // Counters of quality control per read group, most of them per unit: the first or the second mates of a read group.
 #pragma once
-#include "bam/tags.cuh"
+#include "bam/cigar_and_tags.cuh"
 #include "common/sam_flags.cuh"
 
 const i64 MATES = 2;

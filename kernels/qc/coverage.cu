@@ -3,7 +3,7 @@
 // An aligned block of a record gives two events: +1 at its first base and -1 after its last base. If the mate covers
 // the same bases and precedes the record, the overlap is subtracted, so that the pair counts once. Events are sorted by
 // position and swept: the prefix sum at an event is the depth up to the next event.
-#include "bam/tags.cuh"
+#include "bam/cigar_and_tags.cuh"
 #include "common/sam_flags.cuh"
 #include "common/binary_search.cuh"
 

@@ -249,7 +249,7 @@ def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
 
 
 def hash_text(text: bytes) -> int:
-    """Return the FNV-1a hash of a text, 1 instead of 0, as hash_tag_text of kernels/bam/tags.cuh does."""
+    """Return the FNV-1a hash of a text, 1 instead of 0, as hash_tag_text of kernels/bam/cigar_and_tags.cuh does."""
     value = 0xCBF29CE484222325
     for letter in text:
         value = (value ^ letter) * 0x100000001B3 % (1 << 64)
