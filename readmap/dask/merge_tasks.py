@@ -30,7 +30,7 @@ MERGED_BYTES = MAX_PIECE // 4
 
 
 @dataclass(frozen=True)
-class Marked:
+class MarkedDuplicates:
     """The duplicates of all shards: metrics by library, and the text of the metrics file."""
 
     libraries: list[LibraryMetrics]
@@ -51,13 +51,13 @@ class Merged:
 
 
 @return_errors
-def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> Marked:
+def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> MarkedDuplicates:
     """Find the duplicates among the fragments of all shards, and write marks; bounds: fragment numbers by shard."""
     with take_turn():
         return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 
 
-def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> Marked:
+def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> MarkedDuplicates:
     backend = config_backend(job.config)
     with backend.thread_stream():
         marker, ranges = DuplicateMarker(rules, backend), []
@@ -71,7 +71,7 @@ def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], fo
     for start, first, count in ranges:
         marks[first : first + count] = found[start : start + count]
     np.save(folder / MARKS, marks)
-    return Marked(marker.libraries, marker.metrics(job.config.command_line))
+    return MarkedDuplicates(marker.libraries, marker.metrics(job.config.command_line))
 
 
 @return_errors
