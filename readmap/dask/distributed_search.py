@@ -31,8 +31,8 @@ from readmap.reads.split_table import SplitFile, read_table
 from readmap.run.config import SearchConfig
 from readmap.run.conflicts import check_pair_options
 from readmap.run.file_checks import NO_OUTPUTS, check_files
+from readmap.run.index_loading import describe_start, warn_index
 from readmap.run.index_loading import open_index as open_searched_index
-from readmap.run.index_loading import warn_index
 from readmap.run.monitor import Monitor
 from readmap.run.read_mapper import MappingSummary
 from readmap.run.sample_model import SampleModel
@@ -83,6 +83,8 @@ class DistributedSearch:
         report. Raises the errors of open_search, and BackendError if the cluster fails.
         """
         config, cluster = self.job.config, Tasks(client)
+        for line in describe_start(self.path, config):
+            monitor.say(line)
         warn_index(self.path, self.index, config, monitor.say)
         with contextlib.ExitStack() as opened:
             outputs = _Outputs(self, opened)

@@ -74,6 +74,7 @@ def map_shard(job: Job, shard: int, parts: Sequence[RecordRange], model: SampleM
 
 
 def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskTurn, folder: Path) -> MappedShard:
+    """Map a shard and write its outputs, and the sidecar of sorted records, to `folder`."""
     index, backend = worker_index(job.config, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()

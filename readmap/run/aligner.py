@@ -301,6 +301,7 @@ class Aligner:
         insert_size: tuple[float, ...] | None,
         names: Texts | None,
     ) -> _Searched:
+        """Search pairs and estimate the sample from them."""
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(reads, count, True, insert_size or self.pairing.insert_size)
 
@@ -325,6 +326,7 @@ class Aligner:
         return part, alignments
 
     def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
+        """Align a searched batch and return its records."""
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
             records = format_records(alignments, part, RecordStyle(), searched.context)
@@ -352,6 +354,7 @@ class Aligner:
     def _pairs(
         self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
     ) -> Pairs:
+        """Return the primary alignments of a batch of `count` pairs; named: with the names of the reads."""
         found = [self._on_host(gather_hits(alignments, count, mate, 2, batch, context)) for mate in range(2)]
         operations = self.backend.to_host(alignments.extensions.operations)
         names = read_names(batch.reads, self.backend)[::2] if named else None

@@ -137,6 +137,7 @@ def estimate(
 
 
 def _config(reads: Path | Sequence[Path], index: Path | None, options: dict[str, Any]) -> SearchConfig:
+    """Return the configuration of a search; raises TypeError for unknown options."""
     files = (reads,) if isinstance(reads, str | PathLike) else reads
     given = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in options.items()}
     known = SearchConfig.__dataclass_fields__.keys() - {"reads", "index", "is_lenient", "is_distributed"}

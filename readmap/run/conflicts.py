@@ -51,6 +51,7 @@ def check_pair_options(given: Collection[str], is_paired: bool) -> None:
 
 
 def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts about reads, lanes, shards and the sample model."""
     lanes, sheet = f"{option('lanes')} or {option('sheet')}", config.sheet is not None
     has_lanes = bool(config.lanes) or sheet
     yield _NAMED, has_lanes, f"not with {lanes}, which name files of reads"
@@ -73,6 +74,7 @@ def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _exact_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts with an exact search, or options that need one."""
     if not config.exact:
         exact = ("strand", "max_hits", "count_only", "structure", "prefix_table")
         yield exact, True, f"only with {option('exact')}"
@@ -91,6 +93,7 @@ def _exact_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts with the format of the output and its compression."""
     kind, by_ending, path = config.output_format, output_format_of(config.output), config.output or ""
     named = config.format is not None
     is_table = config.count_only or kind in TABLES
@@ -111,6 +114,7 @@ def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts about sorting, and options that need sorted records."""
     kind, unsorted = config.output_format, not config.sort
     only = f"only with {option('sort')}"
     yield ["sort_memory", "sort_order", "index_format"], unsorted, only
@@ -125,6 +129,7 @@ def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts about duplicates."""
     marks = f"only with {option('mark_duplicates')} or {option('remove_duplicates')}"
     details = ("optical_distance", "duplicate_type", "barcode_tag", "metrics")
     yield details, not config.marks_duplicates and not config.for_merge, marks
@@ -144,6 +149,7 @@ def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _dask_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+    """Yield conflicts with a search by Dask workers."""
     if not config.is_distributed:
         return
     dask = f"not with {option('dask')}"

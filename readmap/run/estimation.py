@@ -16,7 +16,7 @@ from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.config import SearchConfig
 from readmap.run.device_reads import DeviceReads
 from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
-from readmap.run.index_loading import LoadedIndex, load_index, open_index, warn_index
+from readmap.run.index_loading import LoadedIndex, describe_start, load_index, open_index, warn_index
 from readmap.run.inputs import OpenReads, open_inputs
 from readmap.run.lanes import Lane, first_lanes
 from readmap.run.monitor import Monitor, Silent
@@ -82,6 +82,8 @@ def estimate_sample_model(
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     path, index = open_index(config, more_outputs)
     backends = config.open_backends()
+    for line in describe_start(path, config, backends):
+        monitor.say(line)
     warn_index(path, index, config, monitor.say)
     for backend in backends:
         backend.compile_missing(kernel_types(index.suffixes), list(KERNEL_ROOMS), monitor.say)

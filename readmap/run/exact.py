@@ -188,6 +188,7 @@ class ExactSearch:
         return iter(())
 
     def _lines(self, reads: Reads, found: Occurrences, place: _OnDevice) -> _Lines:
+        """Return the kernel's table of what lines are written from."""
         index, tags, parameters = place.index, place.tags, self.parameters
         return _Lines(
             texts=reads,

@@ -31,6 +31,7 @@ def file_batches(
     estimator = SampleEstimator[tuple[Batch, Chunk]](SampleModel(), [_LIBRARY], insert_size)
 
     def replay(pending: list[tuple[Batch, Chunk]]) -> Iterator[tuple[Batch, Context]]:
+        """Yield pending batches, searched again with the estimate, and release their chunks."""
         while pending:
             batch, chunk = pending.pop(0)
             known = replace(context, sample=estimator.sample_of(_LIBRARY))

@@ -76,6 +76,7 @@ def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = N
 
 
 def _layout_of(config: SearchConfig) -> PairLayout:
+    """Return the pair layout of the files that are named without lanes; raises UsageError if they are too many."""
     paths = config.reads
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and config.exact:
@@ -95,6 +96,7 @@ def _layout_of(config: SearchConfig) -> PairLayout:
 
 
 def _check_outputs(config: SearchConfig, reads: Sequence[str], more_outputs: Mapping[str, str | None]) -> None:
+    """Raise UsageError if outputs have unsuitable names, or are inputs or each other."""
     check_report_paths(config.report, config.multiqc)
     if output_format_of(config.unmapped) is not None:
         name = f"{option('unmapped')} {config.unmapped}"

@@ -190,6 +190,7 @@ class Hits:
         return np.arange(self.first, self.first + len(self), dtype=np.int64)
 
     def _number_columns(self, placed: np.ndarray[Any, Any]) -> list[Column]:
+        """Return the numeric columns of the table; placed: bool [n], rows that have values."""
         arrays = {
             "ref_start": self.ref_starts,
             "ref_end": self.ref_ends,
@@ -202,6 +203,7 @@ class Hits:
         return [Column(name, array, placed) for name, array in arrays.items()]
 
     def _columns(self) -> list[Column]:
+        """Return all columns of the Arrow table."""
         own = self.to_host()
         placed = own.contigs >= 0
         contigs = [contig.name.encode() for contig in own.names]
@@ -228,6 +230,7 @@ class Hits:
         return found
 
     def _hit(self, query: int) -> Hit:
+        """Return the placement in a row that has one."""
         return Hit(
             self.first + query,
             self.names[int(self.contigs[query])].name,

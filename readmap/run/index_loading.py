@@ -9,7 +9,7 @@ from pathlib import Path
 from readmap.backend import Backend
 from readmap.errors import IndexFolderError
 from readmap.formats.path_checks import refuse_inside
-from readmap.formats.wording import format_bytes, pluralize
+from readmap.formats.wording import format_bytes, pluralize, printable
 from readmap.index import folder
 from readmap.index.device import DeviceIndex, IndexStructure
 from readmap.index.folder import find_alternates_file
@@ -17,6 +17,7 @@ from readmap.index.index import Index
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
 from readmap.run.config import SearchConfig
 from readmap.run.file_checks import NO_OUTPUTS, is_older_than_source, output_paths
+from readmap.version import __version__
 
 Say = Callable[[str], None]
 
@@ -42,6 +43,15 @@ def open_index(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO
     path = folder.find(config.index)
     refuse_inside(path, output_paths(config, more_outputs))
     return path, Index.open(path, config.check, config.alternates)
+
+
+def describe_start(path: Path, config: SearchConfig, backends: Sequence[Backend] = ()) -> list[str]:
+    """Return the first lines of a log: version and command; index, devices and threads."""
+    parts = [f"index {printable(str(path))}"]
+    if backends:
+        names = ", ".join(backend.name for backend in backends)
+        parts += [f"device{'s' if len(backends) > 1 else ''} {names}", pluralize(backends[0].threads, "thread")]
+    return [f"readmap {__version__}: {config.command_line}", "; ".join(parts)]
 
 
 def warn_index(path: Path, index: Index, config: SearchConfig, say: Say) -> None:

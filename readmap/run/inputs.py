@@ -69,7 +69,7 @@ class OpenReads:
         if summary.written != self.alignments.reads:
             raise DataError(
                 f"{self.alignments.name}: {self.alignments.reads:,} reads came in, and {summary.written:,} were "
-                "written: this is a bug of readmap"
+                "written: this is a bug in readmap"
             )
 
 
@@ -126,6 +126,7 @@ def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange
 
 
 def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
+    """Raise UsageError if a BAM or CRAM file is in a lane or is not the only file."""
     if files.are_lanes_named:
         raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
     if len(files.paths) > 1:
@@ -136,6 +137,7 @@ def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
 
 
 def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
+    """Raise UsageError if options of BAM and CRAM are given for FASTQ or FASTA."""
     for name, is_given, advice in (
         ("keep_tags", config.keep_tags is not None, f"{option('comments')} takes tags of FASTQ comments"),
         ("collate", config.collate, f"two files of reads, or {option('interleaved')}, say where its mates are"),

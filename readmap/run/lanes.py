@@ -85,6 +85,7 @@ def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
 
 
 def _lane(given: LaneLike) -> Lane:
+    """Return the lane that a user described."""
     if isinstance(given, Lane):
         return given
     if not isinstance(given, str):

@@ -11,8 +11,8 @@ class Monitor(Protocol):
     def say(self, line: str) -> None:
         """Report a line of text, such as a warning."""
 
-    def show(self, text: str, share: float | None = None) -> None:
-        """Show the current state; share: of the input that has been read, if it is known."""
+    def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
+        """Show the current state; share: of the input that has been read, if known; bar: of the step in `text`."""
 
 
 class Silent:
@@ -21,5 +21,5 @@ class Silent:
     def say(self, line: str) -> None:
         """Ignore a line."""
 
-    def show(self, text: str, share: float | None = None) -> None:
+    def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
         """Ignore the current state."""

@@ -15,7 +15,7 @@ from readmap.bam.device_sorted_runs import DeviceRuns
 from readmap.bam.file_index import MAX_BAI_LENGTH, IndexFormat, format_for
 from readmap.bam.marking import Marker
 from readmap.bam.order import SortOrder
-from readmap.bam.sorted_output import BamIndex, Observer, SortedOutput, scratch_folder
+from readmap.bam.sorted_output import BamIndex, Observer, ShowStep, SortedOutput, scratch_folder
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder
 from readmap.errors import UsageError, option
@@ -68,10 +68,10 @@ class SearchOutputs:
         """All outputs, to be committed together."""
         return [*self.sinks.values(), *self.reports.outputs]
 
-    def finish(self, command_line: str) -> None:
-        """Write what depends on all records: fragments, metrics and quality reports."""
-        if self.marker or self.survey:
-            self.records.finish()  # duplicates and counts are known only afterwards
+    def finish(self, command_line: str, show: ShowStep) -> None:
+        """Write sorted records, and what depends on all records: fragments, metrics and quality reports."""
+        if isinstance(self.records, SortedOutput):
+            self.records.finish(show)
         if isinstance(self.marker, FragmentRecorder):
             self.marker.write(self.sinks["fragments"])
         if self.marker and "metrics" in self.sinks:

@@ -153,6 +153,7 @@ class ReadMapper:
         return device_index
 
     def _count_model(self) -> None:
+        """Copy the estimates so far to the summary."""
         model = self._estimator.model
         self.summary.bases_per_difference = model.bases_per_difference
         known = {name: model.libraries.get(name) for name in [*self._libraries, *model.libraries]}

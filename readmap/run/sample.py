@@ -188,6 +188,7 @@ class SampleEstimator(Generic[Pending]):
         return self._estimate(self._current) if self._current else []
 
     def _estimate(self, library: _Library[Pending]) -> list[Pending]:
+        """Estimate the sample of a library, add it to the model, and return the pending batches; none without any."""
         if not library.pending:
             return []
         sample = estimate_sample(library.observations, self._insert_size)

@@ -107,6 +107,7 @@ def _parse(record: dict[str, Any]) -> SampleModel:
 
 
 def _parse_sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
+    """Return the insert sizes of a library; raises ValueError, TypeError or KeyError if they are invalid."""
     if record is None:
         return None
     sizes = tuple(InsertSize(**size) for size in record)

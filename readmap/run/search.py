@@ -32,7 +32,7 @@ from readmap.run.device_lease import DeviceLease
 from readmap.run.devices import describe_devices
 from readmap.run.exact import ALL, ExactSearch, LineFormat, Parameters
 from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
-from readmap.run.index_loading import LoadedIndex, load_index, open_index, warn_index
+from readmap.run.index_loading import LoadedIndex, describe_start, load_index, open_index, warn_index
 from readmap.run.inputs import OpenReads, open_inputs
 from readmap.run.lanes import Lane
 from readmap.run.monitor import Monitor, Silent
@@ -99,11 +99,7 @@ def open_search(
         )
         counts = run_batches(config, processor, reads, list(outputs.sinks.values()), loaded, monitor=monitor)
         reads.check_complete(counts)
-        if config.sort:
-            monitor.show(
-                "marking duplicates and writing sorted records" if outputs.marker else "writing sorted records"
-            )
-        outputs.finish(config.command_line)
+        outputs.finish(config.command_line, monitor.show)
         origin = _origin(config, files, path, index, loaded, seconds, outputs, reads)
         yield FinishedSearch(_summarize(config, origin, processor, outputs), outputs.pending)
 
@@ -249,7 +245,7 @@ def _load(
 ) -> tuple[LoadedIndex, float]:
     """Compile the kernels and load the index to the devices; return it and the seconds of loading."""
     shard = config.shard if isinstance(config.shard, Shard) else None
-    for line in describe_shard(shard, reads.parts):
+    for line in [*describe_start(path, config, backends), *describe_shard(shard, reads.parts)]:
         monitor.say(line)
     warn_index(path, index, config, monitor.say)
     if needs := describe_sorting(config, files.paths, backends[0]):
@@ -277,6 +273,7 @@ def kernel_rooms(config: SearchConfig) -> list[str]:
 
 @contextlib.contextmanager
 def _short_switch_interval() -> Iterator[None]:
+    """Shorten the interpreter's switch interval for the duration of the context."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
@@ -295,6 +292,7 @@ def _origin(
     outputs: SearchOutputs,
     reads: OpenReads,
 ) -> Origin:
+    """Return what the summary says about inputs, outputs, reference and devices."""
     backends = loaded.backends
     return Origin(
         index=str(path),
@@ -314,6 +312,7 @@ def _origin(
 def _summarize(
     config: SearchConfig, origin: Origin, processor: ReadMapper | ExactSearch, outputs: SearchOutputs
 ) -> Summary:
+    """Return the summary of a finished search."""
     if isinstance(processor, ExactSearch):
         return ExactSearchSummary(origin, processor.summary, processor.parameters, config.prefix_table)
     marker = None if isinstance(outputs.marker, FragmentRecorder) else outputs.marker

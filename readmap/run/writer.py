@@ -117,6 +117,7 @@ class Writer:
             raise self._error
 
     def _run(self) -> None:
+        """Write queued blocks until None; after an error, drop them."""
         while (step := self._queue.get()) is not None:
             try:
                 if self._error is None:
@@ -130,6 +131,7 @@ class Writer:
             del step  # frees the memory of the block while waiting for the next one
 
     def _write_step(self, step: _Step) -> None:
+        """Write one block to its output and release it."""
         block, done, _ = step
         sink, run = self._outputs[block.output], block.run
         if sink.from_device or run is not None:
