@@ -51,6 +51,7 @@ KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends O
     }
 }
 
+// Mark the records that the index needs, as enum Mark says.
 KERNEL void flag_entries(Items items, const i32* contigs OF(items), const i32* bins OF(items),
         const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items), i64 records) {
     FOR_EACH(item, items) {

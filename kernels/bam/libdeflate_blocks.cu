@@ -17,7 +17,7 @@ HOST_DEVICE u8* store(u8* at, const u8* bytes, i64 count) {
     return at + count;
 }
 
-// One item compresses all blocks, each of block_bytes of the data but the last. sizes: of the blocks, -1 if libdeflate
+// One item compresses all blocks, each of block_bytes of the data but the last. sizes: block sizes, -1 if libdeflate
 // has no memory. header: start of each block, before its size minus 1. A block that would not become smaller is stored.
 KERNEL void compress_blocks(Items items, const u8* data OF(size), const u8* header OF(header_bytes),
         u8* blocks OF(capacity), i64* sizes OF(count), Libdeflate library, i64 size, i64 header_bytes, i64 capacity,

@@ -89,8 +89,8 @@ KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(
     }
 }
 
-// Copy and mark the records of a piece, one warp a record. addresses, lengths, marks: of all records; order: indices of
-// the piece's records; ends: where they end, relative to the start of the piece plus `origin`.
+// Copy and mark the records of a piece, one warp a record. addresses, lengths and marks describe all records; order:
+// indices of the piece's records; ends: where they end, relative to the start of the piece plus `origin`.
 KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
         const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items), Marking marking,
         u8* piece OF(any), i64 records, i64 origin) {

@@ -6,6 +6,7 @@ const u32 CRC_POLYNOMIAL = 0xEDB88320, CRC_ONE = 1u << 31;
 
 HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }
 
+// The product of two remainders, modulo the polynomial.
 HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     u32 product = 0;
     for (u32 power = CRC_ONE; power; power >>= 1, b = crc_times_x(b))

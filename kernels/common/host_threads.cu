@@ -85,7 +85,7 @@ void* work(void* given) {
 
 }  // namespace
 
-// Start `count` threads besides the launching threads, or as many as the system allows; null without memory.
+// Start `count` threads besides the launching threads, fewer if the system refuses; null without memory.
 extern "C" void* open_threads(i64 count) {
     Threads* threads = (Threads*)calloc(1, sizeof(Threads));
     if (!threads) return nullptr;

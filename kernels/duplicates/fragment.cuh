@@ -12,7 +12,7 @@ const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;  // value of `high` for fragments
 const i64 NO_TILE = -1;                         // tile of a read name without tile and coordinates
 
 // high: library, position and strand of the end that comes first; low: position and strand of the other end. score: sum
-// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: of the first and second mate.
+// of base qualities. x, y, tile: the cluster; group: index of the read group; strands: first mate * 2 + second mate.
 struct Fragment {
     u64 high, low;
     i32 x, y;

@@ -35,7 +35,7 @@ struct EndKey {
     }
 };
 
-// An item is a fragment. Marks the sets of fragments with one mapped read for which a fragment with two mapped mates,
+// An item is a fragment. Mark the sets of fragments with one mapped read for which a fragment with two mapped mates,
 // or one whose mate is missing, has the same end. heads: where the sets start in the order.
 KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order OF(items), const i32* heads OF(count),
         u8* is_paired OF(count), i64 count) {

@@ -2,7 +2,7 @@
 // packed words and barriers.
 //
 // The bytes of a chunk follow the last byte of the previous chunk and are processed in blocks. A line that starts with
-// '>' is a header. Two kernels, because measuring all previous blocks tells whether a block starts inside a header.
+// '>' is a header. Two kernels, because the previous blocks must be measured to know if a block starts in a header.
 #include "common/binary_search.cuh"
 #include "common/packed.cuh"
 
@@ -64,7 +64,7 @@ NOINLINE u8* gather_checked(const u8* bytes, i64 start, i64 end, u8* next, u64* 
     return next;
 }
 
-// Return 0 for the upper-case letters that base_code accepts; the comparisons can be vectorized.
+// Return 0 for the upper-case letters that base_code accepts, else 1; the comparisons can be vectorized.
 HOST_DEVICE u8 wrong_letter(u8 letter) {
     return (u8)((u8)(letter - 'A') > 3) & (u8)((u8)(letter - 'G') > 1) & (u8)(letter != 'K') &
             (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');

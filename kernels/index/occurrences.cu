@@ -1,6 +1,6 @@
 // Exact occurrences of patterns: the ranks of the suffixes that start with a pattern, by suffix array or suffix tree.
 //
-// An item is a pattern on a strand: all slots on first_strand (0 forward, 1 reverse complement), then on the other one.
+// An item is a pattern on a strand: all slots on first_strand (0 forward, 1 reverse), then on the other strand.
 #include "index/occurrences.cuh"
 #include "index/suffix_tree.cuh"
 
@@ -9,7 +9,8 @@ HOST_DEVICE Pattern pattern_of(const Patterns& patterns, const Occurrences& foun
     return patterns.get(second ? item - found.pattern_count : item, second || found.first_strand);
 }
 
-// The loads of a bunch of patterns are prefetched stage by stage, so that their latencies overlap.
+// Find patterns in the suffix array. The loads of a bunch are prefetched stage by stage, so that their latencies
+// overlap.
 KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, SuffixArray index, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Ranks ranges[BUNCH];
@@ -39,6 +40,7 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
     }
 }
 
+// As find_by_array, by walking down the suffix tree.
 KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, SuffixTree tree, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Walk walks[BUNCH];

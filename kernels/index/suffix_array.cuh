@@ -21,6 +21,7 @@ template <class Text> struct QuerySuffix {
 };
 template <class Text> QuerySuffix(Text, i64, i32) -> QuerySuffix<Text>;
 
+// Return the number of bases from `position` on before an ambiguous base, at most `length`.
 HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     for (i32 i = 0; i < length; i += 32) {
         i32 stop = first_set_base(mask.at(position + i));
@@ -65,6 +66,7 @@ HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuf
     return reference.reach(position, equal) < equal ? -1 : mine != its;
 }
 
+// Return the index of the query in a prefix table of k bases, with A after its end.
 template <class Text> HOST_DEVICE i64 prefix_code(const QuerySuffix<Text>& query, i32 k) {
     return leading_code(query.bases.at(query.position) & leading_mask(query.length), k);
 }

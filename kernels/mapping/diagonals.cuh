@@ -1,6 +1,6 @@
 // The best diagonals of a read.
 //
-// In whatever order diagonals are offered, the best MAX_DIAGONALS by `is_better` remain, and one of those that end
+// The best MAX_DIAGONALS by `is_better` remain in any order of offers, and only one diagonal of several that end
 // alike (a read with an insertion and a deletion of the same length has two segments on one diagonal). If not all fit,
 // at most half are on ALT contigs, because a gene may have hundreds of ALT versions. On the CPU they are an array; on
 // the GPU each lane of the read's warp holds one, and a candidate is compared with all of them at once.

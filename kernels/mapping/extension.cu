@@ -19,7 +19,7 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands,
     }
 }
 
-// Score Lane::width tasks; the last ones may be NO_TASK. A task is the row of a window; task_slots: its read's slot.
+// Score Lane::width tasks; the last tasks may be NO_TASK. A task is the row of a window; task_slots: its read's slot.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
         const i64* tasks, const i32* task_slots, Window* windows, const Scoring& scoring) {
     Band bands[Lane::width];

@@ -21,7 +21,7 @@ struct RecordPlan {
     i32* slots OF(entries);
     i64* windows OF(entries);  // row of the entry's window, -1 for an unmapped read
     u8* roles OF(entries);     // a Role
-    i32* owners OF(entries);   // entry of the part of a placement; of a part: itself, or its better ALT placement
+    i32* owners OF(entries);   // entry of a placement's part; for a part itself, or its better ALT placement
     u8* mapqs OF(entries);
     i32* suboptimal_scores OF(entries);  // score of the best rival, 0 for none
     u8* bands OF(entries);               // BandKind of the traceback, or NO_BAND if the alignment is not traced

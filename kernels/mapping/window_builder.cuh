@@ -8,7 +8,7 @@ const i32 LONG_SPREAD = 128;  // largest distance of diagonals if a gap between 
 // A window under construction, and an upper bound of the score of an alignment that steps between its diagonals.
 struct WindowBuilder {
     Window window;
-    i32 score_bound, length;  // length: of the read
+    i32 score_bound, length;  // length: bases of the read
     // Return the spread of the diagonals including one at this offset.
     HOST_DEVICE i64 spread_with(i64 offset) const {
         return maximum<i64>(window.high, offset) - minimum<i64>(window.low, offset);

@@ -169,7 +169,7 @@ KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count)
     }
 }
 
-// List the tasks: a task is the row of a window, task_slots its read. ends: inclusive prefix sum of counts.
+// List the tasks: a task is the row of a window, task_slots its read. ends: inclusive prefix sum of count_tasks.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
         const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities, i64* tasks OF(tasks),
         i32* task_slots OF(tasks), i64 count, i32 excluded_kind) {

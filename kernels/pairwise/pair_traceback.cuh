@@ -7,8 +7,8 @@ struct Diagonals {
     i32 low, high;
 };
 
-// Bounds how far a path with a given score can stray from the diagonal of its end. best_score: of a path that, after
-// some cell, has `letters` more letters of the query (of the target, if `deleted`) in gaps than of the other sequence.
+// Bounds how far a path with a given score can stray from the diagonal of its end. best_score: maximum for a path that,
+// after some cell, has `letters` more letters of the query (of the target, if `deleted`) in gaps than of the other.
 struct DiagonalBound {
     i32 query_end, target_end;
     bool whole;  // both sequences are aligned from their starts

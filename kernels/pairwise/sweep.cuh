@@ -46,6 +46,7 @@ template <class Sweeping, class Scheme> NOINLINE BestCell find_first(Region regi
     return wavefront.best;
 }
 
+// Sweep the next strip; store its first best cell and the number of skipped chunks at its index.
 template <class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE, class Scheme> HOST_DEVICE void sweep_strip(
         const Region& region, const Scheme& scheme, const SharedState& shared, BestCell* found, u64* skipped) {
     typedef Wavefront<Scheme, Lane, ROWS, IS_LOCAL, STORES_TRACE> Sweeping;

@@ -63,7 +63,7 @@ template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, 
     put_number(sink, size);
 }
 
-// bits: the float, as an integer.
+// Write a float, given by its bits.
 template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     if (bits >> 31) sink.put('-');
     i32 power = (i32)(bits >> 23 & 255);

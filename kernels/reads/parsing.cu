@@ -60,6 +60,7 @@ struct Line {
     i64 start, end;  // without CR and LF
 };
 
+// The line with an index; line_ends: the positions of all newlines.
 HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 index) {
     i64 start = index ? line_ends[index - 1] + 1 : 0, end = line_ends[index];
     return Line{start, end > start && bytes[end - 1] == '\r' ? end - 1 : end};
@@ -72,6 +73,7 @@ HOST_DEVICE Line first_word(const u8* bytes, Line text) {
     return Line{text.start, end};
 }
 
+// A read name without a trailing /1 or /2.
 HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
     return Line{name.start, name.start + without_mate_number(bytes + name.start, name.end - name.start)};
 }

@@ -40,6 +40,7 @@ HOST_DEVICE bool are_bases(u64 letters) {
 // Pack four codes, one per byte, into one byte: the product shifts each code to its position in the highest byte.
 HOST_DEVICE u32 packed_codes(u32 codes) { return codes * 0x40100401u >> 24; }
 
+// Pack `count` letters, at most 32; count ambiguous letters except N in `other`.
 HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other) {
     PackedLetters found = {0, 0};
     i32 i = 0;

@@ -46,7 +46,7 @@ KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out 
     }
 }
 
-// record_ends: inclusive prefix sum of the lengths of measure_unmapped.
+// Write the records of unmapped reads. An item is a read; record_ends: prefix sum of measure_unmapped's lengths.
 KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(any)) {
     FOR_EACH(record, items) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
