@@ -47,10 +47,7 @@ class CodecName(StrEnum):
 
 
 def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
-    """Return the codec of a name; auto is nvCOMP if it is available and the level is below SMALLER_LEVEL.
-
-    Raises BackendError if nvcomp is requested and not available.
-    """
+    """Return the codec of a name; auto is nvCOMP if available, below SMALLER_LEVEL. Raises BackendError."""
     by_threads = backends[0].name == "cpu" or level >= SMALLER_LEVEL
     if name == CodecName.LIBDEFLATE or (name == CodecName.AUTO and by_threads):
         return libdeflate_codec()
@@ -69,10 +66,7 @@ def libdeflate_codec() -> Codec:
 
 
 def block_compressor() -> Compress:
-    """Return the function that compresses a group of blocks with libdeflate.
-
-    It calls libdeflate's C functions from a kernel, or its Python package if those or a compiler are missing.
-    """
+    """Return a Compress function: libdeflate's C functions in a kernel, or its Python package without these."""
     library, backend = libdeflate(), host_backend("bam/libdeflate_blocks", 1)
     if library is None or backend is None:
         return compress_with_package

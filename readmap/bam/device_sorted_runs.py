@@ -49,20 +49,15 @@ class DevicePiece(Generic[Measured]):
 
 @dataclass(frozen=True)
 class OrderedRecords:
-    """The order of the records of some runs, which stay in place.
+    """The order of the records of some runs, which stay in place."""
 
-    keys: uint64 [records], ascending. ends: int64 [records], where each record ends in the sorted output. order: uint32
-    [records], the index of each sorted record in addresses, uint64, lengths, int64, and marks, uint8, [all records].
-    runs: keep the memory of the records alive.
-    """
-
-    keys: Array
-    ends: Array
-    order: Array
-    addresses: Array
-    lengths: Array
-    marks: Array
-    runs: list[SortedRecords]
+    keys: Array  # uint64 [records], ascending
+    ends: Array  # int64 [records], where each record ends in the sorted output
+    order: Array  # uint32 [records], the index of each sorted record in the next three arrays
+    addresses: Array  # uint64 [all records]
+    lengths: Array  # int64 [all records]
+    marks: Array  # uint8 [all records]
+    runs: list[SortedRecords]  # keep the memory of the records alive
     marking: Marking
 
 

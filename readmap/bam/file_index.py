@@ -77,22 +77,15 @@ def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], starts: Offsets
 
 
 class IndexEntries(NamedTuple):
-    """The records of a piece that the index needs, in order.
+    """The records of a piece that the index needs, in order."""
 
-    rows: _ENTRY [entries]; the last record is always included. Offsets and indices are relative to the first record.
-    records, size: number of records of the piece, and their bytes.
-    """
-
-    rows: NDArray[Any]
-    records: int
-    size: int
+    rows: NDArray[Any]  # _ENTRY [entries], also of the last record; offsets and indices are relative to the first
+    records: int  # of the piece
+    size: int  # bytes of the piece
 
 
 class FileIndex:
-    """Builds the index of a file while it is written.
-
-    `measure` may be called by several threads; `accumulate` is called for all records in order.
-    """
+    """Builds the index of a file while it is written. `measure` is thread-safe; `accumulate` is called in order."""
 
     def __init__(self, lengths: Sequence[int], index_format: IndexFormat, header_bytes: int) -> None:
         """lengths: contig lengths. header_bytes: uncompressed size of the header."""

@@ -22,18 +22,13 @@ MAX_FRAGMENTS = 1 << 32
 
 @dataclass(frozen=True)
 class Marking:
-    """How duplicates are marked; struct Marking of kernels/bam/marking.cuh.
+    """How duplicates are marked; struct Marking of kernels/bam/marking.cuh."""
 
-    marks: uint8 [fragments], DUPLICATE and OPTICAL. tag_bytes: FRAGMENT_TAG_BYTES, or 0 if records have no fragment
-    IDs. is_removed: duplicates are dropped. has_type: duplicates get a DT tag. is_kept: no record is marked, and the
-    fragment ID is kept as the tag ZF.
-    """
-
-    marks: Array
-    tag_bytes: int
-    is_removed: bool = False
-    has_type: bool = False
-    is_kept: bool = False
+    marks: Array  # uint8 [fragments], DUPLICATE and OPTICAL
+    tag_bytes: int  # FRAGMENT_TAG_BYTES, or 0 if records have no fragment IDs
+    is_removed: bool = False  # duplicates are dropped
+    has_type: bool = False  # duplicates get a DT tag
+    is_kept: bool = False  # no record is marked, and the fragment ID is kept as the tag ZF
 
     @property
     def max_growth(self) -> int:

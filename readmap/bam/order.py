@@ -29,16 +29,11 @@ class SortOrder(StrEnum):
 
 @dataclass(frozen=True)
 class SortedRecords:
-    """Sorted BAM records on a device.
+    """Sorted BAM records on a device, by coordinate (contig, position + 1, strand; no contig comes last) or by name."""
 
-    keys: ascending. By coordinate uint64 [records]: contig, position + 1, strand, from the high bits to the low;
-    records without a contig come last. By name uint8 [records, key bytes]. ends: int64 [records], where each record
-    ends.
-    """
-
-    bytes: Array
-    keys: Array
-    ends: Array
+    bytes: Array  # uint8, the concatenated records
+    keys: Array  # ascending; by coordinate uint64 [records], by name uint8 [records, key bytes]
+    ends: Array  # int64 [records], where each record ends
 
 
 def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:

@@ -77,10 +77,7 @@ def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
 
 
 class SortedOutput(ByteSink):
-    """Accepts a header, then sorted runs of records, and writes all records in order to another output.
-
-    from_device: runs are added by `add_device_run`.
-    """
+    """Accepts a header, then sorted runs of records, and writes all records in order to another output."""
 
     def __init__(
         self,
@@ -123,18 +120,12 @@ class SortedOutput(ByteSink):
             self._resources = resources.pop_all()
 
     def begin_run(self, keys: Keys, ends: Offsets) -> None:
-        """Start a run with keys and ends as in SortedRecords; `write` adds its bytes.
-
-        Raises OSError that names a file.
-        """
+        """Start a run with keys and ends as in SortedRecords; `write` adds its bytes. Raises OSError."""
         self._is_header = False
         self._runs.add(keys, ends)
 
     def add_device_run(self, run: SortedRecords, release: Callable[[], None]) -> None:
-        """Add a run on the device, and call `release` when the next run can be added.
-
-        Raises OSError that names a file.
-        """
+        """Add a run on the device; call `release` when the next one can be added. Raises OSError."""
         if self._device is None:
             raise TypeError(f"{self.name} keeps no runs on a device")
         self._is_header = False

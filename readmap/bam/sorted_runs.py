@@ -47,30 +47,22 @@ MAX_MERGERS, EXTRA_BUFFERS = 12, 10
 
 @dataclass(frozen=True)
 class Run:
-    """A sorted run of records.
+    """A sorted run of records."""
 
-    keys: ascending. offsets: int64 [records + 1], start of each record and end of the last record. start: offset of the
-    run in the memory of all runs, or in its file. file: None in memory.
-    """
-
-    keys: Keys
-    offsets: Offsets
-    start: int
-    file: Path | None = None
+    keys: Keys  # ascending
+    offsets: Offsets  # [records + 1], start of each record and end of the last
+    start: int  # offset of the run in the memory of all runs, or in its file
+    file: Path | None = None  # None in memory
 
 
 @dataclass(frozen=True)
 class Piece(Generic[Measured]):
-    """A piece of the merged records.
+    """A piece of the merged records."""
 
-    buffer: has the records at its start; to be released. ends: int64, where each record ends. measured: result of the
-    `measure` callback; None without records.
-    """
-
-    buffer: Buffer
+    buffer: Buffer  # has the records at its start; to be released
     keys: Keys
-    ends: Offsets
-    measured: Measured | None
+    ends: Offsets  # where each record ends
+    measured: Measured | None  # result of the `measure` callback; None without records
 
     @property
     def bytes(self) -> Bytes:
@@ -172,10 +164,7 @@ class SortedRuns:
         self._used = 0
 
     def merged(self, measure: Measure[Measured], marking: Marking | None = None) -> Iterator[Piece[Measured]]:
-        """Yield all records in pieces, while threads merge the next ones; each piece has to be released.
-
-        marking: on the host.
-        """
+        """Yield all records in pieces, which threads merge ahead; each piece has to be released."""
         return self._merged(self._runs, marking or no_marking(self._single), measure)
 
     def close(self) -> None:

@@ -65,18 +65,14 @@ class StoredArrays:
 
 @dataclass(frozen=True)
 class FolderKind:
-    """A kind of folder (index, database), and the operations on its folders.
+    """A kind of folder (index, database), and the operations on its folders."""
 
-    noun: for messages and the manifest. command: builds such a folder. Folders of another format version are rejected.
-    error: raised if a folder is invalid.
-    """
-
-    noun: str
-    command: str
-    version: int
-    error: type[ReadmapError]
+    noun: str  # for messages and the manifest
+    command: str  # builds such a folder
+    version: int  # of the format; folders of another version are rejected
+    error: type[ReadmapError]  # raised if a folder is invalid
     checksum: Checksum
-    block_bytes: int
+    block_bytes: int  # size of each checksummed block but the last
 
     def exists(self, path: Path) -> bool:
         """Return True if `path` looks like a folder of this kind; `read` reports what is wrong with it."""
@@ -109,10 +105,7 @@ class FolderKind:
 
     @contextlib.contextmanager
     def writing(self, path: Path, threads: int, force: bool) -> Iterator[PendingFolder]:
-        """Create a temporary folder to fill, which is removed at the end unless it is committed to `path`.
-
-        threads: that compute checksums and write. Raises if `path` exists, unless `force`.
-        """
+        """Create a temporary folder to fill, removed unless it is committed to `path`; `force` replaces `path`."""
         self.expect_replaceable(path, force)
         target = Path(os.path.realpath(path))  # replaces the target of a symbolic link, not the link
         with contextlib.ExitStack() as stack:
@@ -220,10 +213,7 @@ class PendingFolder(ArrayFiles):
         self._facts, self._lists = facts, lists or {}
 
     def finish(self) -> None:
-        """Wait until all arrays are written, and write the manifest.
-
-        Raises OSError about the folder, and errors of threads.
-        """
+        """Wait for all arrays, and write the manifest. Raises OSError about the folder, and errors of threads."""
         if self._is_whole:
             return
         entries = self.close()

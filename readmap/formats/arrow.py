@@ -9,17 +9,12 @@ import numpy as np
 
 
 class Column(NamedTuple):
-    """A column of a table.
-
-    values: int8, uint8, int32 or int64 [rows]; for a text column uint8, the concatenated UTF-8 of all rows. valid: bool
-    [rows], False if the row is null. offsets: int64 [rows + 1] for a text column: row i is values[offsets[i]:offsets[i
-    + 1]].
-    """
+    """A column of a table."""
 
     name: str
-    values: np.ndarray[Any, Any]
-    valid: np.ndarray[Any, Any] | None = None
-    offsets: np.ndarray[Any, Any] | None = None
+    values: np.ndarray[Any, Any]  # int8, uint8, int32 or int64 [rows]; or uint8, the concatenated UTF-8 of all rows
+    valid: np.ndarray[Any, Any] | None = None  # bool [rows], False if a row is null
+    offsets: np.ndarray[Any, Any] | None = None  # int64 [rows + 1], of text
 
 
 def text_column(name: str, texts: Sequence[bytes], valid: np.ndarray[Any, Any] | None = None) -> Column:

@@ -45,14 +45,11 @@ Bytes = NDArray[np.uint8]
 
 
 class Blocks(NamedTuple):
-    """BGZF blocks: their bytes in parts, and the bytes of each block.
+    """BGZF blocks."""
 
-    release: to be called when the parts have been read.
-    """
-
-    data: Sequence[bytes | Bytes]
-    sizes: list[int]
-    release: Callable[[], None] = lambda: None
+    data: Sequence[bytes | Bytes]  # their bytes, in parts
+    sizes: list[int]  # bytes of each block
+    release: Callable[[], None] = lambda: None  # called when the parts have been read
 
 
 #: (consecutive parts, level of libdeflate) -> their blocks. All parts but the last of a stream are whole blocks long.
@@ -60,18 +57,15 @@ Compress = Callable[[Sequence[Bytes], int], Blocks]
 
 
 class BlockOutput(ByteSink):
-    """An output of BGZF blocks, compressed in groups by threads and written in order to another output.
+    """An output of BGZF blocks, compressed in groups by threads and written in order to another output."""
 
-    block_sizes: bytes of each block written so far. buffer: allocates uint8 [nbytes] that `write_borrowed` reads
-    fastest.
-    """
-
+    #: Allocates uint8 [nbytes] that `write_borrowed` reads fastest.
     buffer: Callable[[int], Bytes] = staticmethod(lambda nbytes: np.empty(nbytes, np.uint8))
 
     def __init__(self, output: ByteSink, threads: int, max_pending: int) -> None:
         """output: committed and aborted with this one. threads: that compress. max_pending: groups not yet written."""
         self.name = output.name
-        self.block_sizes: list[int] = []
+        self.block_sizes: list[int] = []  # bytes of each block written so far
         self._output = output
         self._pool = ThreadPoolExecutor(threads, "readmap-compress")
         # One more thread writes, in order.
@@ -150,10 +144,7 @@ class BgzfOutput(BlockOutput):
         self._filled = 0
 
     def write(self, data: memoryview | bytes | Bytes) -> None:
-        """Append all of `data`, contiguous and one byte an item; it may be overwritten after the return.
-
-        Raises errors of writing to the other output, now or in a later call; the caller still has to abort the output.
-        """
+        """Append all of `data`, which may be overwritten then. Raises errors of writing, now or in a later call."""
         self._expect_open()
         # Copied, by NumPy, which releases the GIL: otherwise the threads would have to finish with the caller's data,
         # and idle, at the end of each write.
@@ -255,10 +246,7 @@ def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]
 
 
 class Codec(NamedTuple):
-    """An implementation of BGZF compression.
-
-    open: (output, threads, level of libdeflate) -> an output that compresses to it.
-    """
+    """An implementation of BGZF compression."""
 
     name: str
-    open: Callable[[ByteSink, int, int], BlockOutput]
+    open: Callable[[ByteSink, int, int], BlockOutput]  # (output, threads, level of libdeflate) -> compressing output

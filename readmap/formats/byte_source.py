@@ -49,10 +49,7 @@ class FilePosition(NamedTuple):
 
 
 class ByteSource(ABC):
-    """The bytes of one input, in order; a context manager.
-
-    first_record: number of records of the file before a part of it.
-    """
+    """The bytes of one input, in order; a context manager. first_record: records of the file before a part of it."""
 
     name: str
     first_record: int = 0
@@ -199,7 +196,7 @@ class PlainSource(ByteSource):
 class GeneratorSource(ByteSource):
     """The bytes that a generator yields; an error it raises is delayed until all bytes before it have been returned.
 
-    pieces: not empty; closing the generator ends its threads. file: the generator's input, closed with the source.
+    Closing the generator, which is not empty, ends its threads. file: its input, closed with the source.
     """
 
     def __init__(self, name: str, pieces: Generator[Piece, None, None], file: io.RawIOBase | None = None) -> None:

@@ -24,30 +24,22 @@ EMPTY_FILE = "expected FASTA, found no sequence: the file is empty"
 
 @dataclass(frozen=True)
 class Contig:
-    """A sequence of the reference.
-
-    md5: of its upper-case letters. alternate: an ALT contig, another version of a part of the assembly.
-    """
+    """A sequence of the reference."""
 
     name: str
     length: int
-    md5: str
-    alternate: bool = False
+    md5: str  # of its upper-case letters
+    alternate: bool = False  # an ALT contig, another version of a part of the primary assembly
 
 
 @dataclass(frozen=True)
 class Fasta:
-    """The records of a FASTA file, in file order.
+    """The records of a FASTA file, in file order."""
 
-    names: headers up to the first whitespace, not empty. letters: uint8 [letters], the concatenated sequences in upper
-    case, with T for U in nucleotides. offsets: int64 [records + 1]; record i is letters[offsets[i]:offsets[i + 1]].
-    titles: headers without '>' and trailing whitespace.
-    """
-
-    names: list[bytes]
-    letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    titles: list[bytes] = field(default_factory=list)
+    names: list[bytes]  # headers up to the first whitespace, not empty
+    letters: NDArray[np.uint8]  # uint8, the concatenated sequences in upper case, with T for U in nucleotides
+    offsets: NDArray[np.int64]  # [records + 1]; record i is letters[offsets[i]:offsets[i + 1]]
+    titles: list[bytes] = field(default_factory=list)  # headers without '>' and trailing space
 
 
 def record_name(path: str, number: int, header: bytes) -> bytes:

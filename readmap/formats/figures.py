@@ -15,22 +15,16 @@ from readmap.formats.wording import decode_name
 BLUE, GREEN, YELLOW, RED = "#0072B2", "#009E73", "#E69F00", "#D55E00"
 BLACK, GREY, SILVER = "#222222", "#666666", "#DDDDDD"
 STYLE: dict[Any, Any] = {
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), SILVER),
+    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor", "legend.labelcolor"), GREY),
+    **dict.fromkeys(("lines.solid_capstyle", "lines.solid_joinstyle"), "round"),
     "font.size": 9,
     "text.color": BLACK,
-    "axes.edgecolor": SILVER,
-    "axes.labelcolor": GREY,
     "axes.labelpad": 8,
     "axes.axisbelow": True,
     "grid.color": "#F2F2F2",
     "grid.linewidth": 0.8,
-    "xtick.color": SILVER,
-    "ytick.color": SILVER,
-    "xtick.labelcolor": GREY,
-    "ytick.labelcolor": GREY,
-    "lines.solid_capstyle": "round",
-    "lines.solid_joinstyle": "round",
     "legend.frameon": False,
-    "legend.labelcolor": GREY,
     # Keep text as text, and make the same alignments give the same bytes.
     "svg.fonttype": "none",
     "svg.hashsalt": "readmap",

@@ -28,10 +28,7 @@ def file_name_context(name: str) -> Iterator[None]:
 
 
 class NamedFile(io.FileIO):
-    """A file whose read errors name it.
-
-    delivered: bytes read so far; any thread may read it, also after the file was closed.
-    """
+    """A file whose read errors name it; `delivered` is the number of bytes read so far, also after closing."""
 
     def __init__(self, file: str | int, name: str = "") -> None:
         """file: a path, or a descriptor, which is not closed. name: for errors; default: the path."""

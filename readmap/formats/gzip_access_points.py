@@ -16,20 +16,14 @@ WINDOW_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class AccessPoint:
-    """A position where decompression can start: a gzip member, or a deflate block inside a member.
+    """A position where decompression can start: a gzip member, or a deflate block inside a member."""
 
-    text: offset in the decompressed text. bit: offset in the file, in bits, of the block or the header of the member.
-    member, member_text: offsets of the enclosing member, in bytes of the file and of the text. checksum: CRC-32 of the
-    member's text before the point. window: the text before the point, at most 32 KiB, compressed with zlib; empty at
-    the start of a member.
-    """
-
-    text: int
-    bit: int
-    member: int
-    member_text: int
-    checksum: int = 0
-    window: bytes = b""
+    text: int  # offset in the decompressed text
+    bit: int  # offset in the file, in bits, of the block or the header of the member
+    member: int  # offset of the enclosing member in the file, in bytes
+    member_text: int  # offset of the enclosing member in the text
+    checksum: int = 0  # CRC-32 of the member's text before the point
+    window: bytes = b""  # the last 32 KiB of that text, compressed with zlib
 
     @property
     def is_member(self) -> bool:

@@ -50,15 +50,11 @@ IsalError = cast(type[Exception], igzip_lib.IsalError)
 
 
 class Inflater(NamedTuple):
-    """An implementation that inflates groups of BGZF blocks.
+    """An implementation that inflates groups of BGZF blocks, as _BlockGroups yields them, in parallel."""
 
-    inflate: (data, ends) of a group of _BlockGroups -> its text, or None if a block is corrupt. blocks: maximum of a
-    group. threads: maximum that call `inflate`; None for no limit.
-    """
-
-    inflate: Callable[[bytes, list[int]], memoryview | None]
-    blocks: int = GROUP_BLOCKS
-    threads: int | None = None
+    inflate: Callable[[bytes, list[int]], memoryview | None]  # (data, ends) -> text; None if corrupt
+    blocks: int = GROUP_BLOCKS  # maximum of a group
+    threads: int | None = None  # maximum that call `inflate`; None for no limit
 
 
 #: Creates an Inflater once a file has blocks; returns None if it is not available.
@@ -252,16 +248,13 @@ def _inflate_blocks(
 
 
 class _BlockGroups:
-    """An iterable of groups of complete blocks, (data, ends): block i is data[ends[i]:ends[i + 1]].
-
-    rest: bytes read after the last group, not a complete block. is_marked: the last block is an end-of-file block.
-    """
+    """An iterable of groups of complete blocks, (data, ends): block i is data[ends[i]:ends[i + 1]]."""
 
     def __init__(self, file: File, data: bytes, blocks: int, points: AccessPoints | None) -> None:
-        self.rest = data
+        self.rest = data  # bytes read after the last group, not a complete block
         self._points = points
         self._blocks = blocks
-        self.is_marked = False
+        self.is_marked = False  # whether the last block is an end-of-file block
         self._file = file
 
     def __iter__(self) -> Iterator[tuple[bytes, list[int]]]:

@@ -38,13 +38,10 @@ class PendingOutput(Protocol):
 
 
 class ByteSink(abc.ABC):
-    """An output of bytes; a context manager that aborts an output which has not been committed.
-
-    from_device: `write_borrowed` accepts arrays on the device.
-    """
+    """An output of bytes; a context manager that aborts an output which has not been committed."""
 
     name: str
-    from_device: bool = False
+    from_device: bool = False  # `write_borrowed` accepts arrays on the device
 
     @abc.abstractmethod
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
@@ -57,10 +54,7 @@ class ByteSink(abc.ABC):
 
     @abc.abstractmethod
     def finish(self) -> None:
-        """Write all buffered data and close the file, so that `commit` only renames it.
-
-        Raises OSError that names the output; the caller still has to abort it.
-        """
+        """Write all data and close the file, so that `commit` only renames it. Raises OSError that names the output."""
 
     @abc.abstractmethod
     def commit(self) -> None:
@@ -128,10 +122,7 @@ class Output(ByteSink):
         self._lock = os.dup(descriptor) if move else -1
 
     def write(self, data: memoryview | bytes | NDArray[np.uint8]) -> None:
-        """Append all of `data`.
-
-        Raises BrokenPipeError if the reader of a pipe is gone, and OSError that names the output.
-        """
+        """Append all of `data`. Raises BrokenPipeError if a pipe's reader is gone, or OSError that names the output."""
         view = data.data if isinstance(data, np.ndarray) else memoryview(data)
         written = 0
         try:

@@ -169,10 +169,7 @@ def header(
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
-    """Return the encoded header of a file; lines: header lines from options and from the file of reads.
-
-    See `header_lines`.
-    """
+    """Return the encoded header of a file; lines: from options and the file of reads. See `header_lines`."""
     given = [read_group.decode(), *lines] if read_group else lines
     all_lines = header_lines(contigs, given, version, command_line, order)
     text = "".join(f"{line}\n" for line in all_lines).encode("utf-8", "surrogateescape")

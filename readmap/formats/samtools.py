@@ -36,10 +36,7 @@ TRUNCATED = "EOF marker is absent"
 
 
 class Samtools:
-    """A running command; a context manager that kills it.
-
-    input, output: pipes to its standard input and, unless `stdout` is given, from its standard output.
-    """
+    """A running command with its pipes `input` and, unless `stdout` is given, `output`; the context kills it."""
 
     def __init__(
         self,
@@ -257,10 +254,7 @@ class SamtoolsOutput(ByteSink):
 def open_samtools_output(
     path: str | None, contigs: Sequence[Contig], letters: Iterable[Letters], threads: int, indexed: bool
 ) -> SamtoolsOutput:
-    """Open a CRAM file for writing; it accepts uncompressed BAM with these contigs.
-
-    letters: of each contig. indexed: also write path.crai, for sorted records. Raises OSError as `open_output` does.
-    """
+    """Open a CRAM file, which accepts uncompressed BAM; indexed: also write .crai, for sorted records."""
     with contextlib.ExitStack() as resources:
         output = resources.enter_context(open_output(path))
         target = os.path.realpath(path or "-")

@@ -82,10 +82,8 @@ def format_si(value: float) -> str:
 
 
 def format_table(rows: Sequence[tuple[str, ...]], alignments: str) -> str:
-    """Return rows in columns; alignments: < or > for each column.
-
-    Not by rich, which takes 40 s for 100,000 contigs and interprets their names as markup.
-    """
+    """Return rows in columns; alignments: < or > for each column."""
+    # Not by rich, which takes 40 s for 100,000 contigs and interprets their names as markup.
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(alignments, widths, strict=True))
     return "\n".join(form.format(*row).rstrip() for row in rows)

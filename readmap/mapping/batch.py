@@ -32,22 +32,15 @@ _NO_PLACEMENT = {"chosen": -1, "unresolved": UNSEARCHED, "unresolved_before_sear
 
 @dataclass(frozen=True)
 class Sample:
-    """Properties of a sample, estimated from its first reads; the defaults hold for most samples.
+    """Properties of a sample, estimated from its first reads; the defaults hold for most samples."""
 
-    bases_per_difference: bases in which one difference from the reference is expected. insert_sizes: distribution of
-    each direction; empty for single reads, or if the pairs show none.
-    """
-
-    bases_per_difference: int = DEFAULT_BASES_PER_DIFFERENCE
-    insert_sizes: tuple[InsertSize, ...] = ()
+    bases_per_difference: int = DEFAULT_BASES_PER_DIFFERENCE  # bases in which one is expected
+    insert_sizes: tuple[InsertSize, ...] = ()  # of each direction; empty for single reads, or if no size is typical
 
 
 @dataclass(frozen=True)
 class Context:
-    """An index on the backend's device, the user's parameters, and the sample model.
-
-    capacity_estimates: list sizes of earlier batches; None if the host reads all sizes back at once.
-    """
+    """An index on the backend's device, the user's parameters, and the sample model; shared by all stages."""
 
     index: DeviceIndex
     backend: Backend
@@ -55,7 +48,7 @@ class Context:
     pairing: Pairing = field(default_factory=Pairing)
     reporting: Reporting = field(default_factory=Reporting)
     sample: Sample = field(default_factory=Sample)
-    capacity_estimates: CapacityEstimates | None = None
+    capacity_estimates: CapacityEstimates | None = None  # None: the host reads all list sizes back at once
 
 
 class WindowTable(Table, struct="mapping/windows.cuh:WindowTable"):
@@ -74,9 +67,7 @@ class PlacementTable(Table, struct="mapping/placement.cuh:PlacementTable"):
 class Batch:
     """Reads with their windows and placements, which the stages update in place.
 
-    A batch belongs to one attempt: if device memory runs out, the batch is dropped, and its reads start again.
-    device_counters: read_back adds them to `counters` and `work`. partition_seeds: the look-ups, until the first
-    read_back.
+    A batch belongs to one attempt: if device memory runs out, it is dropped, and its reads start again.
     """
 
     reads: Reads
@@ -85,8 +76,8 @@ class Batch:
     placements: PlacementTable
     counters: Counters
     work: WorkCounters
-    device_counters: DeviceCounters
-    partition_seeds: PartitionSeedTable | None = None
+    device_counters: DeviceCounters  # read_back adds them to the other counters
+    partition_seeds: PartitionSeedTable | None = None  # until the first read_back
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
         """Launch a kernel; parameters named as in `shared` are taken from the batch and the context."""

@@ -31,30 +31,22 @@ PASS_COUNTERS = {
 
 @dataclass
 class WorkCounters:
-    """Amount of work done for a batch or a run; shows why a run was slow.
+    """Amount of work done for a batch or a run; shows why a run was slow. A read searched twice counts twice."""
 
-    Reads that were searched before the insert sizes were known count again if they are searched again. resolved: reads
-    placed by partition seeds. near_mates: reads searched near their mates before a seed search; resolved_near_mates:
-    reads placed there. searched: reads searched by seeds; repetitive, divergent, alt_hidden, split: reads of the later
-    search passes. windows: candidate placements compared with reads. scored: banded alignments scored; traced: with a
-    traceback. rescues: mates searched near their placed mate; rescued: mates placed there. repeated: reads of batches
-    that were searched again because a list exceeded its capacity.
-    """
-
-    resolved: int = 0
-    near_mates: int = 0
-    resolved_near_mates: int = 0
-    searched: int = 0
+    resolved: int = 0  # reads placed by partition seeds
+    near_mates: int = 0  # reads searched near their mates before a seed search
+    resolved_near_mates: int = 0  # reads placed there
+    searched: int = 0  # reads searched by seeds; the next four: reads of later search passes
     repetitive: int = 0
     divergent: int = 0
     alt_hidden: int = 0
     split: int = 0
-    windows: int = 0
-    scored: int = 0
-    traced: int = 0
-    rescues: int = 0
-    rescued: int = 0
-    repeated: int = 0
+    windows: int = 0  # candidate placements compared with reads
+    scored: int = 0  # banded alignments scored
+    traced: int = 0  # banded alignments with a traceback
+    rescues: int = 0  # mates searched near their placed mate
+    rescued: int = 0  # mates placed there
+    repeated: int = 0  # reads of batches searched again because a list exceeded its capacity
 
     def add_counts(self, counts: Mapping[str, int]) -> None:
         """Add counts by name; ignore names that are not fields of this class."""
@@ -68,22 +60,17 @@ class WorkCounters:
 
 @dataclass
 class Counters:
-    """Counts of reads and records of a batch; a run has the sum of its batches.
+    """Counts of reads and records of a batch; a run has the sum of its batches."""
 
-    singles: reads without a mate. replaced: ambiguous letters other than N, which are written as N. primary: records,
-    one per read. too_short: reads too short to reach the minimum score without any difference. mapqs: int64 [61],
-    mapped reads by MAPQ.
-    """
-
-    reads: int = 0
-    singles: int = 0
-    replaced: int = 0
-    primary: int = 0
-    mapped: int = 0
-    properly_paired: int = 0
+    reads: int = 0  # records read
+    singles: int = 0  # reads without a mate
+    replaced: int = 0  # ambiguous letters other than N, which are written as N
+    primary: int = 0  # primary records, one per read
+    mapped: int = 0  # mapped reads
+    properly_paired: int = 0  # reads in proper pairs
     supplementary: int = 0
     secondary: int = 0
-    too_short: int = 0
+    too_short: int = 0  # reads too short to reach the minimum score without any difference
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
 
     def add_tallies(self, tallies: Sequence[int]) -> None:

@@ -39,13 +39,10 @@ class CapacityExceeded(Exception):
 
 @dataclass(frozen=True)
 class CapacityEstimates:
-    """Largest number of elements per read that batches needed, by list; shared by the threads of a device.
-
-    is_enabled: False if the host shall read every size back at once; uses are recorded nevertheless.
-    """
+    """Largest number of elements per read that batches needed, by list; shared by the threads of a device."""
 
     per_read: dict[str, float] = field(default_factory=dict)
-    is_enabled: bool = True
+    is_enabled: bool = True  # False: the host reads every size back at once, and uses are recorded
 
     def record_use(self, name: str, reads: int, needed: int) -> None:
         """Record that a batch of `reads` reads needed `needed` elements of a list."""
@@ -61,18 +58,13 @@ class CapacityEstimates:
 
 @dataclass(frozen=True)
 class Reservation:
-    """Capacities and device counters of the lists of a stage, by kind of element.
+    """Capacities and device counters of the lists of a stage, by kind of element."""
 
-    name: counter that the sizes are added to. keys: names of the lists in CapacityEstimates. capacities: elements of
-    each list; None if the host reads the sizes back at once. counts: int64 [kinds] on the device, elements of each
-    list, 0 if its capacity is exceeded. needed: int64 [kinds] on the device, elements found.
-    """
-
-    name: str
-    keys: list[str]
-    capacities: list[int] | None
-    counts: Array = None
-    needed: Array = None
+    name: str  # counter that the sizes are added to
+    keys: list[str]  # names of the lists in CapacityEstimates
+    capacities: list[int] | None  # elements of each list; None if the host reads the sizes back at once
+    counts: Array = None  # int64 [kinds] on the device, elements of each list, 0 if its capacity is exceeded
+    needed: Array = None  # int64 [kinds] on the device, elements found
 
     def bounded_counts(self, unit: int = 1) -> list[Count]:
         """Return the number of elements of each kind, in multiples of `unit`."""

@@ -46,7 +46,7 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
 
 
 def order_by_position(strands: Array, positions: Array, batch: Batch, context: Context) -> Array:
-    """Return the uint32 permutation that sorts diagonals by read, orientation and position; the sort is stable.
+    """Return the stable uint32 permutation that sorts diagonals by read, orientation and position.
 
     strands: uint64, 2 * read index + orientation. positions: uint64, diagonal + length of the longest read.
     """

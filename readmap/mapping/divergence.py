@@ -21,9 +21,9 @@ ONE_ERROR = 1 << 24
 
 
 def measure_divergence(batch: Batch, max_reads: int, context: Context) -> NDArray[np.int64]:
-    """Return what the first `max_reads` reads of the input show: int64 [reads, 3], zeros if a read shows nothing.
+    """Return reliable bases, differences among them, and expected sequencing errors * ONE_ERROR of each read.
 
-    Columns: reliable bases, differences among them, and expected sequencing errors in units of 1 / ONE_ERROR.
+    int64 [reads, 3], for the first `max_reads` reads of the input, zeros if a read shows nothing.
     """
     backend, count = context.backend, min(batch.reads.count, max_reads)
     tallies = backend.empty((count, 3), np.int64)

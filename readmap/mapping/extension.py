@@ -54,10 +54,7 @@ class _TaskCapacities(NamedTuple):
 
 
 def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: bool = True) -> None:
-    """Raise the scores of the new windows of some slots to the scores of their banded alignments.
-
-    long_gaps: align windows in wide bands, with long gaps, too.
-    """
+    """Raise the scores of the slots' new windows to those of banded alignments; long_gaps: in wide bands too."""
     backend, capacity, lanes = context.backend, len(slots.indices), _lanes(batch, context)
     if not capacity:
         return

@@ -1,7 +1,4 @@
-"""Rescue mates near their partners, and choose the windows of mates together (Windows -> Placements).
-
-Records 2p and 2p + 1 are mates.
-"""
+"""Rescue mates, and choose the windows of mates together (Windows -> Placements). Records 2p and 2p + 1 are mates."""
 
 from __future__ import annotations
 

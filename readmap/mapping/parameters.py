@@ -58,10 +58,8 @@ class Scoring:
     unpaired_penalty: int = 17
 
     def __post_init__(self) -> None:
-        lowest = {"match": 1, "mismatch": 0, "gap_open": 0, "gap_extend": 1, "long_gap": 1}
-        lowest |= {"clip_penalty": 0, "min_score": 0, "unpaired_penalty": 0}
-        for name, least in lowest.items():
-            given = getattr(self, name)
+        for name, given in dict(vars(self)).items():
+            least = int(name in ("match", "gap_extend", "long_gap"))
             two = isinstance(given, tuple | list) and name in ("gap_open", "gap_extend", "clip_penalty")
             values = tuple(given) if two else (given,)
             fit = all(isinstance(value, Integral) and least <= int(value) <= 1000 for value in values)
@@ -216,18 +214,13 @@ MAX_SPLIT_WINDOWS = constant("mapping/windows.cuh", "MAX_SPLIT_WINDOWS")
 
 @dataclass(frozen=True)
 class SearchPass:
-    """A search of unresolved reads by seeds.
+    """A search of unresolved reads by seeds."""
 
-    reason: the bit of enum Unresolved whose reads the pass searches. stride: bases between seed positions of reads of
-    at least 150 bases; less in proportion for shorter reads, but at least min_stride. max_suffixes: suffixes examined
-    at each position.
-    """
-
-    reason: int
-    stride: int
-    min_stride: int
-    min_seed_bases: int
-    max_suffixes: int
+    reason: int  # the bit of enum Unresolved whose reads the pass searches
+    stride: int  # bases between seeds of reads of at least 150 bases; less in proportion for shorter reads
+    min_stride: int  # of short reads
+    min_seed_bases: int  # length of the shortest seed
+    max_suffixes: int  # suffixes examined at each position
 
     def stride_of(self, length: int) -> int:
         """Return the stride for reads of one length."""

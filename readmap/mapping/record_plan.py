@@ -21,13 +21,10 @@ PLACEMENT_WORDS = row_dtype("mapping/record_plan.cuh", "SecondaryPlacement").ite
 
 
 class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
-    """An entry for each record or XA hit of the reads, in input order; the first entry of a read is its primary record.
-
-    window_rows: int64 [rows, WINDOW_WORDS], the windows that `windows` indexes.
-    """
+    """An entry for each record or XA hit of the reads, in input order; a read's first entry is its primary record."""
 
     entries: int
-    window_rows: Array
+    window_rows: Array  # int64 [rows, WINDOW_WORDS], the windows that `windows` indexes
 
 
 def plan_records(batch: Batch, context: Context) -> RecordPlan:

@@ -20,21 +20,15 @@ _MEASURE, _WRITE = Kernel("mapping/sam", "measure_records"), Kernel("mapping/sam
 
 @dataclass(frozen=True)
 class RecordStyle:
-    """Format and optional contents of the output.
-
-    read_groups: of each lane. program: ID of readmap's @PG line in the header. comments: append the tags in the
-    comments of reads. barcodes: write the barcode of a read name, its eighth field, as RX. order: sort order of binary
-    records within a batch; None to keep the order of the reads. unmapped: write unmapped reads to a separate output
-    too.
-    """
+    """Format and optional contents of the output."""
 
     encoding: SamEncoding = SamEncoding.TEXT
-    read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)
-    program: str = PROGRAM
-    comments: bool = False
-    barcodes: bool = False
-    order: SortOrder | None = None
-    unmapped: bool = False
+    read_groups: tuple[ReadGroup, ...] = (NO_READ_GROUP,)  # of each lane
+    program: str = PROGRAM  # ID of readmap's @PG line in the header
+    comments: bool = False  # append the tags in the comments of reads
+    barcodes: bool = False  # write the barcode of a read name, its eighth field, as RX
+    order: SortOrder | None = None  # of binary records within a batch; None to keep the order of the reads
+    unmapped: bool = False  # write unmapped reads to a separate output too
 
 
 class _RecordStyleTable(Table, struct="mapping/sam.cu:RecordStyle"):
@@ -43,14 +37,11 @@ class _RecordStyleTable(Table, struct="mapping/sam.cu:RecordStyle"):
 
 @dataclass(frozen=True)
 class AlignmentRecords:
-    """The records of a batch in input order, on the device.
+    """The records of a batch in input order, on the device."""
 
-    bytes: uint8. lengths: int64 [entries], of each entry's record, 0 for none; ends: int64 [entries], its prefix sum.
-    """
-
-    bytes: Array
-    lengths: Array
-    ends: Array
+    bytes: Array  # uint8
+    lengths: Array  # int64 [entries], length of each entry's record, 0 for none
+    ends: Array  # int64 [entries], inclusive scan of the lengths
 
 
 def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, context: Context) -> AlignmentRecords:
