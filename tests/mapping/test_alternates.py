@@ -360,7 +360,7 @@ def test_alt_contigs_take_at_most_half_of_the_windows(backends: str, own: int, v
     for found, most in ((kept, MAX_DIAGONALS), (windows, MAX_SEED_WINDOWS)):
         assert own + versions <= most or int(sum(found["alternate"])) <= max(most // 2, most - own)
     best = sorted((score for score, is_alternate in scores if not is_alternate), reverse=True)
-    whole = [int(row["score"]) for row in kept if not row["alternate"] and row["end"] - row["begin"] > 60]
+    whole = [int(row["score"]) for row in kept if not row["alternate"] and row["end"] - row["start"] > 60]
     assert whole[:5] == best[: len(whole[:5])]
     keys = [(-int(row["score"]), int(row["alternate"])) for row in kept]
     assert keys == sorted(keys)

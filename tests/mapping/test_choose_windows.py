@@ -53,7 +53,7 @@ def differing(bench: Bench, read: Read, mate: Mate, rank: int) -> list[int]:
     bases, marks = clean(read.bases), read.quality or chr(33 + NO_QUALITY) * mate.length
     if reverse:
         bases, marks = reverse_complement(bases), marks[::-1]
-    columns = ((bases[i], contig[start + i], marks[i]) for i in range(window.begin, window.end))
+    columns = ((bases[i], contig[start + i], marks[i]) for i in range(window.start, window.end))
     return [ord(mark) - 33 for a, b, mark in columns if a != b and {a, b} <= set("ACGT")]
 
 
@@ -61,7 +61,7 @@ def is_whole(bench: Bench, mate: Mate, rank: int) -> bool:
     """Return True if a window aligns the whole read to its contig without gaps."""
     window, contig = mate.windows[rank], mate.contigs[rank]
     within = bench.starts[contig] <= window.diagonal <= bench.starts[contig + 1] - 1 - mate.length
-    return not window.gapped and (window.begin, window.end) == (0, mate.length) and within
+    return not window.gapped and (window.start, window.end) == (0, mate.length) and within
 
 
 def draw_windows(bench: Bench, generator: random.Random, read: str, source: tuple[int, int, bool]) -> list[Window]:
@@ -177,7 +177,7 @@ def check_deficits(
         return 0  # the divergence comes from the first best window
     qualities = [] if best.gapped else differing(bench, read, mate, placed.chosen)
     lost = scoring.match * mate.length + 2 * scoring.clip_penalty - best.score
-    clipped = mate.length - (best.end - best.begin)
+    clipped = mate.length - (best.end - best.start)
     real = sum(quality >= RELIABLE for quality in qualities) + clipped * scoring.match // per_difference
     real = max(lost, 0) // per_difference if best.gapped else real
     assert -1 <= placed.variant - PHRED_ONE_OF_THREE - phred((1 + real) / (bases_per_difference + mate.length)) <= 0
@@ -273,13 +273,13 @@ def is_reported_rival(bench: Bench, chosen: Window, other: Window) -> bool:
         *(({"diagonal": 100 + SPREAD}, False), ({"diagonal": 101 + SPREAD}, True), ({"diagonal": 99 - SPREAD}, True)),
         # A palindrome, and a nearby placement on the other strand.
         *(
-            ({"orientation": 1, "begin": 40, "end": 100}, False),
-            ({"diagonal": 101, "orientation": 1, "begin": 40, "end": 100}, True),
+            ({"orientation": 1, "start": 40, "end": 100}, False),
+            ({"diagonal": 101, "orientation": 1, "start": 40, "end": 100}, True),
         ),
         # Exactly the other half of the read.
-        *(({"diagonal": 300, "begin": 60, "end": 80}, False), ({"diagonal": 300, "begin": 50, "end": 70}, True)),
-        *(({"diagonal": 300, "begin": 51, "end": 70}, False), ({"diagonal": 300, "begin": 0, "end": 100}, True)),
-        ({"diagonal": 300, "begin": 40, "end": 100, "orientation": 1}, True),
+        *(({"diagonal": 300, "start": 60, "end": 80}, False), ({"diagonal": 300, "start": 50, "end": 70}, True)),
+        *(({"diagonal": 300, "start": 51, "end": 70}, False), ({"diagonal": 300, "start": 0, "end": 100}, True)),
+        ({"diagonal": 300, "start": 40, "end": 100, "orientation": 1}, True),
         # A band that reaches the chosen alignment, which scores the same.
         ({**GAPPED, "diagonal": 125, "low": -18, "band": 1}, False),
         ({**GAPPED, "diagonal": 126, "low": -18, "band": 1}, True),

@@ -88,7 +88,7 @@ def batch_of(bench: Bench, cases: list[Case], with_qualities: bool = True) -> Ba
         window = window_at(bench, case.contig, case.start, len(bases), canonical(bases) != clean(bases), case.reverse)
         begin, end = case.part
         score = window.score + 5 * case.gapped
-        windows.append([dataclasses.replace(window, begin=begin, end=end, score=score)])
+        windows.append([dataclasses.replace(window, start=begin, end=end, score=score)])
     bases, mapqs = [case.read.bases for case in cases], [case.mapq for case in cases]
     qualities = [case.read.quality or "" for case in cases] if with_qualities else None
     return bench.world(bases, windows, [0] * len(cases), mapqs, qualities=qualities).batch

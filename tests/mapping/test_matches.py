@@ -102,7 +102,7 @@ def test_diagonals(backends: str, monkeypatch: pytest.MonkeyPatch, name: str, sc
     assert (np.diff(slots) >= 0).all()
     for read, slot in zip(reads, host(batch.queries.slot_of).tolist(), strict=True):
         own = rows[slots == slot]
-        names = ["orientation", "diagonal", "score", "begin", "end"]
+        names = ["orientation", "diagonal", "score", "start", "end"]
         assert own[names].tolist() == segments_of(read, TEXTS[name], seed, scoring)
 
 
@@ -145,7 +145,7 @@ def heads_of(rows: Any, slots: Any, contigs: Any) -> list[int]:
 
     def rank(i: int) -> tuple[int, ...]:
         row = rows[i]
-        return -int(row["score"]), int(row["tie"]), int(row["orientation"]), int(row["begin"]), -int(row["end"])
+        return -int(row["score"]), int(row["tie"]), int(row["orientation"]), int(row["start"]), -int(row["end"])
 
     heads: dict[int, int] = {}
     for i in sorted(range(len(rows)), key=rank):
@@ -171,5 +171,5 @@ def test_heads(backends: str, name: str) -> None:
     batch, candidates = candidates_of(draw(random.Random(193), contigs, 20), context)
     found = host(secondaries._heads(candidates, batch, context)).tolist()
     rows, slots = host(candidates.rows).view(DIAGONAL).reshape(-1), host(candidates.slots)
-    owners = np.searchsorted(index.host.contig_starts, rows["diagonal"] + rows["begin"], "right")
+    owners = np.searchsorted(index.host.contig_starts, rows["diagonal"] + rows["start"], "right")
     assert found == heads_of(rows, slots, owners)

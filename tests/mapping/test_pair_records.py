@@ -110,7 +110,9 @@ NO_FRAGMENTS = {65, 129, 113, 177, 97, 145, 81, 161}
 @pytest.mark.parametrize("name", OPTIONS)
 def test_records(world: World, tmp_path: Path, name: str, pairing: Pairing) -> None:
     reporting = OPTIONS[name]
-    found = search(world, tmp_path / "out", RecordStyle(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting)
+    found = search(
+        world, tmp_path / "out", RecordStyle(read_groups=(READ_GROUP,)), pairing=pairing, reporting=reporting
+    )
     flags, summary, secondary = check(found, reporting), found.summary, reporting.supplementary_as_secondary
     # Many pairs are drawn in other directions than FR.
     directions = {size.direction for size in summary.insert_sizes or ()}

@@ -416,7 +416,7 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
                 runs[orientation, diagonal, contig] = max(map(len, equal.split()))
         shown = set()
         for row in rows:
-            orientation, diagonal, begin, end = (int(row[n]) for n in ("orientation", "diagonal", "begin", "end"))
+            orientation, diagonal, begin, end = (int(row[n]) for n in ("orientation", "diagonal", "start", "end"))
             contig = max(number for number, first in enumerate(bench.starts[:-1]) if first <= diagonal + begin)
             letters, start = contigs[contig], diagonal - bench.starts[contig]
             columns = [column_score(oriented[orientation][i], letters[start + i], Scoring()) for i in range(begin, end)]

@@ -43,7 +43,7 @@ class Copy:
     """The position of a copy of the repeat; reverse: the copy is reverse-complemented."""
 
     contig: str
-    begin: int
+    start: int
     end: int
     reverse: bool
 
@@ -171,11 +171,11 @@ def check_records(reads: list[Read], found: dict[str, list[Record]], contigs: di
 def best_at(name: str, copy: Copy, scoring: Scoring) -> int:
     """Return the best score, with bonuses, of a read on a copy and its surroundings."""
     (offset, bases), margin = FORWARD[name], 40
-    first = max(copy.begin - margin, 0)
+    first = max(copy.start - margin, 0)
     letters = CONTIGS[copy.contig][first : copy.end + margin]
     if copy.reverse:
-        offset, bases = copy.end - copy.begin - offset - len(bases), reverse_complement(bases)
-    diagonal = copy.begin - first + offset
+        offset, bases = copy.end - copy.start - offset - len(bases), reverse_complement(bases)
+    diagonal = copy.start - first + offset
     return local_score(bases, letters, scoring, range(diagonal - 16, diagonal + 17))
 
 
@@ -189,7 +189,7 @@ def test_all_copies_are_reported(world: World, tmp_path: Path) -> None:
         assert [record.secondary for record in records] == [False] + [True] * (len(records) - 1)
         for copy in PLANTED:
             score = best_at(read.name, copy, DEFAULT)
-            own = [x for x in records if x.contig == copy.contig and x.start < copy.end and copy.begin < x.end]
+            own = [x for x in records if x.contig == copy.contig and x.start < copy.end and copy.start < x.end]
             assert all(record.reverse == (copy.reverse != (read.name == TURNED)) for record in own)
             if score >= DEFAULT.min_score + 2 * DEFAULT.clip_penalty:
                 assert [record.full_score for record in own] == [score]

@@ -141,7 +141,7 @@ def check_diagonals(
     expected = seeded_segments(read, contigs, starts, stride, search_pass.min_seed_bases, context.scoring, part)
     rows = found.diagonals
     named = {
-        (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["begin"])) for r in rows
+        (int(r["orientation"]), int(r["diagonal"]), int(r["end"])): (int(r["score"]), int(r["start"])) for r in rows
     }
     assert len(named) == len(rows) == min(len(expected), MAX_DIAGONALS)
     assert named.items() <= expected.items()
@@ -157,7 +157,7 @@ def band_of(length: int, spread: int) -> int:
 
 
 def contig_of(row: Any, starts: Sequence[int]) -> int:
-    return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["begin"])
+    return max(number for number, start in enumerate(starts[:-1]) if start <= row["diagonal"] + row["start"])
 
 
 def check_windows(read: str, found: Found, context: Context) -> None:
@@ -165,16 +165,16 @@ def check_windows(read: str, found: Found, context: Context) -> None:
     starts, scoring = context.index.host.contig_starts.tolist(), context.scoring
     assert found.flipped == (canonical(read) != clean(read))
     assert min(1, len(found.diagonals)) <= len(found.windows) <= min(MAX_SEED_WINDOWS, len(found.diagonals))
-    own = [(row["orientation"], row["diagonal"], row["begin"], row["end"], row["score"]) for row in found.diagonals]
+    own = [(row["orientation"], row["diagonal"], row["start"], row["end"], row["score"]) for row in found.diagonals]
     top = int(found.diagonals["score"].max(initial=0))
     for number, row in enumerate(found.windows):
-        assert (row["orientation"], row["diagonal"], row["begin"], row["end"], row["ungapped"]) in own
+        assert (row["orientation"], row["diagonal"], row["start"], row["end"], row["ungapped"]) in own
         assert row["score"] == row["ungapped"]
         assert -LONG_SPREAD <= row["low"] <= 0 <= row["high"] <= LONG_SPREAD
         # What adds nothing widens no band that is wide for it.
-        more = (row["cover_begin"], row["cover_end"]) != (row["begin"], row["end"])
+        more = (row["cover_start"], row["cover_end"]) != (row["start"], row["end"])
         assert more or row["high"] - row["low"] <= MIDDLE_SPREAD
-        assert 0 <= row["cover_begin"] <= row["begin"] < row["end"] <= row["cover_end"] <= len(read)
+        assert 0 <= row["cover_start"] <= row["start"] < row["end"] <= row["cover_end"] <= len(read)
         for other in found.windows[:number]:
             apart = abs(int(row["diagonal"]) - int(other["diagonal"])) > SPREAD
             strands = row["orientation"] != other["orientation"]
@@ -304,9 +304,9 @@ def test_windows_of_uncovered_parts(backends: str, genome: str, stride: int) -> 
         old, most, kept = len(first.windows), len(second.windows), second.diagonals
         assert old <= most <= MAX_SPLIT_WINDOWS
         for window, wide in zip(first.windows, second.windows[:old], strict=True):
-            assert all(window[n] == wide[n] for n in ("diagonal", "orientation", "score", "ungapped", "begin", "end"))
+            assert all(window[n] == wide[n] for n in ("diagonal", "orientation", "score", "ungapped", "start", "end"))
             assert wide["low"] <= window["low"] <= window["high"] <= wide["high"] <= wide["low"] + LONG_SPREAD
-            assert wide["cover_begin"] <= window["cover_begin"] < window["cover_end"] <= wide["cover_end"]
+            assert wide["cover_start"] <= window["cover_start"] < window["cover_end"] <= wide["cover_end"]
             assert wide == window or wide["band"] == -band_of(len(read), wide["high"] - wide["low"])
             wider += wide != window
         named = {(row["orientation"], row["diagonal"], row["end"]) for row in kept}
@@ -490,11 +490,11 @@ def test_gap_hidden_by_copies(backends: str) -> None:
         (first,) = find([one], context, 1, search_pass, batch)
         own = first.windows[0]
         assert (own["ungapped"], own["low"], own["high"]) == (95, 0, 0)
-        part = (int(own["end"]), 155) if own["begin"] == 0 else (0, int(own["begin"]))
+        part = (int(own["end"]), 155) if own["start"] == 0 else (0, int(own["start"]))
         part = (155 - part[1], 155 - part[0]) if own["orientation"] else part
         (second,) = find([one], context, 1, search_pass, batch, [part])
         own = second.windows[0]
-        assert (own["high"] - own["low"], own["cover_begin"], own["cover_end"], own["band"]) == (25, 0, 155, -WIDE)
+        assert (own["high"] - own["low"], own["cover_start"], own["cover_end"], own["band"]) == (25, 0, 155, -WIDE)
 
 
 @pytest.mark.parametrize("left", [20, 25, 30])
@@ -519,7 +519,7 @@ def test_x_drop(backends: str, count: int, ended: bool) -> None:
     context = context_of([contig], backends)
     (found,) = find([read], context, 4, FIRST)
     turned = found.windows[0]["orientation"] ^ found.flipped
-    segments = [(int(row["begin"]), int(row["end"]), int(row["score"])) for row in found.diagonals]
+    segments = [(int(row["start"]), int(row["end"]), int(row["score"])) for row in found.diagonals]
     if turned:
         segments = [(130 - end, 130 - begin, score) for begin, end, score in segments]
     whole = 130 - 5 * count + 10
@@ -537,7 +537,7 @@ def test_segments_end_with_their_contig(backends: str) -> None:
         check_diagonals(read, found, contigs, context, 1, FIRST)
         check_windows(read, found, context)
         for row in found.windows:
-            inside = [start <= row["diagonal"] + row["begin"] < start + 101 for start in starts[:2]]
+            inside = [start <= row["diagonal"] + row["start"] < start + 101 for start in starts[:2]]
             assert sum(inside) == 1
 
 

@@ -26,9 +26,9 @@ class Window:
     orientation: int
     score: int
     ungapped: int
-    begin: int
+    start: int
     end: int
-    cover_begin: int
+    cover_start: int
     cover_end: int
     low: int
     high: int
@@ -42,12 +42,12 @@ class Window:
 
     def span(self, length: int) -> range:
         """The bases of the read, in orientation 0, that it places."""
-        begin, end = (self.cover_begin, self.cover_end) if self.gapped else (self.begin, self.end)
+        begin, end = (self.cover_start, self.cover_end) if self.gapped else (self.start, self.end)
         return range(length - end, length - begin) if self.orientation else range(begin, end)
 
     def surely_scores(self, length: int, scoring: Scoring) -> int:
         """Without bonuses for ends; which ones an alignment with gaps reaches is not known."""
-        ends = 2 if self.gapped else (self.begin == 0) + (self.end == length)
+        ends = 2 if self.gapped else (self.start == 0) + (self.end == length)
         return self.score - ends * scoring.clip_penalty
 
     def is_elsewhere(self, other: Window, length: int) -> bool:
@@ -89,7 +89,7 @@ class Bench:
         self.starts = self.context.index.host.contig_starts.tolist()
 
     def contig_of(self, window: Window) -> int:
-        place = window.diagonal + window.begin
+        place = window.diagonal + window.start
         return max(number for number, start in enumerate(self.starts[:-1]) if start <= place)
 
     def world(
