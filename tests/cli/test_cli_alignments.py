@@ -20,7 +20,7 @@ from oracles.alignment import reverse_complement
 
 from readmap.cli import main
 from readmap.errors import DataError
-from readmap.formats import samtools_input
+from readmap.formats import samtools
 from readmap.formats.samtools import SamtoolsInput
 from readmap.reads.alignment_reads import AlignmentReads
 from readmap.run import read_mapper, sample
@@ -286,8 +286,8 @@ def test_reads_that_are_not_written_are_an_error(
 
 
 def test_samtools_that_stands_still_is_ended(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samtools_input, "STALL_SECONDS", 0.3)
-    monkeypatch.setattr(samtools_input, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(samtools, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(samtools, "POLL_SECONDS", 0.1)
     read, write_end = os.pipe()
     os.write(write_end, Path(write(Path("reads.cram"), COLLATED)).read_bytes()[:1000])
     source = SamtoolsInput(io.FileIO(read), "reads.cram", b"", "view", "-u", "-")

@@ -8,7 +8,7 @@ from typing import IO
 
 import pytest
 
-from readmap.formats.samtools import PROGRAM, Samtools
+from readmap.formats.samtools import SCRIPT, Samtools
 
 FAILING = """
 import runpy, sys
@@ -45,6 +45,6 @@ def test_two_threads_do_not_close_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_failure_of_pysam_is_one_line() -> None:
-    command = [sys.executable, "-c", FAILING, str(PROGRAM), str(os.getpid()), "view", "-"]
+    command = [sys.executable, "-c", FAILING, str(SCRIPT), str(os.getpid()), "view", "-"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, "[Errno 5] Input/output error\n")

@@ -17,7 +17,7 @@ from window_bench import Bench, Mate, World, draw_pairs, window_at
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
-from readmap.mapping import pipeline, rescues
+from readmap.mapping import pairs, pipeline
 from readmap.mapping.diagonals import DIAGONAL, MAX_DIAGONALS
 from readmap.mapping.fragments import NOT_JOINED
 from readmap.mapping.inserts import DIRECTIONS, InsertSize, _penalty, insert_size_table
@@ -310,11 +310,11 @@ def rescued_diagonals(
 ) -> dict[int, Any]:
     """Return the diagonals found for each read that was searched."""
     given: list[Any] = []
-    patch.setattr(rescues, "add_windows", lambda *arguments: given.append(arguments))
-    patch.setattr(rescues, "score_windows", lambda *_: None)
-    patch.setattr(rescues, "choose_windows", lambda *_: None)
+    patch.setattr(pairs, "add_windows", lambda *arguments: given.append(arguments))
+    patch.setattr(pairs, "score_windows", lambda *_: None)
+    patch.setattr(pairs, "choose_windows", lambda *_: None)
     backend, host = bench.backend, bench.backend.to_host
-    rescues.rescue_mates(insert_size_table(library, backend), world.batch, bench.context)
+    pairs.rescue_mates(insert_size_table(library, backend), world.batch, bench.context)
     if not given:
         return {}
     selected, diagonals, *_ = given[0]
@@ -484,7 +484,7 @@ def test_rescued_mates_are_placed(bench: Bench, monkeypatch: pytest.MonkeyPatch)
     choose_windows(DeviceList.of(batch.queries.slot_of), batch, bench.context)
     chosen = host(batch.placements.chosen)[host(batch.queries.slot_of)].reshape(-1, 2)
     assert (chosen.min(axis=1) < 0).all()
-    rescues.rescue_mates(inserts, batch, bench.context)
+    pairs.rescue_mates(inserts, batch, bench.context)
     pair_mates(inserts, backend.full(len(reads) // 2, NOT_JOINED, np.int32), batch, bench.context)
     assert host(batch.placements.chosen).min() >= 0
     assert host(batch.placements.mapqs).min() >= 30
