@@ -84,7 +84,7 @@ def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskT
         recorder = None
         if job.rules:
             recorder = FragmentRecorder(job.rules, backend, first)
-            recorder.begin(job.groups, job.contig_lengths)
+            recorder.set_header(job.groups, job.contig_lengths)
         sidecar = RunSidecar(len(job.contig_lengths))
         sinks = [opened.enter_context(_open_output(job, name, folder, backend, sidecar)) for name in job.outputs]
         reads = open_parts(parts, job.layouts, job.config.comments, backend.threads, inflaters_for(backend))

@@ -62,7 +62,7 @@ def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], fo
     backend = config_backend(job.config)
     with backend.thread_stream():
         marker, ranges = DuplicateMarker(rules, backend), []
-        marker.begin(job.groups, job.contig_lengths)
+        marker.set_header(job.groups, job.contig_lengths)
         for index, (first, _) in enumerate(bounds):
             shard = read_fragments(str(job.shard(index) / RECORDS))
             start = marker.table.restore(shard.rows, shard.barcodes, shard.counters)

@@ -86,9 +86,9 @@ def open_marked(
     """
     host_memory, threads = sort_memory_bytes(memory), backend.threads
     lengths, groups = [length for _, length in reads.contigs], read_groups(reads.header)
-    duplicates.begin(groups, lengths)
+    duplicates.set_header(groups, lengths)
     if survey is not None:
-        survey.begin(groups, reads.contigs)
+        survey.set_header(groups, reads.contigs)
     with contextlib.ExitStack() as opened:
         bam = opened.enter_context(libdeflate_codec().open(open_output(path), threads, LEVEL))
         index = BamIndex(lengths, format_for(max(lengths, default=0)), bam)

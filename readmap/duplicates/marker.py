@@ -47,7 +47,7 @@ class DuplicateRules:
 
 
 class DuplicateMarker:
-    """Finds and marks duplicate fragments: call `begin`, then `take` for all batches in order, then `marking`."""
+    """Finds and marks duplicate fragments: call `set_header`, then `take` for all batches in order, then `marking`."""
 
     def __init__(self, rules: DuplicateRules, backend: Backend) -> None:
         """backend: the device of the records, on which duplicates are searched if it has enough memory."""
@@ -56,14 +56,14 @@ class DuplicateMarker:
         self._found: DuplicateSets | None = None
         self._marks: NDArray[np.uint8] | None = None
 
-    def begin(self, groups: Sequence[ReadGroupInfo], contig_lengths: Sequence[int]) -> None:
+    def set_header(self, groups: Sequence[ReadGroupInfo], contig_lengths: Sequence[int]) -> None:
         """Set the read groups and contigs of the header; raise UsageError if there are too many."""
         self._table = FragmentTable(groups, contig_lengths, self._backend, self._rules.barcode_tag)
 
     @property
     def table(self) -> FragmentTable:
         if self._table is None:
-            raise TypeError("begin() has not been called")
+            raise TypeError("set_header() has not been called")
         return self._table
 
     def take(self, described: FragmentBatch, run: SortedRecords) -> None:

@@ -18,7 +18,7 @@ MAX_READ_GROUPS = 256
 
 
 class Survey:
-    """An observer of written records: `begin`, then `measure` on several threads and `accumulate` in order."""
+    """An observer of written records: `set_header`, then `measure` on several threads and `accumulate` in order."""
 
     def __init__(self, backend: Backend, are_sorted: bool = True) -> None:
         """backend: measures the records. are_sorted: by coordinate; otherwise coverage is not computed."""
@@ -32,7 +32,7 @@ class Survey:
         self._coverage: Coverage | None = None
         self._lock = threading.Lock()
 
-    def begin(self, groups: Sequence[ReadGroupInfo], contigs: Sequence[tuple[str, int]]) -> None:
+    def set_header(self, groups: Sequence[ReadGroupInfo], contigs: Sequence[tuple[str, int]]) -> None:
         """Set the read groups and contigs (name, length); raise UsageError if there are too many read groups."""
         if len(groups) > MAX_READ_GROUPS:
             raise UsageError(f"--report: {len(groups):,} read groups, the maximum is {MAX_READ_GROUPS}")

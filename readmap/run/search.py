@@ -212,9 +212,9 @@ def make_header(
     groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
     found = read_groups([*groups, *lines])
     if marker:
-        marker.begin(found, [contig.length for contig in contigs])
+        marker.set_header(found, [contig.length for contig in contigs])
     if survey:
-        survey.begin(found, [(contig.name, contig.length) for contig in contigs])
+        survey.set_header(found, [(contig.name, contig.length) for contig in contigs])
     encoding = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT
     return header(contigs, __version__, config.command_line, b"", encoding, [*groups, *lines], config.order)
 

@@ -145,7 +145,7 @@ def surveyed(parts: list[bytes], cuts: Sequence[int], backend: Backend, from_hos
     measured.
     """
     survey = Survey(backend)
-    survey.begin(read_groups(str(HEADER).splitlines()), CONTIGS)
+    survey.set_header(read_groups(str(HEADER).splitlines()), CONTIGS)
     seen = []
     for begin, end in zip([0, *cuts], [*cuts, len(parts)], strict=True):
         if end == begin:
@@ -288,6 +288,6 @@ def test_no_records(backends: str) -> None:
 
 def test_too_many_read_groups() -> None:
     with pytest.raises(UsageError, match="--report: 257 read groups, the maximum is 256"):
-        Survey(open_backend("cpu", 1)).begin(
+        Survey(open_backend("cpu", 1)).set_header(
             [ReadGroupInfo(str(number)) for number in range(MAX_READ_GROUPS + 1)], CONTIGS
         )
