@@ -27,10 +27,7 @@ BLOCK_LETTERS = 1 << 16
 
 @dataclass(frozen=True)
 class Titles:
-    """The FASTA header line of each sequence, without ">", in the order of the file.
-
-    text: uint8, all titles concatenated. offsets: int64 [sequences + 1]; title i is text[offsets[i]:offsets[i + 1]].
-    """
+    """The header line of each sequence, without >, by index in the file: text[offsets[i]:offsets[i + 1]]."""
 
     text: NDArray[np.uint8]
     offsets: NDArray[np.int64]

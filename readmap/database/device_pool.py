@@ -127,10 +127,7 @@ class Partition:
 def _cut(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], own: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64] | None]:
-    """Return starts and lengths of subjects, or of pieces sorted by decreasing length with their subjects.
-
-    own: letters of a piece besides the `span` letters by which it overlaps the piece before.
-    """
+    """Return starts and lengths of subjects, or of pieces with their subjects; pieces overlap by `span` letters."""
     if len(lengths) == 0 or lengths[0] <= own + span:
         return starts, lengths, None
     counts = np.where(lengths > own + span, -(-lengths // own), 1)

@@ -56,11 +56,7 @@ class CroppedPair(NamedTuple):
 def align_hits(
     requests: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend
 ) -> list[PairAlignments]:
-    """Return the alignments of each query with its subjects, on the host.
-
-    requests: consumed one at a time. counts: subjects of each request.
-    Raises InternalError if an alignment does not have the score of the scan.
-    """
+    """Return the alignments of each query with its subjects (`counts` of them); InternalError if a score differs."""
     scores = scoring.pairwise_scores()
     pairs = (pair for each in requests for pair in _pairs(each, scoring, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]

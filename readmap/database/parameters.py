@@ -67,10 +67,7 @@ def choose_scoring(
     gap_open: int | None,
     gap_extend: int | None,
 ) -> ScanScoring:
-    """Return the scoring for the options of a user; None selects the default of the molecule and the matrix.
-
-    matrix: a name or a file. Raises UsageError for options that do not fit the molecule, DataError for an invalid file.
-    """
+    """Return the scoring for a user's options; None selects defaults; UsageError for options that do not fit."""
     by_match = match is not None or mismatch is not None
     is_named = matrix is not None and matrix.upper() in STANDARD
     if molecule is Alphabet.PROTEINS:

@@ -75,11 +75,7 @@ class Histograms:
         self._counts = self._hits = np.zeros(0, np.int64)
 
     def add(self, name: bytes, counts: Counts, hits: NDArray[np.int32], threshold: float | None = None) -> None:
-        """Add a query.
-
-        counts: int64, sequences by score, as from count_scores. hits: int32 [hits], scores of the hits.
-        threshold: minimum score of a hit, if it is the same for the whole database.
-        """
+        """Add a query: sequences by score, scores of hits, and the minimum score of a hit if it is known."""
         panel = _Panel(label_text(name), counts, count_scores(hits), threshold)
         self._queries += 1
         self._counts, self._hits = _sum(self._counts, panel.counts), _sum(self._hits, panel.hits)

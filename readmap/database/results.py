@@ -141,10 +141,7 @@ def cigar(operations: NDArray[np.uint32]) -> bytes:
 
 @dataclass(frozen=True)
 class QueryHits:
-    """The hits of a query; iteration yields them with their letters, one at a time.
-
-    letter_scores: int32 [32, 32], of a letter of the query with a letter of the subject, by their codes (letters.py).
-    """
+    """The hits of a query; iteration yields them with their letters; letter_scores: int32 [32, 32], by code."""
 
     query: ScanQuery
     hits: ScanHits

@@ -105,11 +105,7 @@ class StripShape(NamedTuple):
 
 
 class DeviceQuery(Table, struct="database/scan_lanes.cuh:Query"):
-    """A query on a device.
-
-    span: maximum number of columns of an alignment.
-    is_narrow: whether 16 bits hold scores below OVERFLOW, and a byte the scores of letters.
-    """
+    """A query on a device; span: maximum columns of an alignment; is_narrow: 16 bits hold scores below OVERFLOW."""
 
     span: int
     is_narrow: bool
@@ -188,10 +184,7 @@ def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) ->
 
 
 def _column_ranges(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> ColumnRanges:
-    """Return the columns of all groups, cutting long groups into pieces.
-
-    Neighbouring pieces overlap by the maximum number of columns of an alignment, so that some piece contains it.
-    """
+    """Return the columns of all groups; pieces of long groups overlap, so that some piece contains each alignment."""
     # Overlaps are computed twice, so pieces are as long as possible while there are enough of them for all threads.
     enough = int(columns.offsets[-1]) // (PIECES_PER_GROUP * backend.concurrent_warps)
     own = _round_to_blocks(max(UNCUT_COLUMNS, 2 * query.span, min(8 * query.span, enough)))

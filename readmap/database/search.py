@@ -80,10 +80,7 @@ class Scan:
         return int(queries.lengths.sum()) * self.database.letters * len(self.strands)
 
     def __call__(self, queries: Sequences, report: Callable[[int], None] = lambda cells: None) -> Iterator[QueryResult]:
-        """Yield the result of each query, in order. report: called with numbers of computed cells.
-
-        Raises UsageError if E-values are requested but unknown, or scores may not fit in 32 bits.
-        """
+        """Yield the result of each query, in order; UsageError if E-values are unknown or scores exceed 32 bits."""
         self.hit_filter.max_evalue(self.scoring)  # raises if E-values are unknown
         longest = np.full(len(queries), self.database.longest)
         self.scoring.pairwise_scores().check_score_range(queries.lengths, longest, Mode.LOCAL)

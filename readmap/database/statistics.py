@@ -134,10 +134,7 @@ class SearchSpace:
     def _room(
         self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any] | int
     ) -> tuple[Floats, Floats]:
-        """Return the probability that sequences have room for alignments of these scores, and their expected room.
-
-        The room is the length minus the letters that an alignment occupies, which are normally distributed.
-        """
+        """Return the probability that sequences have room for alignments of these scores, and their expected room."""
         slope, intercept = finite_size.mean
         room = lengths - (slope * scores + intercept)
         deviations = np.sqrt(self._evaluate_line(finite_size.variance, scores))
@@ -251,11 +248,7 @@ def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) 
 
 @functools.cache
 def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], KarlinAltschulParameters]:
-    """Return the parameters of nucleotide scores by (gap_open, gap_extend).
-
-    Parameters are published for scores without a common divisor; twice the scores have twice the costs and half the
-    lambda.
-    """
+    """Return the parameters by (gap_open, gap_extend); twice the scores have twice the costs and half the lambda."""
     divisor = math.gcd(match, mismatch)
     scores = match // divisor, mismatch // divisor
     found = {}

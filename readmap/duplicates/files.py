@@ -79,11 +79,7 @@ def open_marked(
     command: str,
     survey: Survey | None = None,
 ) -> Iterator[SortedOutput]:
-    """Open a sorted BAM output with its index, marked by `duplicates`, and write its header.
-
-    memory: bytes for sorting; None: a quarter of the available memory. command: command line for the header. survey:
-        accumulates the records written.
-    """
+    """Open a sorted BAM output and its index, marked by `duplicates`, and write its header; memory: sorting bytes."""
     host_memory, threads = sort_memory_bytes(memory), backend.threads
     lengths, groups = [length for _, length in reads.contigs], read_groups(reads.header)
     duplicates.set_header(groups, lengths)
@@ -122,11 +118,7 @@ def mark_file(
     backend: Backend,
     progress: Callable[[int], None] | None = None,
 ) -> int:
-    """Write all records to a sorting output and register their fragments; return the number of records.
-
-    reads: with the records of each fragment next to each other. progress: called with the number of records so far.
-        Raises DataError and OSError as reading and writing do.
-    """
+    """Write all records, grouped by fragment, to a sorting output and register their fragments; return their number."""
     record_count, contigs = 0, len(reads.contigs)
     for data, starts, firsts in _whole_fragments(reads, backend):
         lengths = np.diff(starts)

@@ -56,11 +56,7 @@ class FragmentBatch:
 
 @dataclass
 class FragmentTable:
-    """The fragments of all batches.
-
-    groups, contig_lengths: of the header. backend: the device of the batches. barcode_tag: tag of the UMI, or None.
-    libraries: library names, sorted as in the metrics. count: fragments so far.
-    """
+    """The fragments of all batches; libraries: names, sorted as in the metrics; count: fragments so far."""
 
     groups: Sequence[ReadGroupInfo]
     contig_lengths: Sequence[int]

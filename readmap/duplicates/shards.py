@@ -113,10 +113,7 @@ def _open_fragments(path: str) -> Iterator[Any]:
 
 
 def verify_shards(shards: Sequence[str], headers: Sequence[Sequence[str]], barcode_tag: str | None) -> None:
-    """Raise UsageError unless these are all shards of one run, in order, with equal headers except for @PG.
-
-    barcode_tag: must be the tag with which each shard was searched.
-    """
+    """Raise UsageError unless these are all shards of one run, in order, with equal headers and this barcode tag."""
     first, parts = _without_programs(headers[0]), list[Shard]()
     for path, header in zip(shards, headers, strict=True):
         if _without_programs(header) != first:

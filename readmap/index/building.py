@@ -95,10 +95,10 @@ def build_index(
     BackendError
         The device cannot be used or has too little memory.
     """
-    wanted, tell = IndexStructure(structure), progress or (lambda stage, done, whole: None)
+    wanted, report = IndexStructure(structure), progress or (lambda stage, done, whole: None)
     with Team.open(device, gpus, threads, gpu_memory) as team:
         with open_bytes(str(fasta), team.first.threads, HOST_INFLATERS) as source:
-            reference = read_reference(source, team.first, lambda done: tell("read", done, 0))
+            reference = read_reference(source, team.first, lambda done: report("read", done, 0))
         if wanted.has_tree:
             refuse_large(reference.length)
         try:
@@ -112,7 +112,7 @@ def build_index(
             plan = _plan(reference, wanted, force_64_bits, team, output is None)
         if report_memory:
             report_memory(plan.host_bytes)
-        return _build(reference, str(fasta), wanted, plan, team, output, tell)
+        return _build(reference, str(fasta), wanted, plan, team, output, report)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _build(
     plan: _Plan,
     team: Team,
     output: PendingFolder | None,
-    tell: Progress,
+    report: Progress,
 ) -> Index:
     """Build the index; write each array to `output`, if given, while the next array is built."""
     device_reference, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
@@ -161,23 +161,23 @@ def _build(
         folder.write_reference(output, reference, source, bases)
         # Reserve disk space before the suffixes are sorted.
         sink = output.array("suffix_array", plan.suffixes.dtype, (count,))
-    tell("sort suffixes", 0, count)
+    report("sort suffixes", 0, count)
     parts = build_suffix_array(
-        plan.references, plan.suffixes, team, lambda share: tell("sort suffixes", int(share * count), count)
+        plan.references, plan.suffixes, team, lambda share: report("sort suffixes", int(share * count), count)
     )
-    tell("gather suffixes", 0, 0)
+    report("gather suffixes", 0, 0)
     team.release_memory()
     order, backend = team.gather(parts), team.first
     written = _write_parts(parts, sink, team) if sink else None
     suffixes = sink.mapped() if sink else team.to_host(parts)
     del parts
     if wanted.has_array:
-        tell("prefix table", 0, 0)
+        report("prefix table", 0, 0)
         table = backend.to_host(build_prefix_table(device_reference, order, bases, backend))
         if output:
             output.add("prefix_table", table)
     if wanted.has_tree:
-        tell("suffix tree", 0, 0)
+        report("suffix tree", 0, 0)
         if written:
             written()  # the tree needs the memory of these arrays
         edges = backend.to_host(build_suffix_tree(device_reference, reference.length, order, backend))

@@ -66,10 +66,7 @@ class HostIndex:
         return self if bases == self.table_bases else replace(self, prefix_table=None, table_bases=bases)
 
     def to_device(self, backend: Backend) -> DeviceIndex:
-        """Copy the index to a device (the CPU backend may share the host's memory).
-
-        Raises IndexFolderError if an array was changed since it was written, or would lead kernels out of their arrays.
-        """
+        """Copy the index to a device; IndexFolderError if an array was altered or could lead a kernel out of it."""
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
         reference = self.reference.to_device(backend)

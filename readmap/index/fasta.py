@@ -54,11 +54,7 @@ class ContigDigests:
             worker.shutdown(cancel_futures=True)
 
     def add(self, letters: NDArray[np.uint8], starts: Sequence[int]) -> None:
-        """Add the letters of a chunk, which must not change afterwards; waits if too many chunks are pending.
-
-        letters: uint8 [letters], with one separator byte before each contig. starts: where contigs start; letters
-            before the first start belong to the previous contig.
-        """
+        """Add the letters of a chunk, which must not change; a separator precedes each contig; starts: of contigs."""
         # finish() reads the results once more.
         for done in self._pending.popleft() if self._is_full else ():
             done.result()
@@ -275,15 +271,15 @@ class _Contigs:
             sequence = self._continue_header(buffer, first)
         elif not self._names:
             fasta.expect_no_sequence(self._path, bytes(buffer[1:first]))
-        for begin, end, start in headers.tolist():
-            header, sequence = bytes(buffer[begin + 1 : end]), end
-            if end == size:
-                self._open = [header], found.origin + start
+        for header_start, header_end, contig_start in headers.tolist():
+            header, sequence = bytes(buffer[header_start + 1 : header_end]), header_end
+            if header_end == size:
+                self._open = [header], found.origin + contig_start
             else:
-                self._add_header(header, found.origin + start)
+                self._add_header(header, found.origin + contig_start)
         if found.bad is not None:
-            begin = int(headers[-1, 2]) if len(headers) else self._starts[-1] - found.origin
-            before = max(found.kept, begin) - begin
+            start = int(headers[-1, 2]) if len(headers) else self._starts[-1] - found.origin
+            before = max(found.kept, start) - start
             wrong = bytes(buffer[sequence : found.bad]).translate(None, LINE_BREAKS)
             character = bytes(buffer[found.bad : found.bad + 1])
             raise fasta.invalid_letter(self._record(), before + len(wrong) + 1, character, Alphabet.NUCLEOTIDES)

@@ -33,12 +33,9 @@ def default_folder(fasta: str) -> Path:
 
 
 def find(named: str | None, option: str = "-x") -> Path:
-    """Return the index folder the user means: `named`, else $READMAP_INDEX, else the only *.readmap in the current
-    folder.
+    """Return the index folder named by the user, else by $READMAP_INDEX, else the only *.readmap in this folder.
 
-    named: an index folder, or the FASTA file it was built from. option: the option of `named`, for messages. Raises
-        IndexFolderError if `named` is neither, UsageError if nothing is named and the current folder does not have
-        exactly one index.
+    named: an index folder or its FASTA file. option: for messages. Raises IndexFolderError or UsageError otherwise.
     """
     if named is not None:
         return _resolve(named, "")

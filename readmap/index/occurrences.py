@@ -21,11 +21,7 @@ _TOTAL, _LOCATE = Kernel("index/occurrences", "count_occurrences"), Kernel("inde
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Ranges of the suffix array, empty if a pattern does not occur; struct Occurrences of the kernels.
-
-    ranks, counts: suffix dtype [strands, patterns], by slot: rank of the first suffix that starts with the pattern, and
-    the number of such suffixes. patterns, strand: what was searched.
-    """
+    """For each strand and pattern (by slot), the rank of the first suffix that starts with it, and their count."""
 
     ranks: Array
     counts: Array

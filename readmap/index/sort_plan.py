@@ -83,11 +83,7 @@ class SortPart:
 
 @dataclass(frozen=True)
 class SortPlan:
-    """Plan of a suffix sort.
-
-    length: positions of the reference, including barriers. dtype: uint32 or uint64, of positions. parts: in the order
-    of their slots, one for each of the first devices.
-    """
+    """Plan of a suffix sort; length: of the reference with barriers; dtype: of positions; parts: in slot order."""
 
     length: int
     dtype: np.dtype[Any]
@@ -110,10 +106,7 @@ class SortPlan:
 
 
 def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -> SortPlan:
-    """Plan the sort on all devices, or on the first alone if another device has too little memory for its part.
-
-    reference: on the first device. Raises BackendError if the first device has too little memory for any plan.
-    """
+    """Plan the sort on all devices, or on the first alone; BackendError if even the first has too little memory."""
     counts, dtype = team.first.full(_BATCH_CODES, 0, np.uint64), np.dtype(dtype)
     sections = -(-length // _SECTION)
     team.first.launch(_CODES, sections, reference=reference, counts=counts, length=length, section_size=_SECTION)

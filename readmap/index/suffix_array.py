@@ -68,11 +68,7 @@ class SuffixPlan:
 def plan_suffix_array(
     reference: Reference, device_reference: DeviceReference, team: Team, force_64_bits: bool = False
 ) -> SuffixPlan:
-    """Plan the construction; raise BackendError if the memory is too small. All plans build the same array.
-
-    divsufsort is the fastest for a small reference on a CPU, and with one thread. device_reference: on the first
-    device.
-    """
+    """Plan the construction, by divsufsort for a small reference on a CPU; BackendError if the memory is too small."""
     backend = team.first
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
     few_barriers = len(reference.barrier_starts) <= _MAX_BARRIERS
@@ -127,8 +123,7 @@ def table_bytes(bases: int, dtype: np.dtype[Any]) -> int:
 
 
 def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases: int, backend: Backend) -> Array:
-    """Return the prefix table, [4^bases + 1]: table[x] counts the suffixes whose first bases, A after a barrier, are
-    below x.
+    """Return the prefix table, [4^bases + 1]: how many suffixes have first bases (A after a barrier) below each index.
 
     Raises IndexFolderError if the first bases are not in order; all suffixes must be positions of the reference.
     """

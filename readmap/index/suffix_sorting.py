@@ -95,12 +95,7 @@ class _RankUpdate:
 def sort_suffixes(
     references: Sequence[DeviceReference], plan: SortPlan, team: Team, report: Callable[[float], None]
 ) -> list[Array]:
-    """Sort the suffixes that start at A, C, G or T; return their positions, one part per device, possibly in host
-    memory.
-
-    The order is over {barrier, A, C, G, T}; suffixes that a barrier makes equal are in order of position. references:
-    one per device. report: called with the completed share of the work.
-    """
+    """Sort the suffixes that start at A, C, G or T, as build_suffix_array says; return one part per device."""
     sorters, total, done = team.map(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
     for updates in _steps(team, [sorter.sort_batches() for sorter in sorters]):
         done += _size(updates)
@@ -130,11 +125,7 @@ def _size(updates: Sequence[_RankUpdate | None]) -> int:
 
 
 def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
-    """Give all devices the ranks of all positions; each rank is known to one device so far.
-
-    Each device first collects the ranks of one section, then copies the other sections, so that no array is read while
-    it is written.
-    """
+    """Give all devices all ranks, each of which one device knows; no array is read while it is written."""
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))

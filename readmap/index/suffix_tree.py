@@ -56,11 +56,7 @@ def refuse_large(length: int) -> None:
 
 
 def build_suffix_tree(device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> Array:
-    """Return the edges of the tree, uint32 [4 * nodes, 4]; see kernels/index/suffix_tree.cuh.
-
-    length: positions of the reference, including barriers. suffixes: the suffix array on the device. Takes up to 9
-        bytes per base in addition to the result.
-    """
+    """Return the edges of the tree, uint32 [4 * nodes, 4] (suffix_tree.cuh); takes up to 9 more bytes per base."""
     count = len(suffixes)
     prefixes = build_lcp(device_reference, length, suffixes, backend)
     blocks = -(-count // _BLOCK)
@@ -84,11 +80,7 @@ def build_tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
 
 
 def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> LcpPyramid:
-    """Return the LCP array: the common prefix, without barriers, of each suffix and its predecessor in the suffix
-    array.
-
-    length: positions of the reference, including barriers. suffixes: the suffix array on the device.
-    """
+    """Return the LCP array: the common prefix, without barriers, of each suffix and its predecessor in the array."""
     sizes = [len(suffixes)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // _GROUP))

@@ -160,10 +160,7 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
 def _launch(
     band: str, shapes: dict[str, Any], kernel: str, arguments: dict[str, Any], order: _Order, batch: _Batch
 ) -> None:
-    """Launch `kernel` over slices of the order whose blocks fit in the scratch memory, which kernel `frame` computes.
-
-    shapes: arguments of `frame` besides the order. arguments: arguments of `kernel` besides the order.
-    """
+    """Launch `kernel` over slices of the order whose blocks fit in scratch memory, as computed by the kernel `band`."""
     backend, count = batch.backend, len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.warp_width)

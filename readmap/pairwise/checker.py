@@ -20,10 +20,7 @@ IS_BASE = bytes(byte in b"ACGT" for byte in range(256))
 
 
 def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
-    """Raise InternalError naming the first pair whose alignment is invalid for the mode or does not have its score.
-
-    results: of nucleotides, or of codes if `scores` is SubstitutionScores.
-    """
+    """Raise InternalError naming the first pair whose alignment is invalid for the mode or does not have its score."""
     _check_ranges(results, mode)
     if results.score_only:
         return

@@ -110,11 +110,7 @@ class ColumnBlock:
     def sweep(
         self, slab_index: int, left: RightEdge | None, highest: int | None, prunes: bool, copies_to_host: bool
     ) -> BlockResult:
-        """Sweep a slab.
-
-        left: right edge of the block before, None for the first block. highest: score to beat, None to search no best
-        cell. prunes: skip what cannot reach `highest`. copies_to_host: return the slab on the host for a checkpoint.
-        """
+        """Sweep a slab, given the right edge of the block before; highest: score to beat, None for no best cell."""
         backend, start = self.matrix.backend, slab_index * self.grid.sizes.slab_rows
         if left:
             self._take_left(start, left)

@@ -135,9 +135,8 @@ def compare_pairs(
     team: Team,
     progress: Progress,
 ) -> Iterator[Results]:
-    """Yield the checked alignments of query i with target i, in batches.
+    """Yield the checked alignments of query i with target i, in batches, by the scores and score_only of the settings.
 
-    settings: only scores and score_only are used. progress: called with the cells computed so far and their total.
     Raises DataError if the numbers of queries and targets differ, UsageError if scores may not fit in 32 bits.
     """
     check_same_count(queries, targets)

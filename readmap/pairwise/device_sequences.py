@@ -47,11 +47,7 @@ class DeviceSequences:
 
 
 def sequences_from_letters(letters: Bytes, offsets: Integers, backend: Backend) -> DeviceSequences:
-    """Encode nucleotides for MatchScores.
-
-    letters: ASCII, uint8, of either case, U stands for T. offsets: int64 [sequences + 1], ascending from 0 to the
-    number of letters; UsageError otherwise.
-    """
+    """Encode nucleotides, ASCII of either case, for MatchScores; UsageError for invalid offsets."""
     given = backend.to_device(letters)
     codes = backend.full(len(letters) + PAD, 0, np.uint8)
     backend.launch(_ENCODE, len(letters), letters=given, codes=codes)

@@ -29,21 +29,14 @@ class TileSizes:
     tile_columns: int
 
     def enlarge(self, slab_rows: int, block_columns: int, strip_rows: int, min_columns: int) -> TileSizes:
-        """Return larger tiles that divide a slab of `slab_rows` and a block of `block_columns` evenly.
-
-        Slabs of a device that waits for other devices are no larger than tiles need.
-        min_columns: minimum width of a tile.
-        """
+        """Return larger tiles that divide a slab of `slab_rows` and a block of `block_columns` evenly."""
         down, across = max(slab_rows // self.tile_rows, 1), max(block_columns // self.tile_columns, 1)
         tile_rows = -(-max(slab_rows // down, self.tile_rows) // strip_rows) * strip_rows
         return TileSizes(down * tile_rows, tile_rows, max(-(-block_columns // across), min_columns))
 
 
 def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, slab_rows: int) -> TileSizes:
-    """Return the smallest tiles whose borders fit in `memory` bytes, with slabs of at least `slab_rows` rows.
-
-    A border takes eight bytes per cell, all borders 16 * rows * columns / step.
-    """
+    """Return the smallest tiles whose borders, 8 bytes a cell, fit in `memory`; slabs have at least slab_rows rows."""
     strip = matrix.strip_rows
     traced = TRACED_TILE * min(matrix.backend.concurrent_warps, MAX_SHARING_GROUPS)
     step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
@@ -62,11 +55,7 @@ class Slab:
 
 @dataclass
 class TileGrid:
-    """The special rows and columns of a region; it grows by one slab after each sweep.
-
-    origin: first cell of the region. sizes: of slabs and tiles. left_h, left_e: int32, scores left of the region, as in
-    Borders. slabs: from the first row on.
-    """
+    """The special rows and columns of a region, which grow by one slab per sweep; left_h, left_e: as in Borders."""
 
     origin: Cell
     sizes: TileSizes

@@ -110,11 +110,7 @@ class DPMatrix:
         return span <= SPAN and lowest >= -128 and highest < 128
 
     def choose_lane_rows(self, rows: int, columns: int, row_step: int) -> int:
-        """Return the rows per lane that sweep a region of rows x columns fastest; groups of threads sweep strip after
-        strip.
-
-        row_step: distance of the special rows; every special row must be the last row of a strip.
-        """
+        """Return the rows per lane that sweep a region fastest; every row_step-th row must be the last of a strip."""
         costs = self._sweep_costs
 
         def time(height: int) -> int:

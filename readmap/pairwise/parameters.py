@@ -58,10 +58,7 @@ class DeviceScheme:
 
 
 class ScoringScheme(ABC):
-    """Scores of two letters and of gaps; a gap of k letters costs gap_open + k * gap_extend.
-
-    letter_count: codes below it are letters; other codes match nothing, not even themselves.
-    """
+    """Scores of letters and gaps; k letters cost gap_open + k * gap_extend; codes from letter_count on match none."""
 
     gap_open: int
     gap_extend: int
@@ -95,10 +92,7 @@ class ScoringScheme(ABC):
         """Return the kernel module `name` for this scheme; ValueError if the module lacks the mode."""
 
     def check_score_range(self, queries: NDArray[np.int64], targets: NDArray[np.int64], mode: Mode) -> None:
-        """Raise UsageError if the scores of a query with its target may exceed 32 bits.
-
-        queries, targets: lengths, int64 [pairs]. Upper bound: only matches; lower bound: two gaps.
-        """
+        """Raise UsageError if scores of queries with targets of these lengths, int64 [pairs], may exceed 32 bits."""
         highest = self.highest * np.minimum(queries, targets)
         gaps = {Mode.LOCAL: 0 * queries, Mode.GLOBAL: queries + targets, Mode.SEMIGLOBAL: queries}[mode]
         bound = np.maximum(highest, 2 * self.gap_open + self.gap_extend * gaps)
@@ -183,10 +177,7 @@ class SubstitutionScores(ScoringScheme):
 
     @cached_property
     def matrix(self) -> NDArray[np.int32]:
-        """The scores as the kernels take them, int32 [32, 32].
-
-        Scores below the cost of two gaps are raised to just below it, which changes no alignment and avoids overflow.
-        """
+        """The scores, int32 [32, 32], raised to just below two gaps, which changes no alignment and avoids overflow."""
         lowest = -2 * self.gap_first - 1
         matrix = np.maximum(self.scores, lowest).astype(np.int32, order="C")
         matrix[self.letter_count], matrix[:, self.letter_count] = lowest, lowest

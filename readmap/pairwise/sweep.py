@@ -130,10 +130,7 @@ def sweep(
 def trace_back(
     matrix: DPMatrix, origin: Cell, end: Cell, borders: Borders
 ) -> tuple[Cell, np.ndarray[tuple[int], np.dtype[np.uint32]]]:
-    """Trace the alignment back from `end` to the first cell outside the region, or to the start of the alignment.
-
-    Return that cell and the operations, uint32, from the end on. borders: the region must end at `end`.
-    """
+    """Trace back from `end`, the region's last cell; return the first cell outside or the start, and the operations."""
     backend, lanes = matrix.backend, matrix.lanes
     rows, columns = end.row - origin.row + 1, end.column - origin.column + 1
     strips = -(-rows // (lanes * TRACED_ROWS))

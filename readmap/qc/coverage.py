@@ -41,17 +41,13 @@ class _Events:
     positions: Array
     changes: Array
 
-    def part(self, begin: int, end: int) -> _Events:
-        return _Events(self.positions[begin:end], self.changes[begin:end])
+    def part(self, start: int, end: int) -> _Events:
+        return _Events(self.positions[start:end], self.changes[start:end])
 
 
 @dataclass(frozen=True)
 class CoverageEvents:
-    """The events of consecutive records.
-
-    events: of all samples; bounds: for each sample the number of events of that and all previous samples. frontier: the
-    position before which no later record starts.
-    """
+    """The events of consecutive records; bounds: end of each sample; frontier: no later record starts before it."""
 
     events: _Events
     bounds: list[int]
@@ -99,8 +95,8 @@ class Coverage:
 
     def accumulate(self, measured: CoverageEvents) -> None:
         """Add the events of the next records in order."""
-        for sample, (begin, end) in enumerate(zip([0, *measured.bounds], measured.bounds, strict=False)):
-            events = measured.events.part(begin, end)
+        for sample, (start, end) in enumerate(zip([0, *measured.bounds], measured.bounds, strict=False)):
+            events = measured.events.part(start, end)
             if left := self._left.pop(sample, None):
                 events = self._merged(left, events)
             if len(events.positions):
@@ -135,8 +131,9 @@ class Coverage:
         rest = events.part(size, len(events.positions))
         if depth or len(rest.positions):
             position = np.array([(sample << _POSITION_BITS) + frontier], np.uint64)
-            begun = _Events(backend.to_device(position), backend.to_device(np.array([depth], np.int64).view(np.uint64)))
-            self._left[sample] = self._merged(begun, rest)
+            change = np.array([depth], np.int64).view(np.uint64)
+            carried = _Events(backend.to_device(position), backend.to_device(change))
+            self._left[sample] = self._merged(carried, rest)
 
     def _merged(self, one: _Events, other: _Events) -> _Events:
         backend, size, others = self._backend, len(one.positions), len(other.positions)

@@ -41,11 +41,7 @@ class Survey:
     def measure(
         self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
     ) -> CoverageEvents | None:
-        """Count records, and return their coverage events: bytes, uint8, and the end of each record, int64, relative to
-        `origin`.
-
-        backend: the device of the records; None for the host, from which they are copied to the survey's device.
-        """
+        """Count records (uint8 bytes, int64 ends relative to `origin`), on the host by default; return their events."""
         counts, coverage = self._tables
         if backend is None:
             if not hasattr(self._threads, "has_stream"):
@@ -90,7 +86,7 @@ class Survey:
         """Return the counts of each sample, after the last record; unnamed: name of a sample without SM."""
         counts, coverage = self._tables
         coverage.finish()
-        tables, (histogram, covered, lost) = counts.to_host(), coverage.to_host()
+        tables, (histogram, covered, missing_mc) = counts.to_host(), coverage.to_host()
         groups = [*self._groups, ReadGroupInfo("")]
         tallies = [Tally(**{name: table[number] for name, table in tables.items()}) for number in range(len(groups))]
         found = []
@@ -102,6 +98,6 @@ class Survey:
             ]
             if not lanes:
                 continue
-            depths = Depths(self._contigs, histogram[number], covered[number], int(lost[number]))
+            depths = Depths(self._contigs, histogram[number], covered[number], int(missing_mc[number]))
             found.append(SampleTally(name or unnamed, lanes, depths if self._are_sorted else None))
         return found

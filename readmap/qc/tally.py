@@ -207,14 +207,14 @@ class Tally:
 
     def mismatch_shares(self, mate: int) -> NDArray[np.float64]:
         """Return the share of mismatches by cycle among unclipped reads with MD, [cycles]; NaN without reads."""
-        begun, ended = (self._part(name, CYCLES)[mate] for name in ("ALIGNED_START", "ALIGNED_END"))
-        aligned = np.cumsum(begun - ended)[: self.cycles]
+        started, ended = (self._part(name, CYCLES)[mate] for name in ("ALIGNED_START", "ALIGNED_END"))
+        aligned = np.cumsum(started - ended)[: self.cycles]
         return _ratio(self.mismatches[mate, : self.cycles], aligned)
 
     def adapter_shares(self) -> NDArray[np.float64]:
         """Return for each adapter and cycle the share of reads in which the adapter has started, [adapters, cycles]."""
-        begun = np.cumsum(self.adapters.sum(0)[:, : self.cycles], axis=1)
-        return _ratio(begun, np.int64(max(self.reads, 1)))
+        started = np.cumsum(self.adapters.sum(0)[:, : self.cycles], axis=1)
+        return _ratio(started, np.int64(max(self.reads, 1)))
 
     @property
     def is_last_cycle_more(self) -> bool:

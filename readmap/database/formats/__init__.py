@@ -31,9 +31,8 @@ ENDINGS = {
 def writer(
     format: ScanFormat, database: Database, version: str, command_line: str, columns: tuple[str, ...] = tab.STANDARD
 ) -> RecordWriter[QueryHits]:
-    """Return the writer of a format.
+    """Return the writer of a format; columns: as from parse_columns.
 
-    columns: names of the columns of a table, as from parse_columns.
     Raises UsageError if the format does not support proteins, DataError if it does not allow the names of the subjects.
     """
     if format is ScanFormat.SAM:

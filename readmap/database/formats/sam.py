@@ -19,11 +19,7 @@ SECONDARY = 0x100
 
 
 def header(database: Database, version: str, command_line: str) -> bytes:
-    """Return the header, with an @SQ line per subject that is not empty, without M5, which would require reading all
-    letters.
-
-    Raises DataError for names that SAM does not allow.
-    """
+    """Return the header with an @SQ line per subject that is not empty, without M5; DataError for invalid names."""
     first, *others = header_lines([], [], version, command_line)
     names = [database.names[i] for i in range(len(database))]
     check_contig_names(names, "database")

@@ -118,10 +118,7 @@ COLUMNS: dict[str, Callable[[QueryHits, ScanHit], Value]] = {
 
 
 def parse_columns(option: str) -> tuple[str, ...]:
-    """Parse the option --columns: names separated by commas or blanks; std stands for BLAST's twelve columns.
-
-    Raises UsageError if a name is unknown or the option is empty.
-    """
+    """Parse the option --columns; std stands for BLAST's twelve columns. Raise UsageError for unknown or no names."""
     names = option.replace(",", " ").split()
     unknown = [name for name in names if name != _STANDARD_NAME and name not in COLUMNS]
     if unknown or not names:

@@ -88,11 +88,7 @@ def _count_up(pair: Counts, blocks: Counts) -> Counts:
 def _positions(
     has_letter: NDArray[np.bool_], starts: Counts, alignment_starts: Counts, pair: Counts, blocks: Counts
 ) -> list[Counts]:
-    """Return the 1-based positions of the first and last letter of each block; empty blocks have the letter before.
-
-    starts: first columns of the blocks, which follow each other.
-    alignment_starts: start of each pair's alignment in the sequence.
-    """
+    """Return 1-based positions of the first and last letter of each block; empty blocks have the letter before."""
     if not len(starts):
         return [starts, starts]
     counts = np.add.reduceat(has_letter, starts, dtype=np.int64)
