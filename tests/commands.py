@@ -12,14 +12,17 @@ import pytest
 def failures(run: Callable[..., int]) -> Callable[..., str]:
     """Return a function that runs a failing command and returns its error message.
 
-    It asserts the exit code, a message of one line, no other output and no new file.
+    It asserts the exit code, a message of one line after the start of the log, no other output and no new file.
     """
 
     def failure(capfd: pytest.CaptureFixture[str], *arguments: str | Path, code: int) -> str:
         before = sorted(os.listdir())
         assert run(*arguments) == code
         captured = capfd.readouterr()
-        message = re.sub(r"\Abuilding needs .+\n", "", captured.err)
+        start = (
+            r"\A(building needs .+\n|readmap \S+: readmap .+\nindex .+\n)"  # of the log of a command that has started
+        )
+        message = re.sub(start, "", captured.err)
         assert re.fullmatch(r"readmap: error: .+\n", message), message
         assert captured.out == ""
         assert sorted(os.listdir()) == before

@@ -1,8 +1,6 @@
-"""The command line: parse, call, exit code."""
+"""The command line: parse the arguments, run the command, return its exit code."""
 
 from __future__ import annotations
-
-from readmap.cli.common import numerics as numerics  # isort: split
 
 import gc
 import importlib
@@ -14,15 +12,14 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import typer
-from typer.completion import completion_init
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from readmap.cli.common.guard import MISUSED, guarded, leave
-from readmap.cli.common.help import Command, Group
-from readmap.cli.common.options import FLAG
+from readmap.cli.common.guard import MISUSED, exit_process, run_guarded
+from readmap.cli.common.help import FLAG, Command, Group
 from readmap.cli.common.report import Session
 from readmap.version import __version__
 
-#: The modules of the commands, which have functions of their names.
+#: The module of each command, with a function of its name.
 COMMANDS = {
     "index": "readmap.cli.index",
     "search": "readmap.cli.search.command",
@@ -30,8 +27,8 @@ COMMANDS = {
     "estimate": "readmap.cli.estimate",
     "learn": "readmap.cli.estimate",
     "mem": "readmap.cli.mem",
-    "compare": "readmap.cli.compare.command",
-    "scan": "readmap.cli.scan.command",
+    "compare": "readmap.cli.compare",
+    "scan": "readmap.cli.scan",
     "split": "readmap.cli.split",
     "markdup": "readmap.cli.markdup",
     "merge": "readmap.cli.merge",
@@ -39,35 +36,35 @@ COMMANDS = {
     "compile": "readmap.cli.compile",
 }
 
-#: Further names of commands, which the help does not list.
+#: Other names of commands; the help does not list them.
 ALIASES = {"map": "search", "learn": "estimate"}
 
-#: The environment variable by which the completion scripts of the shells ask for words; typer's convention.
+#: Environment variable with which the completion scripts of shells call readmap; typer's convention.
 COMPLETION_VARIABLE = "_READMAP_COMPLETE"
 
-EXAMPLES = """[bold]Start with[/]
+EXAMPLES = """[bold]First steps[/]
   $ readmap index ref.fa
   $ readmap search reads.fq -x ref.fa -o out.sam
   $ readmap compare one.fa other.fa
   $ readmap scan query.fa proteins.fa"""
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         print(f"readmap {__version__}")
         raise typer.Exit
 
 
 def readmap(
     version: Annotated[
-        bool, typer.Option("--version", metavar=FLAG, callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", metavar=FLAG, callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Map short DNA reads to a reference, or align sequences, on a GPU where there is one, else on the CPU."""
+    """Map short DNA reads to a reference, or align sequences, on a GPU if available, else on the CPU."""
 
 
 def application(names: Iterable[str]) -> typer.Typer:
-    """The command line with some of the commands, of which the modules are loaded."""
+    """Return the program with the named commands; only their modules are imported."""
     settings = {"help_option_names": ["-h", "--help"]}
     app = typer.Typer(
         name="readmap", cls=Group, add_completion=False, rich_markup_mode="rich", context_settings=settings
@@ -76,31 +73,29 @@ def application(names: Iterable[str]) -> typer.Typer:
     for name in names:
         module = importlib.import_module(COMMANDS[name])
         function = getattr(module, ALIASES.get(name, name))
-        # The -h of these is bwa mem's.
-        own = {"help_option_names": ["--help"]} if name in ("search", "map", "mem") else None
-        app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name in ALIASES, context_settings=own)(function)
+        app.command(name, cls=Command, epilog=module.EXAMPLES, hidden=name in ALIASES)(function)
     return app
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code: 0, 1 (data, machine), 2 (usage), 137 (memory), 128 + n (a signal).
 
-    argv: the arguments behind `readmap`; None takes the process's own, and ends the process.
+    argv: the arguments after `readmap`; None for the arguments of the process, which then ends.
     """
     arguments = sys.argv[1:] if argv is None else argv
     session = Session(shlex.join(["readmap", *arguments]), time.perf_counter())
 
     def command() -> object:
-        # What a command does not need costs a tenth of a second.
+        # Importing the other commands would take 0.1 s.
         app = application(arguments[:1] if arguments[:1] and arguments[0] in COMMANDS else COMMANDS)
         gc.enable()
         if COMPLETION_VARIABLE in os.environ:
             completion_init()
         return typer.main.get_command(app).main(arguments or ["--help"], "readmap", standalone_mode=False, obj=session)
 
-    code = guarded(command, debug="--debug" in arguments)
+    code = run_guarded(command, debug="--debug" in arguments)
     if not arguments:
         code = MISUSED
     if argv is None:
-        leave(code)
+        exit_process(code)
     return code

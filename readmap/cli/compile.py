@@ -1,4 +1,4 @@
-"""readmap compile: the kernels as machine code, ahead of their first use."""
+"""readmap compile: compile the kernels before their first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from readmap.backend.compilation.sources import modules
 from readmap.backend.machine import available_processors
 from readmap.cli.common.options import choice, command, declared, flag, option
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import threads_option
+from readmap.cli.common.shared_options import threads_option
 from readmap.errors import UsageError
 from readmap.formats.wording import format_bytes
 
@@ -30,7 +30,7 @@ EXAMPLES = """[bold]Example[/], lines of a Dockerfile
   RUN readmap compile --into /opt/readmap
   ENV READMAP_CACHE=/opt/readmap"""
 
-#: Compiles one file, or finds that it is there.
+#: Compiles one file if it does not exist, and returns its path.
 Job = Callable[[], Path]
 
 
@@ -39,22 +39,21 @@ class CompileOptions:
     """All options of readmap compile."""
 
     into: str | None = option(
-        "--into", "Where the code goes (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"
+        "--into", "Output folder (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"
     )
-    cpu: bool = flag("--cpu/--no-cpu", "Code for CPUs of this architecture, old and new.", default=True)
+    cpu: bool = flag("--cpu/--no-cpu", "Compile for all CPUs of an architecture (default: yes).", default=True)
     machine: str | None = choice(
         "--machine",
-        "x86_64 or aarch64: the machines that the code for CPUs is for (default: this one's). "
-        "Others want a cross compiler in $CXX.",
+        "CPU architecture: x86_64 or aarch64 (default: of this machine). Another one needs a cross compiler in $CXX.",
         compiler.LEVELS,
     )
-    gpu: bool | None = flag("--gpu/--no-gpu", "Code for GPUs (default: where NVRTC is installed).", default=None)
+    gpu: bool | None = flag("--gpu/--no-gpu", "Compile for GPUs (default: if NVRTC is installed).", default=None)
     arch: str = declared(
         typer.Option(
             ",".join(nvrtc.ARCHITECTURES),
             "--arch",
             metavar="SM,...",
-            help="The GPUs' architectures; of compute_NN PTX, which younger GPUs' drivers compile.",
+            help="GPU architectures; compute_NN is PTX, which the drivers of newer GPUs compile.",
         )
     )
     threads: int | None = threads_option()
@@ -63,9 +62,9 @@ class CompileOptions:
 
 @command
 def compile(context: typer.Context, options: CompileOptions) -> None:
-    """Compile all kernels ahead, for a container image, and print the files' names.
+    """Compile all kernels, for example for a container image, and print the names of the files.
 
-    With READMAP_CACHE=DIR neither a C++ compiler nor NVRTC is needed then, and DIR may be read-only.
+    With READMAP_CACHE=DIR, readmap then needs neither a C++ compiler nor NVRTC, and DIR may be read-only.
     """
     architectures = _architectures(options.arch)
     folder = Path(options.into) if options.into else cache.folder()
@@ -75,7 +74,7 @@ def compile(context: typer.Context, options: CompileOptions) -> None:
         if options.gpu or (options.gpu is None and nvrtc.load_nvrtc()):
             jobs += _jobs(nvrtc.cubin, architectures, folder, for_gpu=True)
         elif options.gpu is None:
-            report.say("no code for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
+            report.say("nothing compiled for GPUs: NVRTC is not installed (pip install 'readmap[cuda13]', or cuda12)")
         with report.progress() as show:
             files = _run(jobs, options.threads or available_processors(), show)
         if options.report.prints:
@@ -100,13 +99,13 @@ def _make_writable(folder: Path) -> None:
 
 
 def _variants(module: str) -> list[tuple[tuple[str, str], ...]]:
-    """Every choice of the types that a module's kernels leave open."""
+    """Return all combinations of types for the kernels of a module."""
     names = generic_types(module)
     return [tuple(zip(names, types, strict=True)) for types in itertools.product(*(GENERIC[name] for name in names))]
 
 
 def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_gpu: bool) -> list[Job]:
-    """Every variant of every module for each of the levels or architectures."""
+    """Return a job for each module, combination of types and target (a CPU level or a GPU architecture)."""
     return [
         functools.partial(compiled, module, types, target, folder)
         for module in modules(for_gpu=for_gpu)
@@ -116,7 +115,7 @@ def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_g
 
 
 def _run(jobs: list[Job], threads: int, show: Callable[[str], None]) -> list[Path]:
-    """The files of all jobs, readable by whoever may read their folder."""
+    """Run all jobs and return their files."""
     pool = ThreadPoolExecutor(threads)
     try:
         files = []

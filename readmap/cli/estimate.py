@@ -1,4 +1,4 @@
-"""readmap estimate: insert sizes and divergence of all reads of a run, for searches of their shards."""
+"""readmap estimate: estimate insert sizes and divergence from the reads of a run, for searches of their shards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from readmap.cli.common.conflicts import spelling_options
-from readmap.cli.common.options import argument, command, flag, no_check_option, option
+from readmap.cli.common.options import argument, command, option, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.command import GROUPS, ReportMonitor
-from readmap.cli.search.options import LaneOptions, PairOptions, Resources
+from readmap.cli.search.options import LaneOptions, PairOptions, ReferenceOptions, SearchResources
 from readmap.cli.search.scoring import ScoringOptions
 from readmap.formats.output import open_output
 from readmap.formats.wording import printable
@@ -31,16 +30,16 @@ class EstimateOptions:
     """All options of readmap estimate."""
 
     reads: list[str] | None = argument(  # noqa: RUF009
-        "READS", "Reads as readmap search takes them: all files that belong together.", default=None
+        "READS", "Reads, as for readmap search: all files of the run.", default=None
     )
+    reference: ReferenceOptions
     lanes: LaneOptions
+    output: str = option(
+        "-o --output", "Output: the file for readmap search --sample-model.", "FILE", default=..., panel="Output"
+    )
     pairs: PairOptions
-    index: str | None = option("-x --index", "The index, as readmap search finds it.", "INDEX")
-    no_check: bool = no_check_option("index")
-    ignore_alternates: bool = flag("-j --ignore-alt", "As for readmap search, which needs the same.")
-    output: str = option("-o --output", "The file for --sample-model of readmap search.", "FILE", default=...)
     scoring: ScoringOptions
-    resources: Resources
+    resources: SearchResources
     report: ReportOptions
 
     def config(self, command_line: str) -> SearchConfig:
@@ -53,9 +52,9 @@ class EstimateOptions:
             interleaved=self.pairs.interleaved,
             smart_pairing=self.pairs.smart_pairing,
             collate=self.pairs.collate,
-            index=self.index,
-            check=not self.no_check,
-            alternates=not self.ignore_alternates,
+            index=self.reference.index,
+            check=not self.reference.no_check,
+            alternates=not self.reference.ignore_alternates,
             scoring=self.scoring.scoring(),
             pairing=self.pairs.pairing(),
             device=self.resources.device,
@@ -70,7 +69,9 @@ class EstimateOptions:
 def estimate(context: typer.Context, options: EstimateOptions) -> None:
     """Estimate insert sizes and divergence once, for searches of all shards.
 
-    The estimates are those that one search of all reads makes from the first of them: no more reads are read.
+    The estimates are the same as in one search of all reads. Only the first reads are read.
+
+    Options about the index, pairs and scores must be the same as for the searches.
     """
     session: Session = context.obj
     with spelling_options(context, GROUPS):
@@ -98,5 +99,5 @@ def _describe(model: SampleModel) -> Iterator[str]:
         return
     yield describe_divergence(model.bases_per_difference)
     for name, sizes in model.libraries.items():
-        of = f" of {name}" if name else ""
-        yield f"insert size{of} {describe_sizes(sizes)}" if sizes is not None else f"no pairs{of}"
+        library = f" of {name}" if name else ""
+        yield f"insert size{library} {describe_sizes(sizes)}" if sizes is not None else f"no pairs{library}"

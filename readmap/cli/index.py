@@ -1,4 +1,4 @@
-"""readmap index: a FASTA file to the folder of an index, or of a database."""
+"""readmap index: build an index or a database from a FASTA file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_memory
-from readmap.cli.common.conflicts import refuse
 from readmap.cli.common.folders import (
     DATABASES,
-    database_record,
+    database_as_json,
     molecule_of,
     molecule_option,
-    structure_record,
+    structure_as_json,
 )
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import argument, choice, command, declared, flag, option
+from readmap.cli.common.options import argument, choice, command, declared, flag, option, refuse_conflicts
 from readmap.cli.common.report import Report, ReportOptions, Show
-from readmap.cli.common.resources import SharedResources
+from readmap.cli.common.shared_options import MultiGpuResources
 from readmap.database import folder as database_folder
 from readmap.database.database import build_database
 from readmap.errors import UsageError
@@ -39,7 +38,7 @@ from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
 
-#: Of the file beside an index that bwa has too, by which nf-core's modules find one.
+#: Ending and contents of a file next to the index: nf-core's modules search for bwa's PREFIX.amb.
 MARK_ENDING, MARK = ".amb", b"an index of readmap"
 
 EXAMPLES = """[bold]Examples[/]
@@ -49,7 +48,7 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap index -p bwa/genome ref.fa
   $ readmap index --database proteins.fa.gz"""
 
-#: What stages of build_index are called in the progress where that is not their name.
+#: Names of stages of build_index in the progress, if different.
 STAGES = {"read": "reading", "sort suffixes": "sorting suffixes", "gather suffixes": "gathering suffixes"}
 
 
@@ -57,50 +56,50 @@ STAGES = {"read": "reading", "sort suffixes": "sorting suffixes", "gather suffix
 class IndexOptions:
     """All options of readmap index."""
 
-    fasta: str = argument("REF", "FASTA: plain, gzip or bgzip; - is standard input, and needs -o.")
-    folder: str | None = option("-o --output", "The folder (default: REF.readmap, without REF's .gz).", "DIR")
+    fasta: str = argument("REF", "FASTA (plain, gzip or bgzip); - is standard input and needs -o.")
+    folder: str | None = option("-o --output", "Output folder (default: REF.readmap, without the .gz of REF).", "DIR")
     prefix: str | None = option(
         "-p --prefix",
-        "As bwa index -p: the folder is PREFIX.readmap, beside it PREFIX.amb, by which pipelines find an index.",
+        "As in bwa index: write PREFIX.readmap, and PREFIX.amb, with which pipelines find an index.",
         "PREFIX",
     )
     structure: str = choice(
         "--structure",
-        "array (suffix array and prefix table), tree (suffix array and tree, for search --exact alone) or both "
+        "array (suffix array and prefix table), tree (suffix array and tree, for search --exact only) or both "
         "(default: array).",
         IndexStructure,
         default=IndexStructure.ARRAY,
     )
     database: bool = flag(
         "--database",
-        "Make a database for readmap scan, of proteins or nucleotides: REF.readmapdb, without REF's .gz.",
-        DATABASES,
+        "Build a database of proteins or nucleotides for readmap scan: REF.readmapdb, without the .gz of REF.",
+        panel=DATABASES,
     )
     molecule: str = molecule_option()
-    force: bool = flag("--force", "Replace what is there of the kind.")
+    force: bool = flag("--force", "Replace an existing index or database.")
     force_64_bits: bool = declared(typer.Option(False, "--64-bit", hidden=True))
-    resources: SharedResources
+    resources: MultiGpuResources
     report: ReportOptions
 
 
 @command
 def index(context: typer.Context, options: IndexOptions) -> None:
-    """Index a reference, for readmap search, or make a database, for readmap scan.
+    """Index a reference for readmap search, or build a database for readmap scan.
 
-    The index takes about 5 bytes a base on disk, building it 10 bytes of memory a base and half a GiB.
+    An index takes about 5 bytes per base on disk. Building it takes 10 bytes of memory per base plus 0.5 GiB.
 
-    A suffix tree takes about 41 bytes a base more, at most 64, and building it up to 77 bytes of memory a base.
+    A suffix tree takes about 41 more bytes per base, at most 64. Building it takes up to 77 bytes of memory per base.
 
-    A database takes a byte a letter on disk, building it about 3 bytes of memory, besides its headers.
+    A database takes 1 byte per letter on disk, without headers. Building it takes about 3 bytes of memory per letter.
     """
     without = "not with --database, which sorts no suffixes and needs no device"
     conflicts = (
         (("structure", "force_64_bits", "device", "gpus", "gpu_memory"), options.database, without),
         (("molecule",), not options.database, "only with --database"),
-        (("folder",), options.prefix is not None, "not with -p, which names the folder"),
+        (("folder",), options.prefix is not None, "not with -p, which sets the folder"),
         (("prefix",), options.database, "not with --database"),
     )
-    refuse(context, conflicts)
+    refuse_conflicts(context, conflicts)
     target = _target(options)
     with Report(context.obj, options.report) as report:
         (_make_database if options.database else _make_index)(options, target, report)
@@ -108,12 +107,12 @@ def index(context: typer.Context, options: IndexOptions) -> None:
 
 
 def _target(options: IndexOptions) -> Path:
-    """The path of the folder; raises before any work where it cannot be made."""
+    """Return the path of the output folder; raise an error if it cannot be written."""
     fasta, home = options.fasta, database_folder if options.database else folder
-    named = options.prefix if options.prefix is not None else fasta
-    if options.folder is None and named == "-":
-        raise UsageError(f"standard input has no name to call the {home.KIND.noun} after: -o names its folder")
-    target = home.default_folder(named) if options.folder is None else Path(options.folder)
+    name = options.prefix if options.prefix is not None else fasta
+    if options.folder is None and name == "-":
+        raise UsageError(f"-: standard input has no name for the {home.KIND.noun}: give its folder with -o")
+    target = home.default_folder(name) if options.folder is None else Path(options.folder)
     home.KIND.expect_replaceable(target, options.force)
     home.KIND.expect_writable(target)
     refuse_inside(target, {"--json": options.report.json}, "replaced")
@@ -123,13 +122,13 @@ def _target(options: IndexOptions) -> Path:
 
 
 def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
-    """Build an index and keep it in a folder, and report that."""
+    """Build an index, write it and report it."""
     needed = 0
 
     def report_memory(count: int) -> None:
         nonlocal needed
         needed = count
-        report.say(_memory_line(count))
+        report.say(_describe_memory(count))
 
     resources = options.resources
     mark = _mark(options.prefix)
@@ -138,7 +137,7 @@ def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
         report.progress() as show,
         folder.KIND.writing(target, resources.workers, options.force) as output,
     ):
-        began, stages = report.seconds, _Stages(show)
+        start, stages = report.seconds, _Stages(show)
         built = in_background(
             lambda: build_index(
                 options.fasta,
@@ -146,7 +145,7 @@ def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
                 device=resources.device,
                 gpus=resources.chosen_gpus,
                 threads=resources.threads,
-                gpu_memory=resources.most_gpu_memory,
+                gpu_memory=resources.max_gpu_memory,
                 force_64_bits=options.force_64_bits,
                 output=output,
                 progress=stages,
@@ -154,11 +153,11 @@ def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
                 warn=report.say,
             )
         )
-        ready, seconds = report.seconds, stages.seconds()
+        built_at, seconds = report.seconds, stages.seconds()
         show("writing")
         output.finish()
-        seconds |= {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-        record = _index_record(built, target, sizes(output.path))
+        seconds |= {"build": round(built_at - start, 4), "write": round(report.seconds - built_at, 4)}
+        record = _as_json(built, target, sizes(output.path))
         outputs: list[PendingOutput] = [output]
         if mark is not None:
             mark.write(b"%b: %b\n" % (MARK, os.fsencode(target.name)))
@@ -172,7 +171,7 @@ def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
 
 
 def _mark(prefix: str | None) -> Output | None:
-    """The file by which pipelines find an index; none where bwa has made one, which is left as it is and serves too."""
+    """Open PREFIX.amb; return None without a prefix, or if bwa has written the file, which is kept."""
     if prefix is None:
         return None
     path = prefix + MARK_ENDING
@@ -183,16 +182,16 @@ def _mark(prefix: str | None) -> Output | None:
 
 
 class _Stages:
-    """Takes the time of the stages of a work, and shows how far the present one is."""
+    """Measures the time of the stages of building, and shows the progress of the current one."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
-        self._began: dict[str, float] = {}
+        self._starts: dict[str, float] = {}
 
     def __call__(self, stage: str, done: int, whole: int) -> None:
-        """As building.Progress; the time left is what it will be if the stage goes on as it has gone."""
+        """Show the progress, as building.Progress; the remaining time assumes constant speed within a stage."""
         now = time.monotonic()
-        passed = now - self._began.setdefault(stage, now)
+        passed = now - self._starts.setdefault(stage, now)
         text = STAGES.get(stage, stage)
         if done and whole:
             text += f" {format_ratio(done, whole)}, {format_duration(passed * (whole - done) / done)} left"
@@ -201,35 +200,35 @@ class _Stages:
         self._show(text, bar=done / whole if done and whole else None)
 
     def seconds(self) -> dict[str, float]:
-        """Of each stage, the last one of which ends now."""
-        ends = [*self._began.values(), time.monotonic()]
-        taken = (end - begin for begin, end in itertools.pairwise(ends))
-        return {stage.replace(" ", "_"): round(each, 4) for stage, each in zip(self._began, taken, strict=True)}
+        """Return the seconds of each stage; the last stage ends now."""
+        times = [*self._starts.values(), time.monotonic()]
+        seconds = (end - start for start, end in itertools.pairwise(times))
+        return {stage.replace(" ", "_"): round(each, 4) for stage, each in zip(self._starts, seconds, strict=True)}
 
 
 def _make_database(options: IndexOptions, target: Path, report: Report) -> None:
-    """Build a database and keep it in a folder, and report that."""
+    """Build a database, write it and report it."""
     workers, molecule = options.resources.workers, molecule_of(options.molecule)
     with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
-        began = report.seconds
+        start = report.seconds
         built = in_background(
             lambda: build_database(options.fasta, workers, molecule, lambda done: show(f"reading {format_bytes(done)}"))
         )
-        ready = report.seconds
+        built_at = report.seconds
         show("writing")
         built.write_arrays(output)
         output.finish()
-        seconds = {"build": round(ready - began, 4), "write": round(report.seconds - ready, 4)}
-        record = database_record(built, target, sizes(output.path))
+        seconds = {"build": round(built_at - start, 4), "write": round(report.seconds - built_at, 4)}
+        record = database_as_json(built, target, sizes(output.path))
         report.finish(record | {"seconds": seconds}, [output])
     report.say(
         f"{record['database']}: {pluralize(len(built), f'{built.molecule} sequence')}, "
-        f"{pluralize(built.letters, 'letter')}, {built.longest:,} the longest; {format_bytes(record['bytes'])} on disk"
+        f"{pluralize(built.letters, 'letter')}, longest {built.longest:,}; {format_bytes(record['bytes'])} on disk"
     )
 
 
-def _memory_line(needed: int) -> str:
-    """The memory that building needs, beside that which is available."""
+def _describe_memory(needed: int) -> str:
+    """Return the memory that building needs, and the available memory, as text."""
     available = available_memory()
     line = f"building needs up to {format_bytes(needed)} of memory"
     if available is None:
@@ -239,7 +238,7 @@ def _memory_line(needed: int) -> str:
     return f"{line}; {format_bytes(available)} are available"
 
 
-def _index_record(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:
+def _as_json(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:
     reference = built.reference
     return {
         "index": printable(str(target)),
@@ -248,7 +247,7 @@ def _index_record(built: Index, target: Path, files: Mapping[str, int]) -> dict[
         "bases": reference.bases,
         "ambiguous_bases": reference.ambiguous_bases,
         "suffix_bits": built.suffixes.dtype.itemsize * 8,
-        **structure_record(built),
+        **structure_as_json(built),
         "bytes": sum(files.values()),
         "reference_checksum": reference_checksum(reference.contigs),
     }

@@ -1,4 +1,4 @@
-"""readmap info: what an index or a database holds, and whether it is whole."""
+"""readmap info: show the contents of an index or a database, and check it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import typer
 
 from readmap.backend import open_backend
-from readmap.cli.common.folders import database_named, database_record, structure_record
+from readmap.cli.common.folders import database_as_json, find_database, structure_as_json
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import Resources
+from readmap.cli.common.shared_options import Resources
 from readmap.database.database import Database
 from readmap.errors import BackendError, UsageError
 from readmap.formats.array_folder import sizes
@@ -28,15 +28,15 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap info ref.fa --json - | jq .contigs
   $ readmap info proteins.fa.readmapdb"""
 
-#: What each structure searches.
+#: Descriptions of the structures of an index.
 STRUCTURES = {
     IndexStructure.ARRAY: "array",
-    IndexStructure.TREE: "tree, for search --exact alone",
+    IndexStructure.TREE: "tree, for search --exact only",
     IndexStructure.BOTH: "both: array and tree",
 }
 
-#: Contigs that are listed unless all are asked for.
-LISTED = 20
+#: Number of contigs that are listed without --contigs.
+LISTED_CONTIGS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,22 +45,22 @@ class InfoOptions:
 
     named: str | None = argument(
         "INDEX",
-        "The folder of an index or of a database, or the FASTA that it was made from "
-        "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
+        "Folder of an index or a database, or the FASTA file it was made from (default: $READMAP_INDEX, else the only "
+        "*.readmap in the current folder).",
         default=None,
     )
-    check: bool = flag("--check", "Verify every file's checksum, the suffixes' order and the suffix tree.")
-    contigs: bool = flag("--contigs", f"List all contigs, not the first {LISTED}.")
+    check: bool = flag("--check", "Verify the checksums of all files, the order of the suffixes and the suffix tree.")
+    contigs: bool = flag("--contigs", f"List all contigs, not only the first {LISTED_CONTIGS}.")
     resources: Resources
     report: ReportOptions
 
 
 @command
 def info(context: typer.Context, options: InfoOptions) -> None:
-    """Show what an index or a database holds and, with --check, whether it is whole: exit code 1 where it is not."""
-    if database := database_named(options.named):
+    """Show the contents of an index or a database; with --check, verify it: exit code 1 if it is damaged."""
+    if database := find_database(options.named):
         if options.contigs:
-            raise UsageError("--contigs: a database has none, leave it out")
+            raise UsageError("--contigs: a database has no contigs")
         with Report(context.obj, options.report) as report:
             _report_database(database, options, report)
         return
@@ -71,22 +71,22 @@ def info(context: typer.Context, options: InfoOptions) -> None:
             _check(index, options.resources, report)
         record = _record(index, path) | {"checked": options.check}
         if options.report.prints:
-            _show(record, None if options.contigs else LISTED)
+            _show(record, None if options.contigs else LISTED_CONTIGS)
         if options.check:
             tree = ", and the tree agrees with them" if index.nodes else ""
-            report.say(f"whole: all checksums are right, the suffixes are in order{tree}")
+            report.say(f"intact: all checksums are correct, the suffixes are in order{tree}")
         report.finish(record)
 
 
 def _report_database(path: Path, options: InfoOptions, report: Report) -> None:
-    """Show what a database holds and, if that is to be checked, raise DatabaseFolderError where it is not whole."""
+    """Show the contents of a database; with --check, raise DatabaseFolderError if it is damaged."""
     database = Database.open(path)
     if options.check:
         with report.progress() as show:
             show("verifying checksums")
             in_background(lambda: database.check(open_backend("cpu", options.resources.threads)))
     files = sizes(path)
-    record = database_record(database, path, files)
+    record = database_as_json(database, path, files)
     record |= {"made_by": _maker(database), "files": files, "checked": options.check}
     if options.report.prints:
         facts = [
@@ -98,12 +98,12 @@ def _report_database(path: Path, options: InfoOptions, report: Report) -> None:
         ]
         print("\n\n".join([format_table(facts, "<<"), _table_of(files)]))
     if options.check:
-        report.say("whole: all checksums are right")
+        report.say("intact: all checksums are correct")
     report.finish(record)
 
 
 def _check(index: Index, resources: Resources, report: Report) -> None:
-    """Raise IndexFolderError where the index is not whole."""
+    """Raise IndexFolderError if the index is damaged."""
     with report.progress() as show:
         show("verifying checksums and the order of the suffixes" + (" and the tree" if index.nodes else ""))
         try:
@@ -111,7 +111,7 @@ def _check(index: Index, resources: Resources, report: Report) -> None:
         except BackendError as error:
             if resources.device != "auto":
                 raise
-            report.say(f"{error}: the CPU checks the index")
+            report.say(f"{error}: checking the index on the CPU")
             in_background(lambda: index.check(open_backend("cpu", resources.threads)))
 
 
@@ -127,7 +127,7 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
         "ambiguous_bases": reference.ambiguous_bases,
         "suffixes": len(index.suffixes),
         "suffix_bits": index.suffixes.dtype.itemsize * 8,
-        **structure_record(index),
+        **structure_as_json(index),
         "reference_checksum": reference_checksum(reference.contigs),
         "bytes": sum(files.values()),
         "files": files,
@@ -135,30 +135,30 @@ def _record(index: Index, path: Path) -> dict[str, Any]:
     }
 
 
-def _show(record: dict[str, Any], most: int | None) -> None:
-    """Print the record as tables on standard output, with the first `most` contigs."""
+def _show(record: dict[str, Any], max_contigs: int | None) -> None:
+    """Print the contents of an index as tables, with the first `max_contigs` contigs."""
     files, contigs, tree_bytes = record["files"], record["contigs"], format_bytes(record["suffix_tree_bytes"])
     facts = [
         ("index", f"{record['index']} ({_origin(record)})"),
         ("bases", f"{record['bases']:,} in {pluralize(len(contigs), 'contig')}"),
         ("ambiguous", f"{record['ambiguous_bases']:,} bases other than A, C, G, T"),
         ("structure", STRUCTURES[record["structure"]]),
-        ("suffix array", f"{record['suffixes']:,} places of {record['suffix_bits']} bits"),
+        ("suffix array", f"{record['suffixes']:,} positions of {record['suffix_bits']} bits"),
         *([("prefix table", f"{record['table_bases']} bases")] if record["table_bases"] else []),
         *([("suffix tree", f"{pluralize(record['nodes'], 'node')}, {tree_bytes}")] if record["nodes"] else []),
         ("checksum", record["reference_checksum"]),
         ("on disk", f"{format_bytes(record['bytes'])} in {pluralize(len(files), 'file')}"),
     ]
-    listed = [(contig["name"], f"{contig['length']:,}", contig["md5"]) for contig in contigs[:most]]
+    listed = [(contig["name"], f"{contig['length']:,}", contig["md5"]) for contig in contigs[:max_contigs]]
     tables = [format_table(facts, "<<"), _table_of(files), format_table([("CONTIG", "BASES", "MD5"), *listed], "<><")]
     if len(listed) < len(contigs):
-        tables[-1] += f"\n... and {len(contigs) - len(listed):,} more, which --contigs lists"
+        tables[-1] += f"\n... and {len(contigs) - len(listed):,} more: --contigs lists all"
     print("\n\n".join(tables))
 
 
-def _maker(held: Index | Database) -> str:
-    """The program and its version, as the manifest has them."""
-    return printable(str(held.stored.manifest["made_by"])) if held.stored else ""
+def _maker(contents: Index | Database) -> str:
+    """Return the program and version that made an index or a database."""
+    return printable(str(contents.stored.manifest["made_by"])) if contents.stored else ""
 
 
 def _origin(record: dict[str, Any]) -> str:
@@ -166,5 +166,5 @@ def _origin(record: dict[str, Any]) -> str:
 
 
 def _table_of(files: dict[str, int]) -> str:
-    """A table of files and their sizes in bytes."""
+    """Return a table of files and their sizes."""
     return format_table([("FILE", "SIZE"), *((name, format_bytes(size)) for name, size in files.items())], "<>")

@@ -1,4 +1,4 @@
-"""readmap markdup: duplicates of alignments that another program made."""
+"""readmap markdup: mark duplicates in existing alignments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from readmap.backend import Backend
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
+from readmap.cli.common.marking import MarkingOptions, check_marking, write_marked
 from readmap.cli.common.options import argument, command, flag
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import mark_file, open_alignments
@@ -27,21 +27,22 @@ class MarkdupOptions(MarkingOptions):
     """All options of readmap markdup."""
 
     alignments: str = argument(
-        "ALIGNMENTS", "BAM or CRAM in any order, with all records of its reads; - is standard input."
+        "ALIGNMENTS", "BAM or CRAM in any order, with all records of each read; - is standard input."
     )
     grouped: bool = flag(
-        "--grouped", "The records of a read stand together, as mappers write them, even if the header does not say so."
+        "--grouped",
+        "The records of each read are next to each other, as mappers write them (default: as in the header).",
     )
 
 
 @command
 def markdup(context: typer.Context, options: MarkdupOptions) -> None:
-    """Mark duplicates as Picard MarkDuplicates does, or leave them out, and sort.
+    """Mark duplicates as Picard MarkDuplicates does, or remove them, and sort.
 
-    Where the records of a read stand together (SO:queryname or GO:query in the header, or --grouped) they are taken as
-    they come; others are brought together first, in $TMPDIR. Marks of before go.
+    If the records of each read are next to each other (SO:queryname or GO:query in the header, or --grouped), the input
+    is read once; otherwise its records are grouped first, in $TMPDIR. Earlier duplicate marks are removed.
     """
-    refuse_conflicts(context, options, [options.alignments], "alignments")
+    check_marking(context, options, [options.alignments], "alignments")
     backend = options.resources.open_backend()
     with (
         Report(context.obj, options.report) as report,
@@ -54,18 +55,18 @@ def markdup(context: typer.Context, options: MarkdupOptions) -> None:
 
             return mark_file(reads, output, duplicates, backend, progress)
 
-        named = {"alignments": printable(options.alignments)}
-        written = write_marked(options, reads, named, fill, report, backend)
+        inputs = {"alignments": printable(options.alignments)}
+        written = write_marked(options, reads, inputs, fill, report, backend)
         if lost := written.duplicates.table.missing_mates:
             report.say(
-                f"warning: of {pluralize(lost, 'read')} the mate is mapped, but not there, or not beside it: "
-                "it cannot be a duplicate"
+                f"warning: {pluralize(lost, 'read')} with a mapped mate whose record is missing or not next to it: "
+                "cannot be a duplicate"
             )
         for line in [f"{written.records:,} records", *written.lines, report.cost()]:
             report.say(line)
 
 
 def _share(reads: AlignmentReads) -> float | None:
-    """The part of the file that has been read."""
-    taken = reads.read_progress()
-    return taken[0] / taken[1] if taken and taken[1] else None
+    """Return the share of the file that has been read, if known."""
+    progress = reads.read_progress()
+    return progress[0] / progress[1] if progress and progress[1] else None

@@ -1,4 +1,4 @@
-"""readmap mem: search by the command line of bwa mem and bwa-mem2 mem."""
+"""readmap mem: a search with the command line of bwa mem and bwa-mem2 mem."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import typer
 
-from readmap.cli.common.conflicts import spelling_options
-from readmap.cli.common.options import LARGEST_SCORE, argument, command, flag, number, option
+from readmap.cli.common.help import GENERAL
+from readmap.cli.common.options import MAX_SCORE, argument, command, flag, number, option, spelling_options
 from readmap.cli.common.report import ReportOptions
-from readmap.cli.common.resources import SharedResources
+from readmap.cli.common.shared_options import MultiGpuResources
 from readmap.cli.search.command import run
 from readmap.cli.search.options import PairOptions, RecordOptions
-from readmap.cli.search.scoring import LARGEST_MATCH, ScoringOptions, penalties
+from readmap.cli.search.scoring import MAX_MATCH, ScoringOptions, penalties
 from readmap.errors import UsageError
 from readmap.mapping.parameters import MAX_ALTERNATE_HITS, MAX_XA_HITS, Scoring
 from readmap.run.config import SearchConfig
@@ -26,117 +26,121 @@ EXAMPLES = r"""[bold]Examples[/]
 
 _LONG_READS = {"mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"}
 
-#: The values of -x: scores for a kind of reads, by the names of AppliedOptions.
+#: Values of -x: scores for a type of reads, by the field names of AppliedOptions.
 PRESETS = dict.fromkeys(("pacbio", "pbref", "ont2d"), _LONG_READS) | {
     "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"}
 }
 
-#: Options that are accepted without a warning: they do not change what bwa mem writes.
+#: Options without effect that need no warning: in bwa mem they do not change the records.
 SILENT = ("batch_bases", "verbosity", "one_thread")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppliedOptions:
-    """The options that have the meaning of bwa mem's."""
+    """Options with the meaning they have in bwa mem."""
 
-    panel: ClassVar = "As in bwa mem; -A multiplies the other defaults"
+    panel: ClassVar = "Options of bwa mem (-A multiplies the other default scores)"
 
-    match: int | None = number("-A", "Score of a match (default: 1).", 1, LARGEST_MATCH)
-    mismatch: int | None = number("-B", "Penalty of a mismatch (default: 4).", 0, LARGEST_SCORE)
-    gap_open: str | None = penalties("-O", "Penalty of a gap, beside -E; two: a deletion's, an insertion's", 6, 0)
-    gap_extend: str | None = penalties("-E", "Penalty of a gap's base; two: a deletion's, an insertion's", 1, 1)
-    clip_penalty: str | None = penalties("-L", "Penalty of a clipped end; two: the 5' end's, the 3' end's", 5, 0)
-    unpaired_penalty: int | None = number("-U", "Penalty of unpaired mates (default: 17).", 0, LARGEST_SCORE)
-    min_score: int | None = number("-T", "Least score of a mapped read (default: 30).", 0, LARGEST_SCORE)
-    preset: str | None = option("-x", f"Scores of other reads: {', '.join(PRESETS)}.", "NAME")
+    output: str | None = option("-o -f", "Output file, SAM (default: standard output).", "FILE")
+    read_group: str | None = option("-R", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE")
+    smart_pairing: bool = flag("-p", "R1 contains pairs: adjacent reads of the same name are mates; R2 is ignored.")
     insert_size: str | None = option(
         "-I",
-        "Mean, standard deviation, largest and smallest insert size, FR (default: estimated).",
+        "Insert size in bases, FR: mean, standard deviation, maximum, minimum (default: estimated).",
         "MEAN[,SD[,MAX[,MIN]]]",
     )
-    smart_pairing: bool = flag("-p", "Reads of one name that stand side by side in R1 are mates; R2 is ignored.")
-    read_group: str | None = option("-R", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE")
-    header: str | None = option("-H", r"A line to add to the header, or a file of lines.", "LINE")
-    output: str | None = option("-o -f", "The output, SAM (default: standard output).", "FILE")
-    leftmost_primary: bool = flag("-5", "The part of a split read that begins first in the read is the primary one.")
-    all_places: bool = flag("-a", "Write all places that reach -T, as secondary alignments.")
-    alternatives: str | None = option(
-        "-h",
-        f"Most places in XA, and with one on an ALT contig (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}).",
-        "N[,N]",
-    )
-    xa_share: str | None = option("-z", "Of the best score, the share that a place in XA has (default: 0.8).", "X")
     comments: bool = flag("-C", "Append FASTQ comments, which must be SAM tags.")
     soft_clip: bool = flag("-Y", "Soft-clip supplementary alignments.")
-    mark_secondary: bool = flag("-M", "Mark the lesser parts of a split read secondary.")
-    ignore_alternates: bool = flag("-j", "Treat ALT contigs, which REF.alt names, as all others.")
-    no_rescue: bool = flag("-S", "Skip the rescue of mates.")
+    mark_secondary: bool = flag("-M", "Mark the shorter parts of a split read secondary.")
+    leftmost_primary: bool = flag("-5", "Make the part of a split read that starts first in the read primary.")
+    all_places: bool = flag("-a", "Write all placements that reach -T, as secondary alignments.")
+    alternatives: str | None = option(
+        "-h",
+        "Maximum placements in XA; the second number if one is on an ALT contig (default: "
+        f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}).",
+        "N[,N]",
+    )
+    xa_share: str | None = option("-z", "Minimum score in XA, as a share of the best score (default: 0.8).", "X")
+    header: str | None = option("-H", "Header line to add, or a file of lines.", "LINE")
+    ignore_alternates: bool = flag("-j", "Treat ALT contigs, listed in REF.alt, like all other contigs.")
+    min_score: int | None = number("-T", "Minimum score of a mapped read (default: 30).", 0, MAX_SCORE)
+    match: int | None = number("-A", "Score of a match (default: 1).", 1, MAX_MATCH)
+    mismatch: int | None = number("-B", "Penalty of a mismatch (default: 4).", 0, MAX_SCORE)
+    gap_open: str | None = penalties("-O", "Penalty of opening a gap; two numbers: deletion, insertion", 6, 0)
+    gap_extend: str | None = penalties("-E", "Penalty of each base of a gap; two numbers: deletion, insertion", 1, 1)
+    clip_penalty: str | None = penalties("-L", "Penalty of clipping; two numbers: 5' end, 3' end", 5, 0)
+    unpaired_penalty: int | None = number("-U", "Penalty of an unpaired read pair (default: 17).", 0, MAX_SCORE)
+    preset: str | None = option("-x", f"Scores for a type of reads: {', '.join(PRESETS)}.", "NAME")
+    no_rescue: bool = flag("-S", "Skip mate rescue.")
     no_pairing: bool = flag("-P", "Skip pairing.")
 
 
-def _number(names: str, help: str) -> Any:
+def _ignored(names: str, help: str) -> Any:
     return option(names, help, "N")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherOptions:
-    """Options that are accepted and have no effect; a warning names those that are given, except the ones in SILENT."""
+class IgnoredOptions:
+    """Options of bwa mem that are accepted without an effect."""
 
-    panel: ClassVar = "Accepted, without an effect"
+    panel: ClassVar = "Accepted without effect"
+    is_advanced: ClassVar = True
 
-    batch_bases: str | None = _number("-K", "Bases of a batch: the output does not depend on it.")
-    verbosity: str | None = _number("-v", "How much bwa says.")
-    one_thread: bool = flag("-1", "Read and map in turns.")
-    seed_length: str | None = _number("-k", "Least bases of a seed.")
-    band: str | None = _number("-w", "Width of a band.")
-    off_diagonal: str | None = _number("-d", "Where an extension ends.")
-    reseeding: str | None = _number("-r", "When seeds are looked for within a seed.")
-    third_seeding: str | None = _number("-y", "Places of a seed of the third round.")
-    most_seeds: str | None = _number("-c", "Places of a seed that is looked at.")
-    chain_share: str | None = _number("-D", "Of the longest chain, the share that one has.")
-    chain_bases: str | None = _number("-W", "Least bases of a chain.")
-    rescues: str | None = _number("-m", "Rounds of rescue.")
-    split_width: str | None = _number("-s", "Places of a seed that is split.")
-    chain_gap: str | None = _number("-G", "Largest gap of a chain.")
-    most_chains: str | None = _number("-N", "Chains that are looked at.")
-    mapq_length: str | None = _number("-Q", "Length of which MAPQ depends.")
-    mask: str | None = _number("-X", "Share of an overlap.")
-    filters: str | None = _number("-F", "Of what is not written.")
-    keep_mapq: bool = flag("-q", "Leave the MAPQ of supplementary alignments.")
-    reference_comment: bool = flag("-V", "The comment of the contig, as XR.")
-    scored_places: bool = flag("-u", "XB instead of XA.")
+    batch_bases: str | None = _ignored("-K", "Bases per batch: the output does not depend on it.")
+    verbosity: str | None = _ignored("-v", "Verbosity.")
+    one_thread: bool = flag("-1", "Do not overlap reading and mapping.")
+    seed_length: str | None = _ignored("-k", "Minimum seed length.")
+    band: str | None = _ignored("-w", "Band width.")
+    off_diagonal: str | None = _ignored("-d", "Off-diagonal X-dropoff.")
+    reseeding: str | None = _ignored("-r", "Search inside seeds longer than -k times this.")
+    third_seeding: str | None = _ignored("-y", "Seed occurrence for the third round of seeding.")
+    seed_occurrences: str | None = _ignored("-c", "Maximum occurrences of a seed.")
+    chain_share: str | None = _ignored("-D", "Drop chains shorter than this share of the longest overlapping chain.")
+    chain_bases: str | None = _ignored("-W", "Minimum bases of a chain.")
+    rescues: str | None = _ignored("-m", "Maximum rounds of mate rescue.")
+    split_width: str | None = _ignored("-s", "Maximum occurrences of a seed that is split.")
+    chain_gap: str | None = _ignored("-G", "Maximum gap of a chain.")
+    max_chains: str | None = _ignored("-N", "Maximum chains to extend.")
+    mapq_length: str | None = _ignored("-Q", "Length coefficient of MAPQ.")
+    mask: str | None = _ignored("-X", "Overlap above which an alignment is redundant.")
+    filters: str | None = _ignored("-F", "Filter of written records.")
+    keep_mapq: bool = flag("-q", "Keep the MAPQ of supplementary alignments.")
+    reference_comment: bool = flag("-V", "Write the comment of the contig as XR.")
+    scored_places: bool = flag("-u", "Write XB instead of XA.")
 
     @property
     def warning(self) -> str | None:
-        """A line about the given options that would change what bwa writes, or None."""
-        shown = {one.name: one.metadata["shown"].param_decls[0] for one in fields(self)}
-        given = [shown[name] for name in shown if name not in SILENT and getattr(self, name)]
-        return f"warning: without an effect: {', '.join(given)} (readmap mem --help)" if given else None
+        """A line about the given options that would change the output of bwa mem, or None."""
+        letters = {each.name: each.metadata["info"].param_decls[0] for each in fields(self)}
+        given = [letter for name, letter in letters.items() if name not in SILENT and getattr(self, name)]
+        return f"warning: without effect: {', '.join(given)} (readmap mem --help-all)" if given else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions:
-    """The options that bwa mem does not have."""
+    """Options that bwa mem does not have."""
 
-    panel: ClassVar = "readmap's own"
+    panel: ClassVar = GENERAL
 
-    long_gap: int | None = number("--long-gap", "Most that a gap costs (default: no limit).", 1, LARGEST_SCORE)
-    quiet: bool = flag("--quiet", "Errors and nothing else.")
-    json: str | None = option("--json", "Write the report for programs there.", "FILE")
-    debug: bool = flag("--debug", "Show an error's traceback.")
+    long_gap: int | None = number(
+        "--long-gap", "Maximum penalty of a gap (default: no limit).", 1, MAX_SCORE, advanced=True
+    )
+    quiet: bool = flag("--quiet", "Print errors only.")
+    json: str | None = option("--json", "Write a JSON report.", "FILE")
+    debug: bool = flag("--debug", "Show the traceback of an error.", advanced=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemOptions:
     """All options of readmap mem."""
 
-    reference: str = argument("REF", "The prefix of readmap index -p, or the FASTA file that was indexed.")
-    first: str = argument("R1", "Reads: FASTQ or FASTA, plain, gzip or bgzip; - is standard input.")
-    second: str | None = argument("R2", "Their mates.", default=None)
+    reference: str = argument("REF", "Prefix of readmap index -p, or the FASTA file that was indexed.")
+    first: str = argument("R1", "Reads: FASTQ or FASTA (plain, gzip or bgzip); - is standard input.")
+    second: str | None = argument("R2", "Mates of R1.", default=None)
     applied: AppliedOptions
-    resources: SharedResources
+    resources: MultiGpuResources
     own: OwnOptions
-    others: OtherOptions
+    ignored: IgnoredOptions
 
     def config(self, command_line: str) -> SearchConfig:
         """Return the configuration of the search; raises UsageError if an option is invalid."""
@@ -177,13 +181,14 @@ class MemOptions:
 
 @command
 def mem(context: typer.Context, options: MemOptions) -> None:
-    """Map reads as bwa mem's command line asks for: all options of bwa 0.7.19 and of bwa-mem2 are taken.
+    """Map reads with the command line of bwa mem: all options of bwa 0.7.19 and bwa-mem2 are accepted.
 
-    SAM goes to standard output. XS and XA are looked for as bwa does, in all places. readmap search has more.
+    SAM goes to standard output. The tags XS and XA consider all placements, as in bwa mem. readmap search has more
+    options.
     """
-    notes = [options.others.warning] if options.others.warning else []
+    notes = [options.ignored.warning] if options.ignored.warning else []
     if options.applied.smart_pairing and options.second is not None:
-        notes.append(f"warning: -p: {options.second} is ignored, as bwa mem does it")
+        notes.append(f"warning: -p: {options.second} is ignored, as in bwa mem")
     own = options.own
     with spelling_options(context, {"pairing": ["insert_size"]}):
         config = options.config(context.obj.command_line)
@@ -191,7 +196,7 @@ def mem(context: typer.Context, options: MemOptions) -> None:
 
 
 def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
-    """Return the scores that options or the preset give."""
+    """Return the scores of the options, of the preset, or the defaults."""
     if applied.preset is not None and applied.preset not in PRESETS:
         raise UsageError(f"-x {applied.preset}: expected {', '.join(PRESETS)}")
     preset = PRESETS.get(applied.preset or "", {})
@@ -205,7 +210,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
         mismatch=given("mismatch"),
         gap_open=given("gap_open"),
         gap_extend=given("gap_extend"),
-        long_gap=long_gap or LARGEST_SCORE,
+        long_gap=long_gap or MAX_SCORE,
         clip_penalty=given("clip_penalty"),
         unpaired_penalty=applied.unpaired_penalty,
         min_score=applied.min_score,
@@ -213,7 +218,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
 
 
 def _percent(name: str, text: str | None) -> int | None:
-    """Parse a share of 0 to 1 to percent."""
+    """Return the percentage of a share from 0 to 1."""
     if text is None:
         return None
     try:
@@ -221,11 +226,11 @@ def _percent(name: str, text: str | None) -> int | None:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UsageError(f"{name} {text}: expected a share of 0 to 1")
+        raise UsageError(f"{name} {text}: expected a share from 0 to 1")
     return round(100 * share)
 
 
 def _check_no_tabs(line: str | None) -> None:
-    """Raise UsageError for a line with tabs, as bwa does: a shell that replaced \\t may have replaced more."""
+    """Raise UsageError if the line contains a tab, as bwa mem does: the shell has replaced escapes in the line."""
     if line is not None and "\t" in line:
-        raise UsageError(f"-R {line!r}: the line holds a tab: write it as \\t, between quotes")
+        raise UsageError(f"-R {line!r}: found a tab, expected \\t: quote the line")

@@ -1,16 +1,15 @@
-"""readmap merge: sorted shards of one run to one file, with its duplicates marked."""
+"""readmap merge: merge the sorted shards of a run and mark the duplicates among all of them."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import typer
 
 from readmap.backend import Backend
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.marking import MarkingOptions, refuse_conflicts, write_marked
+from readmap.cli.common.marking import MarkingOptions, check_marking, write_marked
 from readmap.cli.common.options import argument, command
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import open_alignments
@@ -20,7 +19,7 @@ from readmap.errors import UsageError
 from readmap.formats.wording import pluralize, printable
 
 EXAMPLES = """[bold]Examples[/]
-  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --sample-model sample.json --split reads.split --shard 1/2 \\
+  $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --sample-model model.json --split reads.split --shard 1/2 \\
       --sort --for-merge -o 1.bam
   $ readmap merge 1.bam 2.bam -o marked.bam --metrics marked.txt --report marked.html"""
 
@@ -31,20 +30,20 @@ class MergeOptions(MarkingOptions):
 
     shards: list[str] = argument(  # noqa: RUF009
         "SHARDS",
-        f"BAM of readmap search --sort --for-merge, in the order of the shards; FILE{FRAGMENTS_SUFFIX} beside each.",
+        f"BAM written by readmap search --sort --for-merge, in shard order, each with its FILE{FRAGMENTS_SUFFIX}.",
     )
 
 
 @command
 def merge(context: typer.Context, options: MergeOptions) -> None:
-    """Merge sorted shards of a run, and mark the duplicates among all of them, or leave these out.
+    """Merge sorted shards of a run, and mark or remove the duplicates among all of them.
 
-    The records, the metrics and the report are those of one readmap search --sort --markdup of all reads.
+    Records, metrics and report are the same as from one readmap search --sort --markdup of all reads.
     """
     shards = options.shards
-    refuse_conflicts(context, options, [*shards, *(path + FRAGMENTS_SUFFIX for path in shards)], "shards")
-    if twice := _first_twice(shards):
-        raise UsageError(f"{twice} is named twice among the shards")
+    check_marking(context, options, [*shards, *(path + FRAGMENTS_SUFFIX for path in shards)], "shards")
+    if repeated := next((path for i, path in enumerate(shards) if path in shards[:i]), None):
+        raise UsageError(f"{repeated} is given twice")
     barcode_tag, backend = options.duplicates.rules().barcode_tag, options.resources.open_backend()
     with Report(context.obj, options.report) as report, contextlib.ExitStack() as stack:
         opened = [stack.enter_context(open_alignments(path, True, backend.threads)) for path in shards]
@@ -64,7 +63,3 @@ def merge(context: typer.Context, options: MergeOptions) -> None:
         merged = f"{written.records:,} records of {pluralize(len(shards), 'shard')}"
         for line in [merged, *written.lines, report.cost()]:
             report.say(line)
-
-
-def _first_twice(paths: Sequence[str]) -> str | None:
-    return next((path for at, path in enumerate(paths) if path in paths[:at]), None)

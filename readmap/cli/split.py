@@ -1,4 +1,4 @@
-"""readmap split: where the records of files begin, so that a search takes a part of them."""
+"""readmap split: write a table of record positions, so that a search can read a part of the files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_processors
-from readmap.cli.common.conflicts import spelling_options
-from readmap.cli.common.options import argument, command, option
+from readmap.cli.common.options import argument, command, option, spelling_options
 from readmap.cli.common.report import Report, ReportOptions
-from readmap.cli.common.resources import threads_option
+from readmap.cli.common.shared_options import threads_option
 from readmap.cli.search.options import LaneOptions
 from readmap.errors import UsageError
 from readmap.formats.output import open_output
@@ -33,9 +32,9 @@ class SplitOptions:
     """All options of readmap split."""
 
     reads: list[str] | None = argument(  # noqa: RUF009
-        "READS", "FASTQ or FASTA (plain, gzip or bgzip), or two files of pairs.", default=None
+        "READS", "FASTQ or FASTA (plain, gzip or bgzip), one file or two files of pairs.", default=None
     )
-    path: str = option("-o --output", "The table.", "TABLE", default=...)
+    path: str = option("-o --output", "Output: the table.", "TABLE", default=...)
     lanes: LaneOptions
     threads: int | None = threads_option()
     report: ReportOptions
@@ -43,17 +42,18 @@ class SplitOptions:
 
 @command
 def split(context: typer.Context, options: SplitOptions) -> None:
-    """Make a table of where reads begin, by which readmap search --shard takes a part of them.
+    """Write a table of the positions of reads, with which readmap search --shard maps a part of them.
 
-    The files are inflated once, and stay as they are.
+    The files are decompressed once and not changed.
 
-    The table has the place of one record in 1,024, and what inflating gzip needs to begin there.
+    The table contains the position of every 1,024th record, and the state to decompress gzip from there.
     """
-    given = options.lanes
+    lane_options = options.lanes
     with spelling_options(context, {}):
-        reads, named = tuple(options.reads or ()), tuple(given.lanes or ())
-        SearchConfig(reads=reads, lanes=named, sheet=given.sheet, sample=given.sample)  # raises for conflicts
-        lanes = resolve_lanes(named, given.sheet, given.sample)
+        reads, named = tuple(options.reads or ()), tuple(lane_options.lanes or ())
+        sheet, sample = lane_options.sheet, lane_options.sample
+        SearchConfig(reads=reads, lanes=named, sheet=sheet, sample=sample)  # raises UsageError for conflicts
+        lanes = resolve_lanes(named, sheet, sample)
         files = [file for lane in lanes for file in lane.files] or [*reads]
         _check_files(options, lanes, files)
     with Report(context.obj, options.report) as report, open_output(options.path) as output:
@@ -67,10 +67,10 @@ def split(context: typer.Context, options: SplitOptions) -> None:
         _expect_mates(found, files, lanes)
         table = SplitTable(options.path, found).to_bytes()
         output.write(table)
-        told = [
+        contents = [
             {"name": printable(each.name), "records": each.records, "text_bytes": each.text_bytes} for each in found
         ]
-        record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": told}
+        record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": contents}
         report.finish(record, [output])
         for warning in warnings:
             report.say(f"warning: {warning}")
@@ -81,23 +81,21 @@ def split(context: typer.Context, options: SplitOptions) -> None:
 
 
 def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[Lane]) -> None:
-    """Raise DataError if the two files of a lane have different numbers of records."""
-    begin = 0
+    """Raise DataError if the two files of a lane differ in the number of records."""
+    start = 0
     for count in [len(lane.files) for lane in lanes] or [len(files)]:
         if count == 2:
-            check_equal_record_counts(files[begin : begin + 2], found[begin : begin + 2])
-        begin += count
+            check_equal_record_counts(files[start : start + 2], found[start : start + 2])
+        start += count
 
 
 def _check_files(options: SplitOptions, lanes: list[Lane], files: list[str]) -> None:
     if not files:
-        raise UsageError("no reads: name their files, or --lane, or --sheet (readmap split --help says more)")
+        raise UsageError("no reads: give files, --lane or --sheet (readmap split --help shows the options)")
     if "-" in files:
-        raise UsageError("standard input cannot be split: name files")
+        raise UsageError("-: standard input cannot be split: give files")
     if not lanes and len(files) > 2:
-        raise UsageError(
-            f"{len(files)} files of reads are given, and a lane has one, or two of pairs: --lane names each"
-        )
+        raise UsageError(f"{len(files)} files of reads, expected one, or two of pairs: give each lane with --lane")
     outputs = {"-o": options.path, "--json": options.report.json}
     refuse_inputs(outputs, files, "reads")
     refuse_same_outputs(outputs, {})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pysam
 
-from attacks.command_runs import must, names_in
+from attacks.command_runs import names_in, run_or_exit
 from attacks.jobs import write_inputs
 from attacks.outcomes import Outcome, Verdict
 from readmap.dask.cluster import LOST_WORKER
@@ -44,7 +44,7 @@ class Clusters:
         write_inputs(self._base, size)
         for output, is_marked in OUTPUTS.items():
             options = ["--sort", "--markdup"] if is_marked else []
-            must(["search", *MATES, "-x", "ref.fa", "-o", output, "-q", "--device", "cpu", *options], self._base)
+            run_or_exit(["search", *MATES, "-x", "ref.fa", "-o", output, "-q", "--device", "cpu", *options], self._base)
 
     def row(self, case_index: int) -> str:
         """Return the table row that counts a case."""
@@ -59,9 +59,9 @@ class Clusters:
         case, folder = self._case(case_index), self._base.with_name(f"clusters-{os.getpid()}")
         if case.output not in self._seconds:
             self._search(case.output, folder)  # the workers load the index and the kernels
-            began = time.monotonic()
+            started = time.monotonic()
             self._search(case.output, folder)
-            self._seconds[case.output] = time.monotonic() - began
+            self._seconds[case.output] = time.monotonic() - started
         victim = self._workers()[case.victim]
         killer = threading.Timer(case.moment * self._seconds[case.output], os.kill, (victim, signal.SIGKILL))
         killer.start()

@@ -16,7 +16,7 @@ from attacks.workers import ERROR_LINES, Ended, describe_end, forked
 from readmap.cli.common.guard import OUT_OF_MEMORY
 
 #: Messages that no run may print.
-FORBIDDEN = re.compile(r"Traceback \(most recent|bug of readmap|Fatal Python error|AddressSanitizer|runtime error:")
+FORBIDDEN = re.compile(r"Traceback \(most recent|bug in readmap|Fatal Python error|AddressSanitizer|runtime error:")
 #: A line of a traceback that refers to the package.
 PLACE = re.compile(r'File "[^"]*readmap/([^"]+)", line (\d+),? in (\w+)')
 ERROR = re.compile(r"readmap: error: .+")
@@ -91,13 +91,13 @@ def judge(ended: Ended, folder: Path, before: Collection[str], limit: float = 60
     if ended.code:
         if len(ERROR.findall(ended.errors)) != 1 or not ERROR.fullmatch(last):
             return Verdict.CRASHED, f"{describe_end(ended.code)} with the message {ended.errors[-300:]!r}"
-        return (Verdict.HALF, f"it left {sorted(new)} behind {last}") if new else (Verdict.REFUSED, last)
+        return (Verdict.HALF, f"it left {sorted(new)} after {last}") if new else (Verdict.REFUSED, last)
     if left := [name for name in new if TEMPORARY.fullmatch(os.path.basename(name))]:
         return Verdict.HALF, f"it left {left}"
     return Verdict.ACCEPTED, ""
 
 
-def must(words: Sequence[str], folder: Path, patch: Callable[[], None] | None = None, code: int = 0) -> Ended:
+def run_or_exit(words: Sequence[str], folder: Path, patch: Callable[[], None] | None = None, code: int = 0) -> Ended:
     """Run a command that prepares cases and must end with exit code `code`; exit if it does not."""
     ended = run(words, folder, 600.0, patch)
     if ended.code != code:
@@ -132,6 +132,8 @@ def write_base(folder: Path) -> None:
         (folder / name).write_bytes(data)
     cram = ["-C", "--output-fmt-option", "no_ref=1", "-o", str(folder / "reads.cram"), str(folder / "reads.bam")]
     pysam.view(*cram, catch_stdout=False)
-    must(["index", "ref.fa", "--structure", "both", "-t", "1"], folder)
-    must(["index", "--database", "proteins.fa", "-t", "1"], folder)
-    must(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--sort", "--for-merge", "-o", "shard.bam", "-t", "1"], folder)
+    run_or_exit(["index", "ref.fa", "--structure", "both", "-t", "1"], folder)
+    run_or_exit(["index", "--database", "proteins.fa", "-t", "1"], folder)
+    run_or_exit(
+        ["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--sort", "--for-merge", "-o", "shard.bam", "-t", "1"], folder
+    )

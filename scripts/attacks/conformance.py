@@ -9,7 +9,7 @@ from pathlib import Path
 import pysam
 
 from attacks import inputs, readers
-from attacks.command_runs import judge, must, names_in, run, warm_up
+from attacks.command_runs import judge, names_in, run, run_or_exit, warm_up
 from attacks.outcomes import Outcome, Verdict
 from attacks.readers import SECONDARY_OR_SUPPLEMENTARY, Invalid, Read, as_written, difference
 
@@ -27,7 +27,7 @@ class Conformance:
         os.environ["REF_PATH"] = "/nonexistent"  # htslib would request missing references from a server
         warm_up()
         (scratch / "ref.fa").write_bytes(b"".join(b">%b\n%b\n" % item for item in _named_genome()))
-        must(["index", "ref.fa", "-q"], scratch)
+        run_or_exit(["index", "ref.fa", "-q"], scratch)
 
     def row(self, case_index: int) -> str:
         return f"conformance, {_ending(self.files[case_index])[1:]}"

@@ -303,6 +303,6 @@ def main(record: str, device: str, setting: str, *words: str) -> int:
 
 
 if __name__ == "__main__":
-    from readmap.cli.common.guard import leave
+    from readmap.cli.common.guard import exit_process
 
-    leave(main(*sys.argv[1:]))  # as the command exits
+    exit_process(main(*sys.argv[1:]))  # as the command exits

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import ERROR, FORBIDDEN, names_in, warm_up
-from attacks.jobs import JOBS, Job, JobFolders, started, survivors
+from attacks.jobs import JOBS, Job, JobFolders, start_job, survivors
 from attacks.outcomes import Outcome, Verdict
 from attacks.workers import describe_end
 
@@ -47,7 +47,7 @@ class Disks:
         compiler = ["gcc", "-O1", "-shared", "-fPIC", "-o", str(self._shim), str(SHIM), "-ldl"]
         subprocess.run(compiler, check=True)
         warm_up()
-        self._place = JobFolders(scratch / "base", size)
+        self._job_folders = JobFolders(scratch / "base", size)
         self._can_mount = os.geteuid() == 0 and _can_mount(scratch / "mounted")
 
     def row(self, case_index: int) -> str:
@@ -64,7 +64,7 @@ class Disks:
 
     def _case(self, case_index: int) -> Case:
         job, draw = JOBS[case_index % len(JOBS)], Random(f"{self._seed} disks {case_index}")
-        written = sum(len(data) for output in self._place.expected[job.name].values() for data in output.values())
+        written = sum(len(data) for output in self._job_folders.expected[job.name].values() for data in output.values())
         kind = draw.choice(("full", "full", "room", "fails", "fails", "short", "interrupted"))
         if kind == "room" and self._can_mount:
             return Case(job, "full tmpfs", {}, draw.randrange(int(1.5 * written) + PAGE))
@@ -80,7 +80,7 @@ class Disks:
     def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
         job = case.job
         settings = {"LD_PRELOAD": str(self._shim), "ATTACK_FOLDER": f"{folder}/"} | case.settings
-        process = started(job, folder, settings if case.settings else None)
+        process = start_job(job, folder, settings if case.settings else None)
         try:
             code = process.wait(60)
         except subprocess.TimeoutExpired:
@@ -88,13 +88,13 @@ class Disks:
         finally:
             alive = survivors(process.pid)
             process.wait()
-        errors, state = Path(f"{folder}.errors").read_text(errors="replace"), self._place.state(folder, job)
+        errors, state = Path(f"{folder}.errors").read_text(errors="replace"), self._job_folders.state(folder, job)
         last = errors.strip().split("\n")[-1]
         if state.startswith("half"):
             return Verdict.HALF, f"{state}, {describe_end(code)}: {last}"
         if alive or FORBIDDEN.search(errors) or code not in (0, 1):
             return Verdict.CRASHED, f"{describe_end(code)}, {len(alive)} processes survive: {errors[-500:]!r}"
-        if left := self._place.left(folder, job):
+        if left := self._job_folders.unexpected_files(folder, job):
             return Verdict.HALF, f"{describe_end(code)}, and it left {left}"
         if code == 0:
             return (Verdict.ACCEPTED, "") if state == "new" else (Verdict.LOST, f"exit code 0, the output is {state}")
@@ -108,7 +108,7 @@ class Disks:
 
     def _names(self, folder: Path, job: Job) -> list[str]:
         """Return the names; a message must contain at least one."""
-        return [str(folder), *job.outputs, *job.keeps, *names_in(self._place.base), "standard"]
+        return [str(folder), *job.outputs, *job.keeps, *names_in(self._job_folders.base), "standard"]
 
     @contextlib.contextmanager
     def _disk(self, case: Case, folder: Path) -> Iterator[None]:
@@ -117,7 +117,7 @@ class Disks:
         if case.room is not None:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1g", "attack", str(folder)], check=True)
         try:
-            self._place.fill(folder, case.job)
+            self._job_folders.fill(folder, case.job)
             if case.room is not None:
                 status = os.statvfs(folder)
                 size = (status.f_blocks - status.f_bfree) * status.f_frsize + case.room

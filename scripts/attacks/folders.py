@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attacks.command_runs import contents, judge, must, names_in, run, warm_up, write_base
+from attacks.command_runs import contents, judge, names_in, run, run_or_exit, warm_up, write_base
 from attacks.mutations import mutate
 from attacks.outcomes import Outcome, Verdict
 from readmap.database.database import Database
@@ -77,7 +77,7 @@ class Folders:
             for words in commands:
                 folder = scratch / "undisturbed"
                 shutil.copytree(self._base, folder)
-                ended = must(words, folder, few_rows)
+                ended = run_or_exit(words, folder, few_rows)
                 self._expected[name, tuple(words)] = _results(words, folder, ended.output)
                 shutil.rmtree(folder)
 
@@ -111,7 +111,7 @@ class Folders:
 
     def _interrupt(self, name: str, patch: Callable[[], None]) -> None:
         """Write a checkpoint as an interrupted run leaves it."""
-        must([*COMPARE, name], self._base, patch, code=99)
+        run_or_exit([*COMPARE, name], self._base, patch, code=99)
 
     def _case(self, case_index: int) -> tuple[Case, Random]:
         draw = Random(f"{self._seed} folders {case_index}")
@@ -220,8 +220,8 @@ def altered(draw: Random, array: Array) -> Array:
     if kind == 7:
         raw = bytearray(b"\xff" * len(raw))
     if kind == 8 and raw:
-        begin = draw.randrange(len(raw))
-        raw[begin : begin + 200] = draw.randbytes(len(raw[begin : begin + 200]))
+        start = draw.randrange(len(raw))
+        raw[start : start + 200] = draw.randbytes(len(raw[start : start + 200]))
     for _ in range(draw.choice((1, 1, 3, 20)) if kind > 8 and len(flat) else 0):
         size, place = array.itemsize, draw.randrange(len(flat))
         span = slice(place * size, (place + 1) * size)

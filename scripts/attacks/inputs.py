@@ -148,11 +148,11 @@ def bgzf(data: bytes, cuts: Sequence[int] = (), end: bool = True) -> bytes:
     """Return blocked gzip. A block ends at each of `cuts` and after every 60,000 bytes."""
     places = sorted({0, len(data), *range(0, len(data), 60_000), *(cut for cut in cuts if cut <= len(data))})
     blocks = []
-    for begin, stop in itertools.pairwise(places):
+    for start, stop in itertools.pairwise(places):
         made = zlib.compressobj(1, zlib.DEFLATED, -15)
-        body = made.compress(data[begin:stop]) + made.flush()
+        body = made.compress(data[start:stop]) + made.flush()
         head = struct.pack("<4s4xBBH2sHH", b"\x1f\x8b\x08\x04", 0, 255, 6, b"BC", 2, len(body) + 25)
-        blocks.append(head + body + struct.pack("<II", zlib.crc32(data[begin:stop]), stop - begin))
+        blocks.append(head + body + struct.pack("<II", zlib.crc32(data[start:stop]), stop - start))
     return b"".join(blocks) + (END_OF_FILE if end else b"")
 
 

@@ -22,7 +22,7 @@ import pysam
 from benchmarks.common import ROOT
 
 from attacks import inputs, readers
-from attacks.command_runs import contents, must, names_in, run, warm_up
+from attacks.command_runs import contents, names_in, run, run_or_exit, warm_up
 from attacks.outcomes import Outcome, Verdict
 
 READMAP = [sys.executable, "-m", "readmap"]
@@ -104,7 +104,7 @@ JOBS = (
 Contents = dict[str, dict[str, bytes]]
 
 
-def known(path: Path) -> dict[str, bytes]:
+def output_contents(path: Path) -> dict[str, bytes]:
     """Return the contents of an output; for CRAM its records, since htslib may compress them to different bytes."""
     if path.suffix not in (".cram", ".crai") or not path.exists() or path.read_bytes() == OLD:
         return contents(path)
@@ -130,17 +130,17 @@ class JobFolders:
         self.base, self.expected, self.seconds = base, dict[str, Contents](), dict[str, float]()
         self.before: dict[str, Contents] = {}
         write_inputs(base, size)
-        began = time.monotonic()
+        started = time.monotonic()
         subprocess.run([*READMAP, "info", "ref.fa", "-q"], cwd=base, env=environment(base), check=True)
-        starting = time.monotonic() - began
+        starting = time.monotonic() - started
         for job in JOBS:
             folder = base.with_name("undisturbed")
             self.fill(folder, job)
-            self.before[job.name] = {name: known(folder / name) for name in job.outputs} if job.old else {}
-            began = time.monotonic()
-            must(job.words, folder, partial(settle_in, folder))
-            self.seconds[job.name] = starting + time.monotonic() - began
-            self.expected[job.name] = {name: known(folder / name) for name in job.outputs}
+            self.before[job.name] = {name: output_contents(folder / name) for name in job.outputs} if job.old else {}
+            started = time.monotonic()
+            run_or_exit(job.words, folder, partial(set_environment, folder))
+            self.seconds[job.name] = starting + time.monotonic() - started
+            self.expected[job.name] = {name: output_contents(folder / name) for name in job.outputs}
             shutil.rmtree(folder)
 
     def fill(self, folder: Path, job: Job) -> None:
@@ -158,24 +158,24 @@ class JobFolders:
         """Return "absent", "old" or "new" if all outputs are in that state, else a description of the fault."""
         states = {}
         for name in job.outputs:
-            found = known(folder / name)
+            found = output_contents(folder / name)
             values = {"new": self.expected[job.name][name], "old": self.before[job.name].get(name), "absent": {}}
             states[name] = next((word for word, value in values.items() if value == found), "half")
         if len(set(states.values())) > 1 or "half" in states.values():
             return f"half: {states}"
         return next(iter(states.values()))
 
-    def again(self, folder: Path, job: Job) -> str:
+    def check_next_run(self, folder: Path, job: Job) -> str:
         """Run the job again, undisturbed; return a description of what is wrong afterwards, or ""."""
         words = [*job.words, "--force"] if job.words[0] == "index" and not job.old else job.words
-        ended = run(words, folder, patch=partial(settle_in, folder))
+        ended = run(words, folder, patch=partial(set_environment, folder))
         state = self.state(folder, job)
         if ended.code or state != "new":
             return f"the next run: exit code {ended.code}, the output is {state}: {ended.errors[-300:]}"
-        left = self.left(folder, job)
+        left = self.unexpected_files(folder, job)
         return f"the next run left {left}" if left else ""
 
-    def left(self, folder: Path, job: Job) -> list[str]:
+    def unexpected_files(self, folder: Path, job: Job) -> list[str]:
         """Return the names in a folder that are neither inputs, outputs, nor files that the job may leave."""
         known = [*names_in(self.base), "tmp"]
         roots = (*job.outputs, *job.keeps)
@@ -192,7 +192,7 @@ class JobAttack(abc.ABC):
         """size: scales the input files; see JobFolders."""
         self._seed, self._scratch = seed, scratch
         warm_up()
-        self._place = JobFolders(scratch / "base", size)
+        self._job_folders = JobFolders(scratch / "base", size)
 
     @abc.abstractmethod
     def row(self, case_index: int) -> str:
@@ -210,7 +210,7 @@ class JobAttack(abc.ABC):
         """Run a case and return its outcome."""
         case, folder = self._case(case_index), self._scratch / f"{self.name}-{os.getpid()}"
         try:
-            self._place.fill(folder, case.job)
+            self._job_folders.fill(folder, case.job)
             verdict, reason = self._run(case, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -227,13 +227,13 @@ def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str
     return os.environ | own | dict(more or {})
 
 
-def settle_in(folder: Path) -> None:
+def set_environment(folder: Path) -> None:
     """Set that environment in this process, a child."""
     os.environ |= environment(folder)
     tempfile.tempdir = None
 
 
-def started(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+def start_job(job: Job, folder: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start the job in a session of its own; its messages go to the file `folder`.errors."""
     with open(f"{folder}.errors", "wb") as errors:
         return subprocess.Popen(
@@ -298,8 +298,8 @@ def write_inputs(base: Path, size: int) -> None:
         (base / name).write_bytes(data)
     pysam.faidx(str(base / "ref.fa"))
     pysam.samtools.fqimport("-1", str(base / "r1.fq"), "-2", str(base / "r2.fq"), "-o", str(base / "reads.bam"))
-    must(["index", "ref.fa", "-q"], base)
-    must(["index", "--database", "proteins.fa", "-q"], base)
-    must(["index", "old.fa", "-q"], base)
-    must(["index", "--database", "old.faa", "-o", "old.readmapdb", "-q"], base)
+    run_or_exit(["index", "ref.fa", "-q"], base)
+    run_or_exit(["index", "--database", "proteins.fa", "-q"], base)
+    run_or_exit(["index", "old.fa", "-q"], base)
+    run_or_exit(["index", "--database", "old.faa", "-o", "old.readmapdb", "-q"], base)
     (base / "old.fa.readmap").rename(base / "old.readmap")

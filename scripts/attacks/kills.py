@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import ERROR, FORBIDDEN, PLACE
-from attacks.jobs import JOBS, Job, JobAttack, started, survivors
+from attacks.jobs import JOBS, Job, JobAttack, start_job, survivors
 from attacks.outcomes import Verdict
 from attacks.workers import describe_end
 
@@ -55,9 +55,9 @@ class Kills(JobAttack):
 
     def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
         job = case.job
-        process = started(job, folder)
+        process = start_job(job, folder)
         try:
-            time.sleep(case.moment * self._place.seconds[job.name])
+            time.sleep(case.moment * self._job_folders.seconds[job.name])
             process.send_signal(case.signal)
             if case.signal is signal.SIGSTOP:
                 time.sleep(0.3)
@@ -69,7 +69,7 @@ class Kills(JobAttack):
             alive = survivors(process.pid)
             process.wait()
         errors = Path(f"{folder}.errors").read_text(errors="replace")
-        state = self._place.state(folder, job)
+        state = self._job_folders.state(folder, job)
         if state.startswith("half"):
             return Verdict.HALF, state
         if job.old and state == "absent":
@@ -82,8 +82,8 @@ class Kills(JobAttack):
             code, errors = -signal.SIGINT, ""  # interrupted before readmap was imported
         if code not in CODES[case.signal] or FORBIDDEN.search(errors) or ERROR.search(errors):
             return Verdict.CRASHED, f"{describe_end(code)}: {errors[-500:]!r}"
-        if (code == 0 or INTERRUPTED in errors) and (left := self._place.left(folder, job)):
+        if (code == 0 or INTERRUPTED in errors) and (left := self._job_folders.unexpected_files(folder, job)):
             return Verdict.HALF, f"{describe_end(code)}, and it left {left}"
-        if reason := self._place.again(folder, job):
+        if reason := self._job_folders.check_next_run(folder, job):
             return (Verdict.HALF if "left" in reason else Verdict.LOST), reason
         return (Verdict.ACCEPTED if code == 0 else Verdict.REFUSED), ""

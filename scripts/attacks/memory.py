@@ -9,7 +9,7 @@ from random import Random
 from typing import NamedTuple
 
 from attacks.command_runs import judge, names_in, run
-from attacks.jobs import JOBS, Job, JobAttack, settle_in
+from attacks.jobs import JOBS, Job, JobAttack, set_environment
 from attacks.outcomes import Verdict
 
 LIMITS = {"address space": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA}
@@ -40,7 +40,7 @@ class Memory(JobAttack):
     def _run(self, case: Case, folder: Path) -> tuple[Verdict, str]:
         known = {name for name in names_in(folder) if name.split("/")[0] not in case.job.outputs}
         ended = run(case.job.words, folder, patch=partial(_limit, case, folder))
-        state = self._place.state(folder, case.job)
+        state = self._job_folders.state(folder, case.job)
         kept = {name for name in names_in(folder) if name.split("/")[0] in (*case.job.keeps, *case.job.outputs)}
         verdict, reason = judge(ended, folder, known | kept)
         if not verdict.is_finding and state not in (("new",) if ended.code == 0 else ("absent", "old")):
@@ -56,7 +56,7 @@ class Memory(JobAttack):
 
 def _limit(case: Case, folder: Path) -> None:
     """Set the limit in this process."""
-    settle_in(folder)
+    set_environment(folder)
     lines = Path("/proc/self/status").read_text().splitlines()
     taken = next(int(line.split()[1]) << 10 for line in lines if line.startswith(TAKEN[case.limited]))
     resource.setrlimit(LIMITS[case.limited], (taken + case.room, taken + case.room))

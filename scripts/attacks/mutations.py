@@ -69,8 +69,8 @@ def _place(draw: Random, data: bytearray) -> int:
 
 def _span(draw: Random, data: bytearray) -> slice:
     """Return a random slice, usually of few bytes."""
-    begin = _place(draw, data)
-    return slice(begin, begin + draw.choice((1, 1, 2, 3, 8, 30, 200)))
+    start = _place(draw, data)
+    return slice(start, start + draw.choice((1, 1, 2, 3, 8, 30, 200)))
 
 
 def _flip(draw: Random, data: bytearray, tokens: Sequence[bytes]) -> bytearray:

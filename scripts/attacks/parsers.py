@@ -54,5 +54,5 @@ class Parsers:
 
 def _refusal(row: str, message: str) -> Outcome:
     """Return REFUSED if the message is neither empty nor an internal error, else CRASHED."""
-    is_good = message and "bug of readmap" not in message
+    is_good = message and "bug in readmap" not in message
     return Outcome(row, Verdict.REFUSED) if is_good else Outcome(row, Verdict.CRASHED, f"the message is {message!r}")

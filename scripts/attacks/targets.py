@@ -228,7 +228,7 @@ def _judge_reference(library: Library, case: Case, paths: list[str], draw: Rando
 
 
 def _differ(expected: Sequence[tuple[bytes, bytes]], names: Iterable[bytes], letters: Any, offsets: Any) -> str:
-    parts = [letters[begin:end].tobytes() for begin, end in itertools.pairwise(offsets)]
+    parts = [letters[start:end].tobytes() for start, end in itertools.pairwise(offsets)]
     found = list(zip(names, parts, strict=True))
     return "" if found == list(expected) else f"expected {expected}, found {found}"[:500]
 

@@ -16,7 +16,7 @@ from commands import failures, standard_input
 
 from readmap.cli import main
 from readmap.cli.common import alignments
-from readmap.cli.compare import command
+from readmap.cli import compare as command
 from readmap.pairwise import comparison
 
 QUERIES = {"q1": "ACGTTTGACCA", "q2": "GGGGGAACCC"}
@@ -212,7 +212,7 @@ def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], mon
 
     monkeypatch.setattr(comparison, "align_batch", wrong)
     message = failure(capfd, "--pairs", "a.fa", "b.fa", "-o", "out.paf", "--json", "report.json", code=1)
-    assert message.startswith("this is a bug of readmap, please report it")
+    assert message.startswith("this is a bug in readmap, please report it")
     assert message.endswith("InternalError: q2 against t2: the score is 4, expected 3")
 
 
@@ -220,7 +220,7 @@ def test_a_wrong_alignment_is_not_written(capfd: pytest.CaptureFixture[str], mon
     ("error", "code", "message"),
     [
         (KeyboardInterrupt(), 130, "readmap: interrupted\n"),
-        (MemoryError(), 137, "readmap: error: the memory does not suffice"),
+        (MemoryError(), 137, "readmap: error: not enough memory"),
         (OSError(errno.EIO, "Input/output error", "tape"), 1, "readmap: error: tape: Input/output error\n"),
     ],
 )

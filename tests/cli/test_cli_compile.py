@@ -90,7 +90,7 @@ def test_without_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(compile.nvrtc, "loaded", lambda: None)
     monkeypatch.setattr(compile, "modules", lambda **_: [])
     assert main(["compile", "--into", str(tmp_path)]) == 0
-    assert "no code for GPUs: NVRTC is not installed" in capsys.readouterr().err
+    assert "nothing compiled for GPUs: NVRTC is not installed" in capsys.readouterr().err
     assert main(["compile", "--into", str(tmp_path), "--no-gpu"]) == 0
     assert "NVRTC" not in capsys.readouterr().err
 

@@ -173,12 +173,12 @@ def test_a_folder_without_permission(demo_index: Path, few_reads: str, capfd: py
     [
         (KeyboardInterrupt(), 130, "readmap: interrupted\n"),
         (BrokenPipeError(32, "Broken pipe", "standard output"), 1, ""),
-        (MemoryError(), 137, "readmap: error: the memory does not suffice"),
+        (MemoryError(), 137, "readmap: error: not enough memory"),
         (OSError(5, "Input/output error", "/dev/tape"), 1, "readmap: error: /dev/tape: Input/output error\n"),
         (
             ValueError("\x1b[31m"),
             1,
-            "readmap: error: this is a bug of readmap, please report it with what --debug shows: "
+            "readmap: error: this is a bug in readmap, please report it with the output of --debug: "
             "ValueError: \\x1b[31m\n",
         ),
     ],

@@ -17,7 +17,7 @@ from commands import failures
 
 import readmap
 from readmap.backend.cpu import CpuBackend
-from readmap.cli import index, main
+from readmap.cli import COMMANDS, index, main
 from readmap.database.database import Database
 from readmap.formats.wording import format_bytes
 from readmap.index.building import FIXED_BYTES, build_index
@@ -49,17 +49,38 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == (f"readmap {readmap.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", ["index", "search", "map", "split", "markdup", "info", "compile"])
-def test_help_fits_a_terminal_and_gives_examples(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """-h without a value prints the help of every command, also if -h N is one of its options."""
     monkeypatch.setenv("COLUMNS", "80")
     assert main([command, "--help"]) == 0
     printed = capfd.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     assert "Example" in printed
     assert "<" not in printed  # a type of Python
-    assert main([command, "-h"]) == (2 if command in ("search", "map") else 0)  # theirs is bwa mem's
+    assert main([command, "-h"]) == 0
+    assert capfd.readouterr().out == printed
+
+
+def test_common_and_advanced_options(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """--help ends with the number of options that only --help-all shows."""
+    monkeypatch.setenv("COLUMNS", "120")
+    option = re.compile(r"^│ +(?:--?[\w-]+,?)+", re.MULTILINE)
+    for command in ("search", "mem", "compare", "scan"):
+        assert main([command, "--help"]) == 0
+        common = capfd.readouterr().out
+        assert main([command, "--help-all"]) == 0
+        complete = capfd.readouterr().out
+        found = re.search(r"(\d+) more options: readmap \w+ --help-all\s+$", common)
+        assert found is not None
+        assert len(option.findall(complete)) - len(option.findall(common)) == int(found[1])
+        assert "--help-all" in common
+        assert "more option" not in complete
+        if command == "search":
+            assert 24 <= len(option.findall(common)) <= 28
+            assert common.index("--index") < common.index("--output") < common.index("--threads")
+            assert "--dask" not in common
+            assert "--dask" in complete
 
 
 def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +97,7 @@ def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None
         capfd, "index", "ref.fa", "--structure", "trie", code=2
     )
     assert failure(capfd, "index", "ref.fa", "--device", "gpu", code=2).startswith("--device gpu: expected auto, cpu")
-    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help says more)"
+    assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help shows the options)"
 
 
 def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
@@ -86,7 +107,7 @@ def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
     lines = captured.err.splitlines()
     assert lines[0].startswith(f"building needs up to {format_bytes(memory_of_building())} of memory")
     assert re.fullmatch(r"ref.fa.readmap: 2 contigs, 22 bases, 2 of them ambiguous; \d+ KiB on disk", lines[1])
-    assert re.search(r"\d s in all, peak memory [\d.]+ [MG]iB\n$", captured.err)
+    assert re.search(r"\d s in total, peak memory [\d.]+ [MG]iB\n$", captured.err)
     report = json.loads(Path("report.json").read_text())
     size = sum(file.stat().st_size for file in Path("ref.fa.readmap").iterdir())
     expected = {
@@ -124,7 +145,7 @@ def test_a_suffix_tree_is_built_reported_and_checked(capfd: pytest.CaptureFixtur
     assert Path("ref.fa.readmap/prefix_table.npy").exists() == (structure == "both")
     assert main(["info", "--check"]) == 0
     shown = capfd.readouterr()
-    assert shown.err == "whole: all checksums are right, the suffixes are in order, and the tree agrees with them\n"
+    assert shown.err == "intact: all checksums are correct, the suffixes are in order, and the tree agrees with them\n"
     assert re.search(rf"^suffix tree   {nodes} nodes, \d+ (bytes|KiB)$", shown.out, re.MULTILINE)
     assert re.search(rf"^structure     {structure}", shown.out, re.MULTILINE)
     assert ("\nprefix table " in shown.out) == (structure == "both")
@@ -318,7 +339,7 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     assert "184 in 23 contigs" in captured.out
     assert "HLA*01:02:19 " in captured.out
     assert "HLA*01:02:20 " not in captured.out
-    assert captured.out.endswith("... and 3 more, which --contigs lists\n")
+    assert captured.out.endswith("... and 3 more: --contigs lists all\n")
     assert captured.err == ""
     assert main(["info", "ref.fa", "--contigs"]) == 0
     assert "HLA*01:02:22 " in capfd.readouterr().out
@@ -374,9 +395,9 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     assert captured.out == ""
     lines = captured.err.splitlines()
     assert re.fullmatch(
-        r"db.fa.readmapdb: 3 protein sequences, 16 letters, 10 the longest; \d+ (bytes|KiB) on disk", lines[0]
+        r"db.fa.readmapdb: 3 protein sequences, 16 letters, longest 10; \d+ (bytes|KiB) on disk", lines[0]
     )
-    assert re.fullmatch(r"[\d.]+ s in all, peak memory [\d.]+ [MG]iB", lines[1])
+    assert re.fullmatch(r"[\d.]+ s in total, peak memory [\d.]+ [MG]iB", lines[1])
     report = json.loads(Path("report.json").read_text())
     expected = {
         "schema": 2,
@@ -409,7 +430,7 @@ def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pyt
     assert Database.open("own").molecule == "protein"
     assert capfd.readouterr() == ("", "")
     message = failure(capfd, "index", "--database", "-", code=2)
-    assert message == "standard input has no name to call the database after: -o names its folder"
+    assert message == "-: standard input has no name for the database: give its folder with -o"
     Path("db.fa").write_text(PROTEINS)
     message = failure(capfd, "index", "--database", "db.fa", "--molecule", "nucleotide", code=1)
     assert message == "db.fa, record 1 (one), position 4: expected a nucleotide (IUPAC), found 'L'"
@@ -472,7 +493,7 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "db.fa.readmapdb", "--check", "--json", "-"]) == 0
     captured = capfd.readouterr()
     report = json.loads(captured.out)
-    assert captured.err == "whole: all checksums are right\n"
+    assert captured.err == "intact: all checksums are correct\n"
     assert (report["checked"], report["molecule"], report["longest"]) == (True, "protein", 10)
     assert report["bytes"] == sum(report["files"].values())
     assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2).startswith("--contigs: a database has none")

@@ -138,16 +138,16 @@ def test_what_has_no_effect_is_said_once(folder: Path, capfd: pytest.CaptureFixt
     assert "effect" not in capfd.readouterr().err
     assert main(["mem", "-k", "17", "-q", "-c500", "genome", "r1.fq"]) == 0
     errors = capfd.readouterr().err
-    assert errors.count("warning: without an effect: -k, -c, -q") == 1
+    assert errors.count("warning: without effect: -k, -c, -q") == 1
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-R", "@RG\tID:a"], r"the line holds a tab: write it as \t, between quotes"),
+        (["-R", "@RG\tID:a"], r"found a tab, expected \t: quote the line"),
         (["-O", "6,7,8"], "-O 6,7,8: expected N or N,N, numbers of 0 to 1000"),
         (["-E", "x"], "-E x: expected N or N,N, numbers of 1 to 1000"),
-        (["-z", "2"], "-z 2: expected a share of 0 to 1"),
+        (["-z", "2"], "-z 2: expected a share from 0 to 1"),
         (["-x", "sanger"], "-x sanger: expected pacbio, pbref, ont2d, intractg"),
         (["-I", "300,30,200"], "insert sizes of 180 to 200: expected the mean, 300, between them"),
         (["-I", "many"], "-I many: expected a mean"),

@@ -130,7 +130,7 @@ def test_order_of_shards_decides_ties_alone() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["0.bam", "0.bam"], 2, "0.bam is named twice among the shards"),
+        (["0.bam", "0.bam"], 2, "0.bam is given twice"),
         (["0.bam", "--barcode-tag", "RX"], 2, "--barcode-tag RX: 0.bam was searched with none"),
         (["all_1.fq"], 1, "all_1.fq: expected BAM or CRAM, found neither"),
         (["0.bam", "alone.bam"], 1, "alone.bam.fragments: No such file or directory"),

@@ -282,7 +282,7 @@ def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
         (["r1.fq", "--unmapped", "un", "--exact"], "--unmapped: not with --exact"),
         (["r1.fq", "-a", "-h", "3"], "-h: not with -a or --max-secondary"),
         (["r1.fq", "--max-secondary", "-1"], "-1 is not in the range 0 to"),
-        (["r1.fq", "-h"], "Option '-h' requires an argument. (--help says more)"),
+        (["r1.fq", "-h", "r2.fq"], "-h / --max-alternatives r2.fq: expected N or N,N, numbers of 0 to"),
         (["r1.fq", "--unmapped", "un.sam"], "--unmapped un.sam: FASTQ is written: name it so, as unmapped.fq.gz"),
         (["r1.fq", "--unmapped", "r1.fq"], "r1.fq is a file of the reads"),
         (["r1.fq", "--unmapped", "./x", "-o", "x"], "--unmapped ./x is where the output goes: name another file"),

@@ -39,9 +39,9 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 110.0, 110.0, 130.0, 130.0, 900.0, 900.0])
     monkeypatch.setattr(report.time, "perf_counter", lambda: next(clock))
     left = TimeLeft()
-    assert left.told(None) == ""
-    assert left.told(0.25) == "25% read, 30 s left: "
-    assert left.told(1.0) == "100% read: "
+    assert left.describe(None) == ""
+    assert left.describe(0.25) == "25% read, 30 s left: "
+    assert left.describe(1.0) == "100% read: "
 
 
 @pytest.mark.parametrize("threads", [1, 3])

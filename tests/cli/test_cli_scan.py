@@ -174,7 +174,7 @@ def test_plot(capfd: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         (["q.fa", "db.fa", "--columns", "score"], "--columns: only with --format tab, and text is written"),
-        (["q.fa", "db.fa", "--outfmt", "6", "--format", "tab"], "--format: not with --outfmt, which says the same"),
+        (["q.fa", "db.fa", "--outfmt", "6", "--format", "tab"], "--format: not with --outfmt, which sets the format"),
         (["q.fa", "db.fa", "--outfmt", "7"], "--outfmt 7: expected 0 (text), 6 (table), or 6 and names of columns"),
         (["q.fa", "db.fa", "--outfmt", "6 score", "--columns", "std"], "--columns: not with the columns of --outfmt"),
         (

@@ -193,10 +193,10 @@ def test_an_altered_file(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "code"),
     [
-        ([], "no reads: name their files", 2),
-        (["-"], "standard input cannot be split: name files", 2),
+        ([], "no reads: give files, --lane or --sheet", 2),
+        (["-"], "standard input cannot be split: give files", 2),
         (["single.fq", *LANES], "not with --lane or --sheet", 2),
-        (["r2.fq", "r2.fq", "r2.fq"], "3 files of reads are given", 2),
+        (["r2.fq", "r2.fq", "r2.fq"], "3 files of reads, expected one, or two of pairs", 2),
         (
             ["r1.fq.gz", "single.fq"],
             "single.fq has 77 records, r1.fq.gz has 211: files of mates must have the same number of records",

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from readmap.cli import main
-from readmap.cli.common.guard import FAILED, OUT_OF_MEMORY, SIGNALLED, SIGNALS, guarded, in_background
+from readmap.cli.common.guard import FAILED, OUT_OF_MEMORY, SIGNALLED, SIGNALS, in_background, run_guarded
 from readmap.errors import IndexFolderError
 from readmap.formats.array_folder import FolderKind
 
@@ -59,7 +59,8 @@ def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) ->
                 signal.pthread_kill(threading.get_ident(), number)  # noqa: B023
 
             assert (
-                guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True) == SIGNALLED + number
+                run_guarded(functools.partial(wait, threading.Thread(target=catch), each), debug=True)
+                == SIGNALLED + number
             )
             assert time.monotonic() - began < SECONDS / 2
     told = ["interrupted", *(f"interrupted by {number.name}" for number in SIGNALS[1:])]
@@ -84,7 +85,7 @@ def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(os, "pwrite", slowly)
     began = time.monotonic()
-    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
+    assert run_guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
     assert time.monotonic() - began < SECONDS / 2
     assert not [*tmp_path.iterdir()]
 
@@ -104,7 +105,7 @@ def test_a_signal_while_a_lock_is_taken() -> None:
             time.sleep(SECONDS)
 
     began = time.monotonic()
-    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
+    assert run_guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
     assert left == ["the lock"]
     assert time.monotonic() - began < SECONDS / 2
 
@@ -116,7 +117,7 @@ def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) ->
         finally:
             raise RuntimeError("release unlocked lock")
 
-    assert guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
+    assert run_guarded(work, debug=True) == SIGNALLED + signal.SIGTERM
     assert capfd.readouterr().err == "readmap: interrupted by SIGTERM\n"
 
 
@@ -137,10 +138,10 @@ def test_a_thread_that_cannot_begin(capfd: pytest.CaptureFixture[str]) -> None:
 
     hook = sys.unraisablehook
     for begin in (lambda: WithoutMemory().start(), lambda: in_background(lambda: WithoutMemory().start()), caught):
-        assert guarded(begin, debug=False) == OUT_OF_MEMORY == 137
+        assert run_guarded(begin, debug=False) == OUT_OF_MEMORY == 137
     lines = capfd.readouterr().err.splitlines()
     assert len(lines) == 3
-    expected = "readmap: error: the memory does not suffice: to start a thread; .+ are available"
+    expected = "readmap: error: not enough memory: to start a thread; .+ are available"
     assert all(re.fullmatch(expected, line) for line in lines)
     assert sys.unraisablehook is hook
 
@@ -155,17 +156,16 @@ def test_memory_of_the_device(capfd: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise error
 
-    assert guarded(fail, debug=False) == guarded(follow, debug=False) == FAILED
+    assert run_guarded(fail, debug=False) == run_guarded(follow, debug=False) == FAILED
     assert capfd.readouterr().err == (
-        "readmap: error: the memory of the GPU does not suffice: 8 bytes\n"
-        "readmap: error: the memory of the GPU does not suffice\n"
+        "readmap: error: not enough GPU memory: 8 bytes\nreadmap: error: not enough GPU memory\n"
     )
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_ends_the_process_by_itself(number: signal.Signals) -> None:
     """So that a shell tells 128 and its number, and make or a scheduler what has happened."""
-    code = "import time; from readmap.cli.common.guard import guarded, leave; leave(guarded(work, False))"
+    code = "import time; from readmap.cli.common.guard import exit_process, run_guarded; exit_process(run_guarded(work, False))"
     work = "import sys\ndef work():\n    print(flush=True)\n    time.sleep(60)\n"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{work}{code}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_usual
@@ -191,8 +191,8 @@ def test_handlers_are_as_before() -> None:
     def fail() -> None:
         raise ValueError
 
-    assert guarded(lambda: 0, debug=False) == 0
-    assert guarded(fail, debug=False) == FAILED
+    assert run_guarded(lambda: 0, debug=False) == 0
+    assert run_guarded(fail, debug=False) == FAILED
     assert [signal.getsignal(number) for number in SIGNALS] == handlers
     assert signal.set_wakeup_fd(-1) == -1
     assert set(threading.enumerate()) <= threads

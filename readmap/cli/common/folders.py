@@ -1,4 +1,4 @@
-"""Folders of indexes and databases: which one a user names, and what records hold of them."""
+"""Folders of indexes and databases: which one a user means, and their contents for JSON reports."""
 
 from __future__ import annotations
 
@@ -16,46 +16,49 @@ from readmap.index.index import Index
 
 DATABASES = "Databases"
 
-#: The value of --molecule that leaves the molecule to the file.
+#: The value of --molecule that guesses the molecule from the sequences.
 AUTO = "auto"
 
 
 def molecule_option() -> Any:
-    """--molecule."""
+    """Declare --molecule."""
     return choice(
         "--molecule",
-        "What the sequences are: nucleotide, protein or auto, which takes those for nucleotides whose letters are "
-        "A, C, G, T, U or N by 90 % or more in the first megabyte (default: auto).",
+        "Type of the sequences: nucleotide, protein, or auto: nucleotide if 90 % of the letters in the first megabyte "
+        "are A, C, G, T, U or N (default: auto).",
         (AUTO, *Alphabet),
-        DATABASES,
-        AUTO,
+        panel=DATABASES,
+        default=AUTO,
     )
 
 
 def molecule_of(name: str) -> Alphabet | None:
-    """The molecule that --molecule names; None for that of the file."""
+    """Return the molecule that --molecule names, or None for auto."""
     return None if name == AUTO else Alphabet(name)
 
 
-def database_named(named: str | None) -> Path | None:
-    """The database's folder that a user means: by its name or, where it has no index, by that of its FASTA file."""
-    if named is None:
+def find_database(name: str | None) -> Path | None:
+    """Return the folder of the database that a user means, or None if `name` is not a database.
+
+    name: of the folder or, if there is no index of the same name, of the FASTA file from which the database was made.
+    """
+    if name is None:
         return None
-    path, beside = Path(named), database_folder.default_folder(named)
+    path, default = Path(name), database_folder.default_folder(name)
     if _is_database(path):
         return path
-    has_index = folder.KIND.exists(path) or folder.KIND.exists(folder.default_folder(named))
-    return beside if path.is_file() and not has_index and database_folder.KIND.exists(beside) else None
+    has_index = folder.KIND.exists(path) or folder.KIND.exists(folder.default_folder(name))
+    return default if path.is_file() and not has_index and database_folder.KIND.exists(default) else None
 
 
 def _is_database(path: Path) -> bool:
     is_index, is_database = folder.KIND.exists(path), database_folder.KIND.exists(path)
-    # Where the manifest does not say, damaged or absent, the name does.
+    # The ending decides if the manifest is damaged or missing.
     return path.suffix == database_folder.ENDING if is_index == is_database else is_database
 
 
-def database_record(database: Database, path: Path, files: Mapping[str, int]) -> dict[str, Any]:
-    """The contents of a database, for programs; files: the bytes of each."""
+def database_as_json(database: Database, path: Path, files: Mapping[str, int]) -> dict[str, Any]:
+    """Return the contents of a database for the JSON report; files: the bytes of each file."""
     return {
         "database": printable(str(path)),
         "format_version": database_folder.KIND.version,
@@ -68,8 +71,8 @@ def database_record(database: Database, path: Path, files: Mapping[str, int]) ->
     }
 
 
-def structure_record(index: Index) -> dict[str, Any]:
-    """The arrays of an index beside its suffix array, for programs."""
+def structure_as_json(index: Index) -> dict[str, Any]:
+    """Return the search structures of an index for the JSON report."""
     return {
         "structure": str(index.structure),
         "table_bases": index.table_bases if index.structure.has_array else 0,

@@ -1,4 +1,4 @@
-"""From exceptions and signals to one line on standard error and an exit code."""
+"""Turn exceptions and signals into one line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 FAILED, MISUSED = 1, 2
 
-#: What a shell adds to the number of the signal that ended a process.
+#: A shell adds this to the number of the signal that ended a process.
 SIGNALLED = 128
 
-#: Of SIGINT.
+#: Exit code of a command that SIGINT ended.
 INTERRUPTED = SIGNALLED + signal.SIGINT
 
-#: Where the host's memory ran out: what is told of a process that the system ended for it, so that schedulers which
-#: give more memory then do so here too.
+#: Exit code if the memory of the host is exhausted. The out-of-memory killer causes the same code, so schedulers that
+#: retry with more memory do so here too.
 OUT_OF_MEMORY = SIGNALLED + signal.SIGKILL
 
-#: Signals that end a command as Ctrl-C does; one that the caller ignores, as nohup does, stays ignored.
+#: Signals that end a command. A signal that the caller ignores, as nohup does, stays ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 
-#: Between a signal and its repetition.
+#: Seconds between repetitions of a signal.
 REPEAT_SECONDS = 0.02
 
-#: Files of code that takes and releases locks, or that runs where exceptions are dropped.
+#: Source files that take and release locks, or whose exceptions are dropped.
 LOCKING = {
     *(module.__file__ for module in (threading, queue, weakref, _base, thread)),
     "<frozen importlib._bootstrap>",
@@ -49,11 +49,11 @@ LOCKING = {
 Result = TypeVar("Result")
 
 
-def guarded(command: Callable[[], object], debug: bool) -> int:
-    """The exit code of a command: 0, 1 for bad data or a failing machine, 2 for usage, 137 where the host's memory
-    does not suffice, 128 and its number for a signal.
+def run_guarded(command: Callable[[], object], debug: bool) -> int:
+    """Run a command, print its error in one line, and return its exit code.
 
-    A broken pipe gives the code 1 and no line: whoever closed it knows, and what they have is not all.
+    0: success; 1: invalid data or a failing machine; 2: usage; 137: not enough memory on the host; 128 + n: signal n.
+    A broken pipe is 1 without a message, because whoever closed the pipe knows. debug: also print the traceback.
     """
     interrupt = _Interrupt()
     try:
@@ -71,9 +71,9 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        code, message = _described(error)
-        _print(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # a compiler's lines are kept
-    if code == INTERRUPTED:  # typer may have made it of the exception
+        code, message = _describe(error)
+        _print(f"error: {message}", "\n" if isinstance(error, BackendError) else "")  # keep the lines of a compiler
+    if code == INTERRUPTED:  # typer may have caught the exception
         code = SIGNALLED + interrupt.number
     if code - SIGNALLED in SIGNALS:
         number = signal.Signals(code - SIGNALLED)
@@ -81,34 +81,32 @@ def guarded(command: Callable[[], object], debug: bool) -> int:
     return code
 
 
-def _described(error: Exception) -> tuple[int, str]:
-    """The exit code of an error, and what to say of it."""
+def _describe(error: Exception) -> tuple[int, str]:
+    """Return the exit code and the message of an error."""
     if isinstance(error, UsageError):
         return MISUSED, str(error)
     if isinstance(error, ReadmapError):
         return FAILED, str(error)
     if isinstance(error, MemoryError):
-        told = f": {error}" if str(error) else ""
-        if _is_of_device(error):
-            return FAILED, f"the memory of the GPU does not suffice{told}"
-        return OUT_OF_MEMORY, f"the memory does not suffice{told}{_available()}"
+        detail = f": {error}" if str(error) else ""
+        if _is_device_memory(error):
+            return FAILED, f"not enough GPU memory{detail}"
+        return OUT_OF_MEMORY, f"not enough memory{detail}{_describe_available()}"
     if isinstance(error, OSError):
         reason = error.strerror or str(error) or type(error).__name__
         return FAILED, reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
-        return FAILED, "no more threads can be started: -t asks for fewer"
-    # Known by its method and not by its class, which moved from click to typer.
+        return FAILED, "cannot start more threads: use fewer with -t"
+    # Recognized by its method, because the class moved from click to typer.
     if message := getattr(error, "format_message", None):
         context = getattr(error, "ctx", None)
-        return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help says more)"
-    return (
-        FAILED,
-        f"this is a bug of readmap, please report it with what --debug shows: {type(error).__name__}: {error}",
-    )
+        return MISUSED, f"{message()} ({f'{context.command_path} ' if context else ''}--help shows the options)"
+    reason = f"{type(error).__name__}: {error}"
+    return FAILED, f"this is a bug in readmap, please report it with the output of --debug: {reason}"
 
 
-def _available() -> str:
-    """How much memory there is, in words; nothing where that is not known, or takes more than there is."""
+def _describe_available() -> str:
+    """Return the available memory as the end of a message; "" if it is unknown or there is no memory to find out."""
     with contextlib.suppress(MemoryError):
         from readmap.backend.machine import available_memory
         from readmap.formats.wording import format_bytes
@@ -118,8 +116,8 @@ def _available() -> str:
     return ""
 
 
-def _is_of_device(error: BaseException | None) -> bool:
-    """Whether it was a device's memory that ran out: CuPy has an error of its own, which others may follow."""
+def _is_device_memory(error: BaseException | None) -> bool:
+    """Return True if the memory of a device is exhausted: CuPy's own error is the error or one of its causes."""
     while error is not None:
         if type(error).__module__.startswith("cupy"):
             return True
@@ -128,7 +126,7 @@ def _is_of_device(error: BaseException | None) -> bool:
 
 
 def _print(message: str, kept: str = "") -> None:
-    """Print on standard error, where there is one, without control characters other than those that are kept."""
+    """Print a line on standard error, if it is open, and escape control characters that are not in `kept`."""
     shown = "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in message)
     if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError):
@@ -137,9 +135,9 @@ def _print(message: str, kept: str = "") -> None:
 
 @contextlib.contextmanager
 def signals_interrupt(interrupt: _Interrupt) -> Iterator[None]:
-    """Meanwhile SIGNALS raise KeyboardInterrupt, as SIGINT does; a second signal is ignored.
+    """Let SIGNALS raise KeyboardInterrupt inside the context, as SIGINT does; ignore a second signal.
 
-    Raises MemoryError where a thread found no memory to begin.
+    Raises MemoryError if a thread could not start.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -152,82 +150,84 @@ def signals_interrupt(interrupt: _Interrupt) -> Iterator[None]:
     repeating.start()
     previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     failures: queue.SimpleQueue[UnraisableHookArgs | None] = queue.SimpleQueue()
-    hearing = threading.Thread(target=interrupt.hear, args=(failures, next(iter(before), signal.SIGINT)), daemon=True)
-    hearing.start()
+    failed_signal = next(iter(before), signal.SIGINT)
+    watching = threading.Thread(target=interrupt.watch_threads, args=(failures, failed_signal), daemon=True)
+    watching.start()
     hook, sys.unraisablehook = sys.unraisablehook, failures.put
     try:
         for number in before:
             signal.signal(number, interrupt)
         yield
     except Exception:
-        if interrupt.over:
-            raise KeyboardInterrupt from None  # the exception is what the interrupt became in code that it broke off
+        if interrupt.is_over:
+            raise KeyboardInterrupt from None  # the interrupted code has raised another exception
         raise
     finally:
-        interrupt.over = True
+        interrupt.is_over = True
         sys.unraisablehook = hook
         failures.put(None)
-        hearing.join()
+        watching.join()
         signal.set_wakeup_fd(previous)
         os.close(writer)
         repeating.join()
         os.close(reader)
         for number, handler in before.items():
             signal.signal(number, handler)
-        if interrupt.without_memory:
+        if interrupt.is_without_memory:
             raise MemoryError("to start a thread") from None
 
 
 class _Interrupt:
     """A signal handler that raises KeyboardInterrupt once.
 
-    over: whether it has, or is not to any more; without_memory: whether that is because a thread could not begin.
-    number: of the signal that it was, or would have been.
+    is_over: the exception has been raised, or must not be raised any more. is_without_memory: a thread could not start.
+    number: of the last signal that was handled.
 
-    A signal does not end a wait for a lock that the main thread is about to begin, and that Python calls the handler
-    only behind. And an exception in the library's own code for locks can leave one locked for ever, or be lost.
-    So a signal is repeated until it is heard, and in such code it is heard only where the thread stands still.
+    A signal does not end a wait for a lock if it arrives just before the main thread starts to wait, because Python
+    calls the handler only after the wait. An exception inside the library's own code for locks can leave a lock taken
+    forever, or be lost. So a signal is repeated until it is handled, and inside such code it is handled only if the
+    thread has not moved since the last repetition.
     """
 
     def __init__(self) -> None:
-        self.over = self.without_memory = False
+        self.is_over = self.is_without_memory = False
         self.number: int = signal.SIGINT
-        self._place: tuple[FrameType, int] | None = None
+        self._position: tuple[FrameType, int] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """The handler."""
-        if self.over:
+        """Handle a signal."""
+        if self.is_over:
             return
         if frame is not None and frame.f_code.co_filename in LOCKING:
-            place, self._place = self._place, (frame, frame.f_lasti)
-            if place != self._place:
+            position, self._position = self._position, (frame, frame.f_lasti)
+            if position != self._position:
                 return
-        self.over = True
+        self.is_over = True
         self.number = number
-        self._place = None
+        self._position = None
         raise KeyboardInterrupt
 
-    def hear(self, failures: queue.SimpleQueue[UnraisableHookArgs | None], number: signal.Signals) -> None:
-        """Have a signal come where a thread died before its first line, since whoever started it waits for ever.
+    def watch_threads(self, failures: queue.SimpleQueue[UnraisableHookArgs | None], number: signal.Signals) -> None:
+        """Send a signal if a thread died before its first line, because its starter would wait forever.
 
-        CPython's issue 140746. failures: what the hook for exceptions that nobody can catch was called with, until
-        None; such a thread has no memory for a hook in Python either.
+        failures: arguments of sys.unraisablehook, until None. This is CPython's issue 140746; the dead thread has no
+        memory to call a hook in Python either.
         """
         main = _main_thread()
         while (failure := failures.get()) is not None:
             if isinstance(getattr(failure.object, "__self__", None), threading.Thread):
-                self.without_memory = True
+                self.is_without_memory = True
                 signal.pthread_kill(main, number)
             else:
                 sys.__unraisablehook__(failure)
 
     def repeat(self, reader: int, numbers: Container[int]) -> None:
-        """Send the main thread each signal of `numbers` that Python writes to the pipe, until it is heard."""
+        """Send the main thread each signal of `numbers` that Python writes to the pipe, until it is handled."""
         main = _main_thread()
         while caught := os.read(reader, 1):
-            while caught[0] in numbers and not self.over:
+            while caught[0] in numbers and not self.is_over:
                 time.sleep(REPEAT_SECONDS)
-                if not self.over:
+                if not self.is_over:
                     signal.pthread_kill(main, caught[0])
 
 
@@ -238,23 +238,23 @@ def _main_thread() -> int:
 
 
 def in_background(work: Callable[[], Result]) -> Result:
-    """What `work` returns or raises. Another thread does it: in a long call of C, this one would not hear signals."""
+    """Return or raise the result of `work`, run in another thread, so that signals are handled during long C calls."""
     future: Future[Result] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # it crosses to the caller's thread
+        except BaseException as error:  # raised again in the calling thread
             future.set_exception(error)
 
     threading.Thread(target=run, name="readmap-work", daemon=True).start()
     return future.result()
 
 
-def leave(code: int) -> NoReturn:
-    """End the process at once; by the signal that ended its work, if one did, so that a caller sees which.
+def exit_process(code: int) -> NoReturn:
+    """End the process immediately, by the signal that interrupted the command if the code is 128 + n.
 
-    Threads may wait for an input that never comes, and taking Python and CuPy apart takes longer than letting go.
+    A regular exit would wait for threads that may wait for input forever, and takes time to finalize Python and CuPy.
     """
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

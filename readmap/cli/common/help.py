@@ -1,34 +1,98 @@
-"""Help texts without the types of Python, which newer versions of typer show beside arguments and --help."""
+"""Help of commands: the common options by --help and -h, all options by --help-all."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
-from readmap.cli.common.options import FLAG
+from readmap.formats.wording import pluralize
+
+#: The metavar of an option that takes no value, which typer would otherwise call <bool>.
+FLAG = ""
+
+#: Title of the options that all commands have.
+GENERAL = "General"
+
+#: Key in the metadata of a context: all options are shown.
+SHOWS_ALL = "readmap.shows_all"
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:
-    for one in parameters:
-        if one.param_type_name == "argument":
-            one.display_type_rich = lambda ctx: None
-        elif one.name == "help":
-            one.metavar = FLAG
+    """Return the parameters without the types of Python, which typer would show for arguments and --help."""
+    for each in parameters:
+        if each.param_type_name == "argument":
+            each.display_type_rich = lambda ctx: None
+        elif each.name == "help":
+            each.metavar = FLAG
     return parameters
 
 
+def help_all_option() -> Any:
+    """Return typer's declaration of --help-all."""
+
+    def show(context: typer.Context, is_wanted: bool) -> None:
+        if is_wanted:
+            context.meta[SHOWS_ALL] = True
+            typer.echo(context.get_help())
+            raise typer.Exit
+
+    return typer.Option(
+        False,
+        "--help-all",
+        metavar=FLAG,
+        is_eager=True,
+        callback=show,
+        help="Show all options.",
+        show_default=False,
+        rich_help_panel=GENERAL,
+    )
+
+
 class Command(TyperCommand):
-    """A command."""
+    """A command. Options declared as advanced are shown by --help-all only."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Those that the help shows."""
-        return _without_types(super().get_params(ctx))
+        """Return all parameters, --help as the last one."""
+        parameters = _without_types(super().get_params(ctx))
+        for each in parameters:
+            if each.name == "help":
+                each.rich_help_panel = GENERAL
+                each.help = "Show the common options." if self._advanced else "Show this help."
+        return parameters
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; a last argument -h is --help, also if -h is an option that takes a value."""
+        if args[-1:] == ["-h"] and "--" not in args:
+            args = [*args[:-1], "--help"]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, without advanced options unless --help-all asks for them."""
+        rare = [] if ctx.meta.get(SHOWS_ALL) else self._advanced
+        epilog = self.epilog
+        try:
+            for each in rare:
+                each.hidden = True
+            if rare:
+                more = f"{pluralize(len(rare), 'more option')}: {ctx.command_path} --help-all"
+                self.epilog = f"{epilog}\n\n{more}"
+            super().format_help(ctx, formatter)
+        finally:
+            self.epilog = epilog
+            for each in rare:
+                each.hidden = False
+
+    @property
+    def _advanced(self) -> list[Any]:
+        names = getattr(self.callback, "advanced", ())
+        return [each for each in self.params if each.name in names]
 
 
 class Group(TyperGroup):
-    """The program, with its commands."""
+    """The program with its commands."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Those that the help shows."""
+        """Return all parameters."""
         return _without_types(super().get_params(ctx))

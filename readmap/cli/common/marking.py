@@ -1,4 +1,4 @@
-"""What markdup and merge share: sorted BAM whose duplicates are marked, its metrics and its reports."""
+"""Write sorted BAM with marked duplicates, metrics and reports, for markdup and merge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,9 @@ import typer
 from readmap.backend import Backend
 from readmap.bam.codecs import BAM_ENDING
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.conflicts import refuse, spelling_options
-from readmap.cli.common.duplicates import DuplicateOptions
-from readmap.cli.common.options import option, parse_size, size
-from readmap.cli.common.quality import QualityOptions
+from readmap.cli.common.options import option, parse_size, refuse_conflicts, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Show
-from readmap.cli.common.resources import Resources
+from readmap.cli.common.shared_options import DuplicateOptions, QualityOptions, Resources, sort_memory_option
 from readmap.duplicates.files import open_marked
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.errors import UsageError
@@ -32,61 +29,53 @@ from readmap.run.reports import describe_duplicates, duplicates_as_json, open_re
 
 @dataclass(frozen=True, kw_only=True)
 class MarkingOptions:
-    """The output of marked records, and what of it is told."""
+    """The output of marked records and its reports."""
 
-    path: str = option(
-        "-o --output", "The output: BAM, sorted by coordinate, with its index beside it.", "FILE", default=...
-    )
+    path: str = option("-o --output", "Output: BAM in coordinate order, with its index.", "FILE", default=...)
     duplicates: DuplicateOptions
     quality: QualityOptions
-    sort_memory: str | None = size(
-        "--sort-memory",
-        "Memory to sort in, as 8G or 500M (default: a quarter of what is available, and of a GPU what it has left); "
-        "more goes to $TMPDIR, else beside the output.",
-    )
+    sort_memory: str | None = sort_memory_option()
     resources: Resources
     report: ReportOptions
 
 
-def refuse_conflicts(context: typer.Context, options: MarkingOptions, inputs: Sequence[str], noun: str) -> None:
-    """Raise UsageError where options contradict each other; inputs, noun: files that are read, and what they are."""
-    metrics, page, record = options.duplicates.metrics, options.quality.report, options.report.json
+def check_marking(context: typer.Context, options: MarkingOptions, inputs: Sequence[str], noun: str) -> None:
+    """Raise UsageError if options contradict each other; inputs, noun: paths of the input files, and what they are."""
+    metrics, page, json = options.duplicates.metrics, options.quality.report, options.report.json
     with spelling_options(context, {}):
         check_report_paths(page, options.quality.multiqc)
     if not options.path.endswith(BAM_ENDING):
         raise UsageError(f"-o {options.path}: expected a name that ends with {BAM_ENDING}")
-    removed = "not with --remove-duplicates, which leaves no duplicates to tell of"
-    refuse(context, [(["duplicate_type"], options.duplicates.remove_duplicates, removed)])
-    outputs = {"-o": options.path, "--metrics": metrics, "--report": page, "--json": record}
+    removed = "not with --remove-duplicates: no duplicates are left to tag"
+    refuse_conflicts(context, [(["duplicate_type"], options.duplicates.remove_duplicates, removed)])
+    outputs = {"-o": options.path, "--metrics": metrics, "--report": page, "--json": json}
     refuse_inputs(outputs, inputs, noun)
     refuse_same_outputs(outputs, {"--metrics": "the metrics go", "--report": "the page goes"})
 
 
 @dataclass(frozen=True)
 class Marked:
-    """What was written: how many records, their duplicates, and the lines that tell of them."""
+    """The number of written records, their duplicates, and lines of text about them."""
 
     records: int
     duplicates: DuplicateMarker
     lines: list[str]
 
 
-#: Gives all records to an output, and their fragments to those whose duplicates it marks; how many records.
+#: Adds all records to an output and their fragments to a marker; returns the number of records.
 Fill = Callable[[SortedOutput, DuplicateMarker, Backend, Show], int]
 
 
 def write_marked(
-    options: MarkingOptions, reads: AlignmentReads, named: dict[str, Any], fill: Fill, report: Report, backend: Backend
+    options: MarkingOptions, reads: AlignmentReads, inputs: dict[str, Any], fill: Fill, report: Report, backend: Backend
 ) -> Marked:
-    """Write the records that `fill` gives, and the reports about them.
+    """Write the records that `fill` adds, and reports about them.
 
-    reads: whose header and contigs the output has. named: the inputs, for the report.
+    reads: have the header and the contigs of the output. inputs: paths of the inputs, for the JSON report.
     """
     page, multiqc = options.quality.report, options.quality.multiqc
-    duplicates, survey = (
-        DuplicateMarker(options.duplicates.rules(), backend),
-        Survey(backend) if page is not None or multiqc is not None else None,
-    )
+    duplicates = DuplicateMarker(options.duplicates.rules(), backend)
+    survey = Survey(backend) if page is not None or multiqc is not None else None
     with contextlib.ExitStack() as stack:
         memory = parse_size("--sort-memory", options.sort_memory)
         reports = stack.enter_context(open_reports(page, multiqc, survey))
@@ -96,18 +85,16 @@ def write_marked(
         if options.duplicates.metrics is not None:
             outputs.append(stack.enter_context(open_output(options.duplicates.metrics)))
         with report.progress() as show:
-            backend.compile_missing(
-                (), ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])], report.say
-            )
+            rooms = ["bam", "common", "duplicates", "reads", *(["qc"] if survey else [])]
+            backend.compile_missing((), rooms, report.say)
             with backend.thread_stream():
                 records = fill(sink, duplicates, backend, show)
-            show("marking duplicates")
-            sink.finish()
+            sink.finish(show)
         if len(outputs) > 1:
             outputs[1].write(duplicates.metrics(report.command_line).encode())
         reports.write(sink.name, duplicates, report.command_line)
-        told: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
-        told |= duplicates_as_json(duplicates.libraries)
-        told |= reports.as_json()
-        report.finish(named | {"output": printable(sink.name)} | told, [*outputs, *reports.outputs])
+        found: dict[str, Any] = {"device": backend.name, "threads": backend.threads, "records": records}
+        found |= duplicates_as_json(duplicates.libraries)
+        found |= reports.as_json()
+        report.finish(inputs | {"output": printable(sink.name)} | found, [*outputs, *reports.outputs])
         return Marked(records, duplicates, [*describe_duplicates(duplicates.libraries), *reports.describe()])

@@ -1,139 +1,157 @@
-"""Options as fields of dataclasses, and the checks of their values."""
+"""Declare options as fields of dataclasses, and refuse options that contradict each other."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
 from typing import Any, get_type_hints
 
 import typer
 
+from readmap.cli.common.help import FLAG, help_all_option
 from readmap.errors import UsageError
 from readmap.formats import wording
 
-#: The metavar of an option that takes no value, which typer would otherwise call <bool>.
-FLAG = ""
+#: Maximum score or penalty.
+MAX_SCORE = 1000
 
-#: Largest score or penalty that an option takes.
-LARGEST_SCORE = 1000
+#: Names of options in their dataclasses, whether giving one of them is wrong, and why.
+Conflict = tuple[Iterable[str], Any, str]
 
 
 def command(run: Callable[[typer.Context, Any], None]) -> Callable[..., None]:
-    """The function that typer makes a command of: `run` with a parameter for each of its options.
+    """Return the function that typer turns into a command: `run` with one parameter for each option.
 
-    The options of `run` are a frozen dataclass. A field of it is an option, declared as below, or a group: another such
-    dataclass, whose options come in its place. The help shows them in the panel that the class names.
+    The `options` of `run` are a frozen dataclass. A field is an option, declared by the functions below, or a group: a
+    dataclass of further options, which the help shows under the title `panel` of that class.
     """
     kind = get_type_hints(run)["options"]
 
     def call(context: typer.Context, **values: Any) -> None:
-        run(context, _options_of(kind, values))
+        run(context, _build(kind, values))
 
     functools.update_wrapper(call, run)
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    vars(call)["__signature__"] = inspect.Signature([context, *_parameters(kind)])
+    # One line a paragraph: the help breaks lines itself.
+    call.__doc__ = "\n\n".join(" ".join(part.split()) for part in (run.__doc__ or "").split("\n\n"))
+    parameter = functools.partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
+    parameters, advanced = [parameter("context", annotation=typer.Context)], set()
+    for each, annotation, group in _declarations(kind):
+        info = each.metadata["info"]
+        info.rich_help_panel = info.rich_help_panel or getattr(group, "panel", None)
+        parameters.append(parameter(each.name, default=info, annotation=annotation))
+        is_advanced = each.metadata["advanced"]
+        if is_advanced or (is_advanced is None and getattr(group, "is_advanced", False)):
+            advanced.add(each.name)
+    if advanced:
+        parameters.append(parameter("help_all", default=help_all_option(), annotation=bool))
+    vars(call).update(__signature__=inspect.Signature(parameters), advanced=advanced)
     return call
 
 
 def names_of(kind: type) -> list[str]:
-    """The names of all options of a dataclass."""
-    return [parameter.name for parameter in _parameters(kind)]
+    """Return the names of all options of a dataclass, groups included."""
+    return [each.name for each, _, _ in _declarations(kind)]
 
 
-def _parameters(kind: type) -> Iterator[inspect.Parameter]:
+def _declarations(kind: type) -> Iterator[tuple[Field[Any], Any, type]]:
+    """Yield the field, the type and the class of each option of a dataclass, groups included."""
     types = get_type_hints(kind)
-    for one in fields(kind):
-        if is_dataclass(types[one.name]):
-            yield from _parameters(types[one.name])
-            continue
-        shown = one.metadata["shown"]
-        shown.rich_help_panel = shown.rich_help_panel or getattr(kind, "panel", None)
-        yield inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=shown, annotation=types[one.name])
+    for each in fields(kind):
+        if is_dataclass(group := types[each.name]):
+            yield from _declarations(group)  # type: ignore[arg-type]
+        else:
+            yield each, types[each.name], kind
 
 
-def _options_of(kind: type, values: dict[str, Any]) -> Any:
-    """The dataclass of the values; values: by the names of all options."""
+def _build(kind: type, values: dict[str, Any]) -> Any:
+    """Return the dataclass, groups included, of the values of all options by name."""
     types = get_type_hints(kind)
-    names = [one.name for one in fields(kind)]
-    return kind(
-        **{name: _options_of(types[name], values) if is_dataclass(types[name]) else values[name] for name in names}
-    )
+    names = [each.name for each in fields(kind)]
+    return kind(**{name: _build(types[name], values) if is_dataclass(types[name]) else values[name] for name in names})
 
 
 def values_of(options: Any) -> dict[str, Any]:
     """Return the values of all options of a dataclass, groups included, by name."""
     values: dict[str, Any] = {}
-    for one in fields(options):
-        value = getattr(options, one.name)
+    for each in fields(options):
+        value = getattr(options, each.name)
         if is_dataclass(value):
             values |= values_of(value)
         else:
-            values[one.name] = value
+            values[each.name] = value
     return values
 
 
 def hidden(declaration: Any) -> Any:
-    """Return the declaration of an option that the help does not show."""
-    declaration.metadata["shown"].hidden = True
+    """Return the declaration of an option that no help shows."""
+    declaration.metadata["info"].hidden = True
     return declaration
 
 
-def declared(shown: Any) -> Any:
-    """A field that is an option or an argument; shown: typer's own declaration of it."""
-    return field(default=MISSING if shown.default is ... else shown.default, metadata={"shown": shown})
+def declared(info: Any, advanced: bool | None = None) -> Any:
+    """Return a dataclass field for an option or an argument; info: typer's declaration of it."""
+    default = MISSING if info.default is ... else info.default
+    return field(default=default, metadata={"info": info, "advanced": advanced})
 
 
 def argument(metavar: str, help: str, default: Any = ...) -> Any:
-    """An argument of a command, which must be given unless it has a default."""
+    """Declare an argument, which is required unless it has a default."""
     return declared(typer.Argument(default, metavar=metavar, help=help, show_default=False))
 
 
 def option(
-    names: str, help: str, metavar: str, panel: str | None = None, check: Any = None, default: Any = None
+    names: str,
+    help: str,
+    metavar: str,
+    *,
+    default: Any = None,
+    check: Any = None,
+    panel: str | None = None,
+    advanced: bool | None = None,
 ) -> Any:
-    """An option of a command.
+    """Declare an option.
 
-    names: with blanks between. panel: None for that of the class. check: called with the value, and gives it back.
+    names: separated by blanks. default: ... if it is required. check: called with the value; returns it or raises.
+    panel: title of its group in the help, by default that of the class. advanced: shown by --help-all only, by default
+    `is_advanced` of the class, else False.
     """
-    shown = typer.Option(default, *names.split(), metavar=metavar, help=help, show_default=False, callback=check)
-    shown.rich_help_panel = panel
-    return declared(shown)
+    info = typer.Option(default, *names.split(), metavar=metavar, help=help, show_default=False, callback=check)
+    info.rich_help_panel = panel
+    return declared(info, advanced)
 
 
-def flag(names: str, help: str, panel: str | None = None, default: bool | None = False) -> Any:
-    """An option without a value, which --NAME/--no-NAME alone can turn off."""
-    return option(names, help, FLAG, panel, default=default)
+def flag(names: str, help: str, *, default: bool | None = False, **settings: Any) -> Any:
+    """Declare an option without a value; only --NAME/--no-NAME can turn it off. settings: of `option`."""
+    return option(names, help, FLAG, default=default, **settings)
 
 
-def no_check_option(noun: str, panel: str | None = None) -> Any:
-    """--no-check; noun: what is not checked."""
-    return flag(
-        "--no-check",
-        f"Do not check whether the {noun} was altered or damaged: nothing is promised where it was.",
-        panel,
-    )
+def no_check_option(noun: str, **settings: Any) -> Any:
+    """Declare --no-check; noun: what is not checked."""
+    help = f"Skip the check of the {noun} for damage; results from a damaged {noun} are undefined."
+    return flag("--no-check", help, advanced=True, **settings)
 
 
-def number(names: str, help: str, least: int, most: int, panel: str | None = None, default: int | None = None) -> Any:
-    """An option whose value is an integer in a range; typer's own min and max would crowd the help."""
+def number(names: str, help: str, minimum: int, maximum: int, **settings: Any) -> Any:
+    """Declare an option with an integer value in a range, without typer's own range, which crowds the help."""
 
     def check(value: int | None) -> int | None:
-        if value is not None and not least <= value <= most:
-            raise typer.BadParameter(f"{value} is not in the range {least} to {most}.")
+        if value is not None and not minimum <= value <= maximum:
+            raise typer.BadParameter(f"{value} is not in the range {minimum} to {maximum}.")
         return value
 
-    return option(names, help, "N", panel, check, default)
+    return option(names, help, "N", check=check, **settings)
 
 
-def score(names: str, help: str, default: int, least: int, most: int = LARGEST_SCORE) -> Any:
-    """An option whose value is a score or a penalty."""
-    return number(names, f"{help} (default: {default}).", least, most, default=default)
+def score(names: str, help: str, default: int, minimum: int, maximum: int = MAX_SCORE, **settings: Any) -> Any:
+    """Declare an option whose value is a score or a penalty."""
+    return number(names, f"{help} (default: {default}).", minimum, maximum, default=default, **settings)
 
 
-def choice(names: str, help: str, values: Iterable[str], panel: str | None = None, default: str | None = None) -> Any:
-    """An option whose value is one of a few; an enumeration's names would crowd the help as well."""
+def choice(names: str, help: str, values: Iterable[str], **settings: Any) -> Any:
+    """Declare an option whose value is one of `values`, without typer's enumerations, which crowd the help."""
     known = tuple(values)
 
     def check(value: str | None) -> str | None:
@@ -141,27 +159,64 @@ def choice(names: str, help: str, values: Iterable[str], panel: str | None = Non
             raise typer.BadParameter(f"expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}.")
         return value
 
-    return option(names, help, "NAME", panel, check, default)
+    return option(names, help, "NAME", check=check, **settings)
 
 
-def size(name: str, help: str, panel: str | None = None) -> Any:
-    """An option whose value is a number of bytes, which parse_size gives."""
+def size(name: str, help: str, **settings: Any) -> Any:
+    """Declare an option whose value is a size in bytes, such as 8G; `parse_size` converts it."""
 
     def check(value: str | None) -> str | None:
         parse_size(name, value)
         return value
 
-    return option(name, help, "SIZE", panel, check)
+    return option(name, help, "SIZE", check=check, **settings)
 
 
 def parse_size(name: str, text: str | None) -> int | None:
-    """The bytes of a size such as 500M or 1.5G, in powers of 1024; raises UsageError where it is none.
+    """Return the bytes of a size such as 500M or 1.5G, in powers of 1024; None for None.
 
-    name: of the option, whose value is None where it is not given.
+    name: of the option. Raises UsageError if the text is not a size.
     """
-    if text is None:
-        return None
     try:
-        return wording.parse_size(text)
+        return None if text is None else wording.parse_size(text)
     except ValueError as error:
         raise UsageError(f"{name} {error}") from None
+
+
+def given_options(context: typer.Context) -> dict[str, str]:
+    """Return the options of the command line: their first spelling by the name of their parameter."""
+    return {
+        each.name: each.opts[0]
+        for each in context.command.params
+        if each.name and getattr(context.get_parameter_source(each.name), "name", "") == "COMMANDLINE"
+    }
+
+
+@contextlib.contextmanager
+def spelling_options(context: typer.Context, groups: Mapping[str, Sequence[str]]) -> Iterator[None]:
+    """Replace names of options in a UsageError by the spelling of the command line, such as -o for `output`.
+
+    groups: names of parameters that stand for one name; those on the command line are shown.
+    """
+    spelled = {each.name: each.opts[0] for each in context.command.params if each.name}
+    given = given_options(context)
+
+    def spell(name: str) -> str:
+        members = groups.get(name, [name])
+        shown = [given[each] for each in members if each in given] or [
+            spelled[each] for each in members if each in spelled
+        ]
+        return ", ".join(shown) or f"--{name.replace('_', '-')}"
+
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(error.spelled(spell)) from None
+
+
+def refuse_conflicts(context: typer.Context, conflicts: Iterable[Conflict]) -> None:
+    """Raise UsageError for the first conflict between options of the command line."""
+    given = given_options(context)
+    for names, is_wrong, message in conflicts:
+        if found := [given[name] for name in names if is_wrong and name in given]:
+            raise UsageError(f"{', '.join(found)}: {message}")

@@ -1,4 +1,4 @@
-"""Reports of commands: lines and progress on standard error, and a record for programs."""
+"""Messages and progress of a command on standard error, and its JSON report."""
 
 from __future__ import annotations
 
@@ -14,148 +14,151 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from readmap.cli.common.help import GENERAL
 from readmap.cli.common.options import flag, option
 from readmap.formats.output import Output, PendingOutput, commit_together, open_output
 from readmap.formats.path_checks import STANDARD_OUTPUT
 from readmap.formats.wording import format_bytes, format_duration
 from readmap.version import __version__
 
-#: Of the records that --json writes; a field that changes its meaning or goes makes it grow.
+#: Version of the JSON reports; it grows if a field is removed or changes its meaning.
 SCHEMA = 2
 
-#: Between two lines of progress in a log.
+#: Seconds between lines of progress in a log.
 LOG_SECONDS = 60.0
 
-#: Columns of a terminal that has room for a bar beside the words.
-WIDE = 100
+#: Minimum columns of a terminal that shows a progress bar.
+BAR_COLUMNS = 100
 
 
 @dataclass(frozen=True)
 class Session:
-    """One call of readmap: the command line as it was typed, and when it began (time.perf_counter)."""
+    """A call of readmap: the command line as it was typed, and the start time (time.perf_counter)."""
 
     command_line: str
-    began: float
+    start: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """The reports that are wanted; readmap.cli.main looks for --debug itself, since parsing the options may fail."""
+    """Options of messages and reports. readmap.cli.main searches for --debug itself, because parsing may fail."""
 
-    panel: ClassVar = "Reports"
+    panel: ClassVar = GENERAL
 
-    quiet: bool = flag("-q --quiet", "Errors and nothing else.")
-    json: str | None = option("--json", "Write the report for programs there; - is standard output.", "FILE")
-    debug: bool = flag("--debug", "Show an error's traceback.")
+    quiet: bool = flag("-q --quiet", "Print errors only.")
+    json: str | None = option("--json", "Write a JSON report; - is standard output.", "FILE")
+    debug: bool = flag("--debug", "Show the traceback of an error.", advanced=True)
 
     @property
     def prints(self) -> bool:
-        """Whether standard output is for what people read."""
+        """True if text for people may be printed on standard output."""
         return self.json != "-" and not self.quiet
 
 
 class Show(Protocol):
-    """Shows where the work is, in words.
+    """Shows the current state of the work.
 
-    share: the part of the input that has been read, where that is known, which is told in front of the words. bar: the
-    part that is done, where the words say so themselves.
+    share: of the input that has been read, if known; shown before the text. bar: share of the work that is done, if the
+    text contains it.
     """
 
     def __call__(self, text: str, share: float | None = None, bar: float | None = None) -> None: ...
 
 
 class TimeLeft:
-    """How long the rest of some work takes, as the part that is done tells."""
+    """Estimates the remaining time from the share of the input that has been read."""
 
     def __init__(self) -> None:
-        self._began: float | None = None
+        self._start: float | None = None
 
-    def told(self, share: float | None) -> str:
-        """The part that is done and the time left, in words, in front of others; nothing where it is not known."""
-        self._began = self._began or time.perf_counter()
+    def describe(self, share: float | None) -> str:
+        """Return the share and the remaining time as the beginning of a line; "" if the share is unknown."""
+        self._start = self._start or time.perf_counter()
         if not share:
             return ""
-        left = (time.perf_counter() - self._began) * (1 - share) / share
+        left = (time.perf_counter() - self._start) * (1 - share) / share
         return f"{share:.0%} read" + (f", {format_duration(left)} left: " if share < 1 else ": ")
 
 
 class _Log:
-    """Says every minute where the work is."""
+    """Prints the progress every LOG_SECONDS."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._said, self._left = say, time.perf_counter(), TimeLeft()
+        self._say, self._printed, self._left = say, time.perf_counter(), TimeLeft()
 
     def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
-        """Say it, if it is time."""
-        told = self._left.told(share) + text
-        if time.perf_counter() - self._said >= LOG_SECONDS:
-            self._said = time.perf_counter()
-            self._say(told)
+        line = self._left.describe(share) + text
+        if time.perf_counter() - self._printed >= LOG_SECONDS:
+            self._printed = time.perf_counter()
+            self._say(line)
 
 
 class Report:
-    """The reports of one command; a context manager, which drops the record of a command that fails.
+    """Messages, progress and JSON report of a command; a context manager that drops the JSON report if it fails.
 
     command_line: as it was typed.
-
-    The record's file is opened first, so that a place that cannot be written is known before the work.
     """
 
     def __init__(self, session: Session, options: ReportOptions) -> None:
-        self.command_line, self._began = session.command_line, session.began
+        self.command_line, self._start = session.command_line, session.start
         self._quiet = options.quiet
-        self._record: Output | None = open_output(options.json) if options.json is not None else None
+        # Opened before the work, so that a path that cannot be written is reported first.
+        self._json: Output | None = open_output(options.json) if options.json is not None else None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._record:
-            self._record.abort()
+        if self._json:
+            self._json.abort()
 
     @property
     def seconds(self) -> float:
-        """Seconds since the call began."""
-        return time.perf_counter() - self._began
+        """Seconds since the start of the command."""
+        return time.perf_counter() - self._start
 
     def say(self, line: str) -> None:
-        """Print a line on standard error, unless that is to be quiet, closed or full."""
+        """Print a line on standard error; do nothing if --quiet is given, or if standard error is closed or full."""
         if not self._quiet and sys.stderr is not None:
             with contextlib.suppress(OSError):
                 print(line, file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
     def progress(self, shares_terminal: bool = False) -> Iterator[Show]:
-        """A function that shows where the work is: on a terminal that shows nothing else, or now and then in a log."""
+        """Yield a function that shows the progress on a terminal, or in a log every LOG_SECONDS.
+
+        shares_terminal: the output appears on the same terminal, so no progress is shown.
+        """
         if self._quiet or shares_terminal or sys.stderr is None:
             yield lambda text, share=None, bar=None: None
             return
         if not sys.stderr.isatty():
             yield _Log(self.say).show
             return
-        from rich.console import Console  # they take as long to load as half of a command
+        from rich.console import Console  # importing rich takes half as long as a short command
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        console, words = Console(stderr=True), TextColumn("{task.description}", markup=False)
-        bar = [BarColumn(20)] if console.width >= WIDE else []
-        columns = (SpinnerColumn("line"), *bar, words, TimeElapsedColumn())
+        console, text_column = Console(stderr=True), TextColumn("{task.description}", markup=False)
+        bar = [BarColumn(20)] if console.width >= BAR_COLUMNS else []
+        columns = (SpinnerColumn("line"), *bar, text_column, TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as shown:
             task, left = shown.add_task("starting", total=None), TimeLeft()
 
             def show(text: str, share: float | None = None, bar: float | None = None) -> None:
                 done = share or bar
-                shown.update(task, description=left.told(share) + text, total=done and 1.0, completed=done or 0.0)
+                shown.update(task, description=left.describe(share) + text, total=done and 1.0, completed=done or 0.0)
 
             yield show
 
     def finish(self, record: dict[str, Any], outputs: Sequence[PendingOutput] = ()) -> None:
-        """Write the outputs and the record, with what all commands report, if one is wanted; then they get their names.
+        """Write the outputs and the JSON report, if wanted, and commit them together.
 
-        Raises OSError where one of them cannot be written; then none has its name.
+        record: fields of the report, in addition to the fields of all commands. Raises OSError if an output cannot be
+        written; then no output is committed.
         """
         for output in outputs:
-            output.finish()  # so that the record has the time that this takes
-        if self._record is None:
+            output.finish()  # before the report, which contains the time it takes
+        if self._json is None:
             return commit_together(outputs)
         common = {
             "schema": SCHEMA,
@@ -164,26 +167,26 @@ class Report:
             "total_seconds": round(self.seconds, 4),
             "peak_memory_bytes": peak_memory(),
         }
-        self._record.write(json.dumps(common | record, indent=1).encode() + b"\n")
-        commit_together([*outputs, self._record])
+        self._json.write(json.dumps(common | record, indent=1).encode() + b"\n")
+        commit_together([*outputs, self._json])
 
     def cost(self) -> str:
-        """The time since the call began and the most memory, in words."""
-        return f"{self.seconds:.2f} s in all, peak memory {format_bytes(peak_memory())}"
+        """Return the total time and the peak memory as text."""
+        return f"{self.seconds:.2f} s in total, peak memory {format_bytes(peak_memory())}"
 
 
 def is_terminal(output: str | None) -> bool:
-    """Whether what is written there appears on the terminal."""
+    """Return True if the output appears on the terminal."""
     return output in STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of readmap and of what its results or its speed depend on; CuPy's where it was loaded."""
+    """Return the versions of readmap, Python, NumPy and, if loaded, CuPy."""
     cupy = getattr(sys.modules.get("cupy"), "__version__", None)
     return {"readmap": __version__, "python": platform.python_version(), "numpy": np.__version__, "cupy": cupy}
 
 
 def peak_memory() -> int:
-    """The most bytes of memory that this process held."""
+    """Return the peak memory of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,1 +1,1 @@
-"""readmap search: reads to SAM, or to tables of exact occurrences."""
+"""readmap search: map reads, or find their exact occurrences."""

@@ -1,4 +1,4 @@
-"""readmap search: reads to alignment records, or to tables of exact occurrences."""
+"""readmap search: map reads, or find their exact occurrences."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import typer
 
-from readmap.cli.common.conflicts import given_options, spelling_options
-from readmap.cli.common.options import command, names_of
+from readmap.cli.common.options import command, given_options, names_of, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Session, Show, is_terminal
 from readmap.cli.search.options import ClusterOptions, PairOptions, RecordOptions, SearchOptions
 from readmap.cli.search.scoring import ScoringOptions
@@ -34,7 +33,7 @@ EXAMPLES = r"""[bold]Examples[/]
   $ cat *.fq.gz | readmap search - --interleaved -x ref.fa -o out.cram
   $ readmap search reads.fq -x ref.fa -R '@RG\tID:run1\tSM:sample' -o out.sam
   $ readmap search unaligned.bam -x ref.fa -o out.bam --keep-tags RX
-  $ readmap search reads.fq -x ref.fa --exact -o places.bed
+  $ readmap search reads.fq -x ref.fa --exact -o hits.bed
   $ readmap search primers.fa -x ref.fa --exact --count-only"""
 
 #: Parameters of the command that stand for one field of SearchConfig.
@@ -52,9 +51,10 @@ GROUPS: Mapping[str, Sequence[str]] = {
 
 @command
 def search(context: typer.Context, options: SearchOptions) -> None:
-    """Map reads or pairs of reads and write SAM, BAM or CRAM, or find all their exact occurrences (--exact).
+    """Map reads or read pairs to a reference and write SAM, BAM or CRAM, or find all exact occurrences (--exact).
 
-    The output is in the order of the reads (but for --sort), the same on every device and for any number of threads.
+    Records are in the order of the reads, or sorted (--sort). The output is the same on every device, for any number of
+    threads.
 
     Also called: readmap map
     """
@@ -80,9 +80,9 @@ class ReportMonitor:
         """Print a line."""
         self.report.say(line)
 
-    def show(self, text: str, share: float | None = None) -> None:
+    def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
         """Show the current state."""
-        self.progress(text, share)
+        self.progress(text, share, bar)
 
 
 def run(
@@ -110,13 +110,13 @@ def run(
 def _open_on_cluster(
     config: SearchConfig, monitor: ReportMonitor, json: Mapping[str, str | None], cluster: ClusterOptions
 ) -> Iterator[FinishedSearch]:
-    """Run a search by the workers of a Dask cluster, as open_search does on this machine."""
-    from readmap.dask.cluster import connected  # few searches use a cluster
+    """Run a search on the workers of a Dask cluster, as open_search does on this machine."""
+    from readmap.dask.cluster import connected  # imports Dask
     from readmap.dask.distributed_search import DistributedSearch
 
     address, search = cluster.dask or "", DistributedSearch.of(config, json)
     with connected(address, config.device, config.gpus, config.worker_threads) as client:
-        monitor.say(f"the cluster's dashboard is {client.dashboard_link}")
+        monitor.say(f"dashboard of the cluster: {client.dashboard_link}")
         with search.run(client, monitor, cluster.tasks, address) as finished:
             yield finished
 
@@ -127,6 +127,7 @@ def _shares_terminal(config: SearchConfig) -> bool:
 
 
 def _check_cluster_options(given: Mapping[str, str], options: SearchOptions) -> None:
+    """Raise UsageError if options of a cluster are given without one."""
     dask = options.cluster.dask
     if "tasks" in given and dask is None:
         raise UsageError(f"{option('tasks')}: only with {option('dask')}")
@@ -138,8 +139,8 @@ def _check_not_reference(paths: Sequence[str]) -> None:
     """Raise UsageError if the first file of reads is a reference, which was meant as the index."""
     first = paths[0]
     if reason := _why_reference(first):
-        whole = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
-        raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{whole}")
+        corrected = f" (readmap search {shlex.join([*paths[1:], '-x', first])})" if len(paths) > 1 else ""
+        raise UsageError(f"{first} {reason}, not reads: did you mean -x {first}?{corrected}")
 
 
 def _why_reference(path: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The options of readmap search, by the panels of its help."""
+"""The options of readmap search, by groups of its help."""
 
 from __future__ import annotations
 
@@ -8,20 +8,9 @@ from typing import ClassVar
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
-from readmap.cli.common import duplicates, resources
-from readmap.cli.common.options import (
-    argument,
-    choice,
-    flag,
-    hidden,
-    no_check_option,
-    number,
-    option,
-    size,
-    values_of,
-)
-from readmap.cli.common.quality import QualityOptions
+from readmap.cli.common.options import argument, choice, flag, hidden, no_check_option, number, option, values_of
 from readmap.cli.common.report import ReportOptions
+from readmap.cli.common.shared_options import DuplicateOptions, MultiGpuResources, QualityOptions, sort_memory_option
 from readmap.cli.search.scoring import ScoringOptions, parse_numbers
 from readmap.dask import GPU_TASK_READS, LOCAL, TASK_READS
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX
@@ -34,26 +23,45 @@ from readmap.run.config import SearchConfig
 from readmap.run.output_format import OutputFormat
 from readmap.strand import Strand
 
+INPUT = "Input"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceOptions:
+    """The index to search."""
+
+    panel: ClassVar = INPUT
+
+    index: str | None = option(
+        "-x --index",
+        "Index folder, or the FASTA file it was made from (default: $READMAP_INDEX, else the only *.readmap in the "
+        "current folder).",
+        "INDEX",
+    )
+    no_check: bool = no_check_option("index")
+    ignore_alternates: bool = flag("-j --ignore-alt", "Treat ALT contigs (ref.fa.alt) like all others.", advanced=True)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LaneOptions:
-    """Several lanes of one sample, mapped one after the other to one output."""
+    """Lanes of a sample, which are mapped one after the other to one output."""
 
-    panel: ClassVar = "Lanes"
+    panel: ClassVar = INPUT
+    is_advanced: ClassVar = True
 
     lanes: list[str] | None = option(  # noqa: RUF009
         "--lane",
-        r"Files of reads and their read group, as 'L1_1.fq.gz,L1_2.fq.gz,@RG\tID:L1\tSM:s\tLB:l1'; single reads as "
-        r"'L1.fq.gz,,@RG\tID:L1\tSM:s'. May be repeated.",
+        r"Reads of a lane and their read group: 'L1_1.fq.gz,L1_2.fq.gz,@RG\tID:L1\tSM:s\tLB:l1', or "
+        r"'L1.fq.gz,,@RG\tID:L1\tSM:s' for single reads. May be repeated.",
         "R1,R2,RG",
     )
     sheet: str | None = option(
         "--sheet",
-        "A table of lanes, CSV or TSV: sample, lane, fastq_1, fastq_2, and fields of read groups (ID, LB, PL, ...); "
-        "or nf-core/sarek's, with its read groups.",
+        "Table of lanes, CSV or TSV: sample, lane, fastq_1, fastq_2 and read group fields (ID, LB, PL, ...), or "
+        "nf-core/sarek's.",
         "FILE",
     )
-    sample: str | None = option("--sample", "Of a sheet with several samples, the one to map.", "NAME")
+    sample: str | None = option("--sample", "Sample to map, if the sheet lists several.", "NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,21 +70,21 @@ class PairOptions:
 
     panel: ClassVar = "Pairs"
 
-    interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.")
+    interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.", panel=INPUT)
     smart_pairing: bool = flag(
-        "--smart-pairing", "The reads of one file are pairs where two of one name stand side by side, else single."
+        "--smart-pairing", "Adjacent reads of the same name are pairs, others single.", panel=INPUT, advanced=True
     )
     collate: bool = flag(
-        "--collate", "Bring the mates of BAM or CRAM together first, where they are far apart; in $TMPDIR."
+        "--collate", "Group the mates of unordered BAM or CRAM first, in $TMPDIR.", panel=INPUT, advanced=True
     )
     insert_size: str | None = option(
         "-I --insert-size",
-        "Mean and standard deviation of the insert sizes, FR, as 400,60, and the largest and the smallest one "
-        "(default: estimated from the first pairs; a tenth of the mean, and four deviations beside it).",
+        "Insert size in bases, FR: mean, standard deviation (default: 0.1 * mean), maximum and minimum (default: mean "
+        "+- 4 SD), such as 400,60 (default: estimated from the first pairs).",
         "MEAN[,SD[,MAX[,MIN]]]",
     )
-    no_pairing: bool = flag("-P --no-pairing", "Choose the places of mates without regard to each other, as for Hi-C.")
-    no_rescue: bool = flag("-S --no-rescue", "Do not look for a mate where its partner expects it.")
+    no_pairing: bool = flag("-P --no-pairing", "Place mates independently of each other, as for Hi-C.", advanced=True)
+    no_rescue: bool = flag("-S --no-rescue", "Do not search for a read near its mate.", advanced=True)
 
     def pairing(self) -> Pairing:
         """Return how mates are placed; raises UsageError if the insert size is invalid."""
@@ -96,62 +104,59 @@ class PairOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The outputs, their order and the lines of their header."""
+    """The outputs, their order and their header lines."""
 
     panel: ClassVar = "Output"
 
     output: str | None = option(
         "-o --output",
-        "The output file (default: standard output): BAM by the ending .bam, CRAM by .cram, else SAM; "
-        ".gz compresses with bgzip.",
+        "Output file (default: standard output): BAM if it ends with .bam, CRAM with .cram, else SAM; .gz is "
+        "compressed with bgzip.",
         "FILE",
     )
     format: str | None = choice(
         "--format",
-        "sam, bam or cram; with --exact also tsv (query, count, contig, start, end, strand; from 1) or bed (default: "
-        "by -o's ending, else sam).",
+        "sam, bam or cram; with --exact also tsv (query, count, contig, start, end, strand; 1-based) or bed (default: "
+        "by the ending of -o, else sam).",
         OutputFormat,
     )
-    sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index beside it.")
+    sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index.")
+    read_groups: list[str] | None = option(  # noqa: RUF009
+        "-R --read-group", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE"
+    )
+    unmapped: str | None = option(
+        "--unmapped", "Write unmapped reads as FASTQ; of pairs only if both mates are unmapped.", "FILE"
+    )
     sort_order: str | None = choice(
         "--sort-order",
-        "What --sort sorts by: coordinate, or queryname, as samtools sort -n has it, without an index (default: "
-        "coordinate).",
+        "Order of --sort: coordinate, or queryname, as samtools sort -n, without an index (default: coordinate).",
         SortOrder,
+        advanced=True,
     )
-    sort_memory: str | None = size(
-        "--sort-memory",
-        "Memory to sort in, as 8G or 500M (default: a quarter of what is available, and of a GPU what it has left); "
-        "more goes to $TMPDIR, else beside the output.",
-    )
+    sort_memory: str | None = sort_memory_option()
     level: int | None = number(
-        "--level", "How small BAM and .gz become, 1 (the quickest, the default) to 12, as libdeflate counts.", 1, 12
+        "--level", "Compression level of BAM and .gz, from 1, fastest, to 12 (default: 1).", 1, 12, advanced=True
     )
     codec: str = choice(
         "--codec",
-        "What compresses BAM and .gz: libdeflate, to the same bytes everywhere; nvcomp, on the GPU, to others; or "
-        f"auto, nvcomp where it is, below level {SMALLER_LEVEL} (default: auto).",
+        "Compressor of BAM and .gz: libdeflate (same bytes on every device), nvcomp (on the GPU, other bytes) or auto: "
+        f"nvcomp if installed, below level {SMALLER_LEVEL} (default: auto).",
         CodecName,
         default=CodecName.AUTO,
+        advanced=True,
     )
     index_format: str | None = choice(
         "--index-format",
-        "The index of sorted BAM: bai, or csi, which contigs of 2^29 bases and more need (default: what they need).",
+        "Index of sorted BAM: bai, or csi, required for contigs of 2^29 bases or more (default: bai if possible).",
         IndexFormat,
-    )
-    unmapped: str | None = option(
-        "--unmapped",
-        "A file for the reads without a place, as FASTQ; of pairs for those of which neither mate has one.",
-        "FILE",
-    )
-    read_groups: list[str] | None = option(  # noqa: RUF009
-        "-R --read-group", r"The read group of all reads, as '@RG\tID:a\tSM:b'.", "LINE"
+        advanced=True,
     )
     header: list[str] | None = option(  # noqa: RUF009
         "-H --header",
-        r"A line to add to the header, as '@CO\ttext', or a file of lines; @HD, and @SQ of the same contigs, "
-        "replace readmap's. May be repeated.",
+        r"Header line to add, such as '@CO\ttext', or a file of lines. @HD, and @SQ of the same contigs, replace "
+        "readmap's. May be repeated.",
         "LINE",
+        advanced=True,
     )
 
     @property
@@ -165,22 +170,23 @@ class OutputOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class _MarkOption:
-    """The first option of its panel."""
+    """The first option of its group."""
 
     mark_duplicates: bool = flag(
-        "--markdup --mark-duplicates", "Mark duplicates (0x400): all records of a fragment, its unmapped mate too."
+        "--markdup --mark-duplicates", "Mark duplicates (flag 0x400) in all records of a fragment."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuplicateOptions(duplicates.DuplicateOptions, _MarkOption):
-    """What happens to duplicates during a search."""
+class SearchDuplicateOptions(DuplicateOptions, _MarkOption):
+    """Duplicate marking during a search."""
 
-    panel: ClassVar = "Duplicates, as Picard MarkDuplicates finds them; with --sort"
+    panel: ClassVar = "Duplicates, as in Picard MarkDuplicates (with --sort)"
 
     for_merge: bool = flag(
         "--for-merge",
-        f"Of a shard: leave duplicates to readmap merge, for which FILE{FRAGMENTS_SUFFIX} is written beside -o FILE.",
+        f"Prepare a shard for readmap merge, which marks duplicates: also write FILE{FRAGMENTS_SUFFIX} for -o FILE.",
+        advanced=True,
     )
 
 
@@ -190,40 +196,41 @@ class RecordOptions:
 
     panel: ClassVar = "Records"
 
-    all_places: bool = flag("-a --all", "Write all other places that reach -T too, as secondary alignments.")
+    all_places: bool = flag("-a --all", "Also write all other placements that reach -T, as secondary alignments.")
+    soft_clip: bool = flag("-Y --soft-clip", "Soft-clip supplementary alignments, so that they have the whole read.")
     max_secondary: int | None = number(
-        "--max-secondary", "Most secondary alignments of each part of a read, the best ones; implies -a.", 0, 1 << 30
+        "--max-secondary", "Maximum secondary alignments per part of a read; implies -a.", 0, 1 << 30, advanced=True
     )
     max_alternatives: str | None = option(
         "-h --max-alternatives",
-        "Tell all other places in the tag XA, where they are at most N, or the second N with one on an ALT contig "
-        f"(default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}, of those that matter to MAPQ).",
+        "List all other placements in the tag XA if there are at most N, or at most the second N if one is on an ALT "
+        f"contig (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}, only placements that affect MAPQ).",
         "N[,N]",
+        advanced=True,
     )
     xa_share: int | None = number(
-        "--xa-share", "Per cent of the best place's score that a place in XA has (default: 80).", 0, 100
+        "--xa-share", "Minimum score of a placement in XA, in % of the best score (default: 80).", 0, 100, advanced=True
     )
-    soft_clip: bool = flag("-Y --soft-clip", "Write the whole read in the records of all parts of a split read.")
     mark_secondary: bool = flag(
-        "-M --mark-secondary", "Mark the lesser parts of a split read secondary, not supplementary."
+        "-M --mark-secondary", "Mark the shorter parts of a split read secondary, not supplementary.", advanced=True
     )
     leftmost_primary: bool = flag(
-        "-5 --leftmost-primary", "Make that part of a split read primary that begins first in the read."
+        "-5 --leftmost-primary", "Make the part of a split read that starts first in the read primary.", advanced=True
     )
 
     def reporting(self) -> Reporting:
         """Return which records a search writes; raises UsageError if options contradict each other."""
         secondary = NO_LIMIT if self.all_places else 0
-        most, most_alternate = self._max_alternatives()
-        if most is not None and (self.all_places or self.max_secondary is not None):
+        max_hits, max_alternate_hits = self._max_alternatives()
+        if max_hits is not None and (self.all_places or self.max_secondary is not None):
             others = (
                 f"{marked('all_places')} or {marked('max_secondary')}, which give other places records of their own"
             )
             raise UsageError(f"{marked('max_alternatives')}: not with {others}")
         return Reporting(
             max_secondary=secondary if self.max_secondary is None else self.max_secondary,
-            max_xa_hits=most,
-            max_alternate_hits=most_alternate,
+            max_xa_hits=max_hits,
+            max_alternate_hits=max_alternate_hits,
             xa_share=XA_SHARE if self.xa_share is None else self.xa_share,
             leftmost_primary=self.leftmost_primary,
             soft_clipped=self.soft_clip,
@@ -231,7 +238,7 @@ class RecordOptions:
         )
 
     def _max_alternatives(self) -> tuple[int | None, int]:
-        """Return the limits of places in XA, without and with one on an ALT contig."""
+        """Return the maximum number of placements in XA, without and with a placement on an ALT contig."""
         if self.max_alternatives is None:
             return None, MAX_ALTERNATE_HITS
         given = parse_numbers("-h --max-alternatives", self.max_alternatives, 0, NO_LIMIT)
@@ -240,78 +247,43 @@ class RecordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TagOptions:
-    """Tags of the reads that their records keep."""
+    """Tags that records take from their reads."""
 
     panel: ClassVar = "Tags"
 
     comments: bool = flag(
         "-C --comments",
-        "Append FASTQ comments, tags such as RX:Z:ACGT, to the records; Illumina's, 1:N:0:ACGT, as BC, and Y as 0x200.",
+        "Append FASTQ comments, such as RX:Z:ACGT, as tags. Illumina's 1:N:0:ACGT becomes BC, and 1:Y flag 0x200.",
     )
     keep_tags: str | None = option(
-        "--keep-tags", "Tags of BAM or CRAM reads to keep, as RX,BC, or all (default: RG alone).", "TAGS"
+        "--keep-tags", "Tags of BAM or CRAM reads to keep, such as RX,BC, or all (default: only RG).", "TAGS"
     )
     barcode_name: bool = flag(
-        "--barcode-name", "Write the eighth field of a read's name, where bcl-convert puts UMIs, as the tag RX."
+        "--barcode-name", "Write the eighth field of read names, bcl-convert's UMI, as the tag RX.", advanced=True
     )
-    replace_rg: bool = flag("--replace-rg", "Let -R replace the read groups of BAM or CRAM reads.")
+    replace_rg: bool = flag("--replace-rg", "Replace the read groups of BAM or CRAM reads by -R.", advanced=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactOptions:
-    """The exact search: whether there is one, by which structure and strands, and the form of its output."""
+    """Search for exact occurrences."""
 
     panel: ClassVar = "Exact search"
 
     exact: bool = flag("--exact", "Find all exact occurrences of the reads instead of aligning them.")
+    count_only: bool = flag("--count-only", "Write the number of occurrences of each read, as tsv (query, count).")
     strand: str = choice(
-        "--strand",
-        "forward (the reads as they are), reverse (their reverse complements) or both (default: both).",
-        Strand,
-        default=Strand.BOTH,
+        "--strand", "forward, reverse or both (default: both).", Strand, default=Strand.BOTH, advanced=True
     )
     max_hits: int | None = number(
-        "--max-hits", "Most occurrences of a read to write (default: all); counts are of all.", 1, 1 << 31
+        "--max-hits", "Maximum occurrences per read to write (default: all).", 1, 1 << 31, advanced=True
     )
-    count_only: bool = flag("--count-only", "Write how often each read occurs, as tsv (query, count).")
     structure: str | None = choice(
-        "--structure",
-        "array or tree: what finds them (default: what the index holds, the array first). The output is the same.",
+        *("--structure", "array or tree (default: what the index has, preferably array). Same output."),
         (IndexStructure.ARRAY, IndexStructure.TREE),
+        advanced=True,
     )
-    no_prefix_table: bool = flag(
-        "--no-prefix-table", "Search without the table of first bases: the plain, slower way, to compare with."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resources(resources.SharedResources):
-    """The device, the threads and the memory of a search."""
-
-    batch_reads: int | None = number(
-        "--batch-reads", "Most reads to search together (default: by their bytes). The output is the same.", 1, 1 << 31
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterOptions:
-    """The workers that map."""
-
-    panel: ClassVar = "Cluster"
-
-    dask: str | None = option(
-        "--dask",
-        "Map by the workers of Dask, a shard of the reads a task: the address of a scheduler, as tcp://node1:8786, the "
-        f"file that it has written, or {LOCAL} for workers of this machine, one a GPU (--gpus). Same output.",
-        "ADDRESS",
-    )
-    tasks: int | None = number(
-        "--tasks",
-        f"Equal shards of the reads, once all reads are found (default: of up to {TASK_READS:,} reads, on GPUs of "
-        f"{GPU_TASK_READS:,}, mapped while others are found).",
-        1,
-        1 << 20,
-    )
+    no_prefix_table: bool = flag("--no-prefix-table", "Search without the prefix table (slower).", advanced=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,20 +291,47 @@ class ShardOptions:
     """The part of the reads that is mapped."""
 
     panel: ClassVar = "Shards"
+    is_advanced: ClassVar = True
 
-    split: str | None = option("--split", "The table of the files of reads, which readmap split makes.", "TABLE")
+    split: str | None = option("--split", "Table of record positions, written by readmap split.", "TABLE")
     shard: str | None = option(
-        "--shard",
-        "Map the I-th of N equal parts of the reads, found by --split, without reading the rest; all parts in order "
-        "give the records of the whole.",
-        "I/N",
+        "--shard", "Map the I-th of N equal parts of the reads, without reading the rest; needs --split.", "I/N"
     )
     sample_model: str | None = option(
-        "--sample-model",
-        "The file that readmap estimate wrote for all reads: nothing is estimated from the reads that are mapped.",
-        "FILE",
+        "--sample-model", "Insert sizes and divergence, written by readmap estimate (default: estimated).", "FILE"
     )
-    learnt: str | None = hidden(option("--learnt", "As --sample-model.", "FILE"))
+    learnt: str | None = hidden(option("--learnt", "Same as --sample-model.", "FILE"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """Mapping by the workers of a Dask cluster."""
+
+    panel: ClassVar = "Cluster"
+    is_advanced: ClassVar = True
+
+    dask: str | None = option(
+        "--dask",
+        "Map shards of the reads on Dask workers: the address of a scheduler, such as tcp://node1:8786, its scheduler "
+        f"file, or {LOCAL} for one worker per GPU of this machine (--gpus). Same output.",
+        "ADDRESS",
+    )
+    tasks: int | None = number(
+        "--tasks",
+        f"Number of equal shards (default: shards of up to {TASK_READS:,} reads, {GPU_TASK_READS:,} on GPUs, mapped as "
+        "soon as they are found).",
+        1,
+        1 << 20,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResources(MultiGpuResources):
+    """The device, the threads and the memory of a search."""
+
+    batch_reads: int | None = number(
+        "--batch-reads", "Maximum reads per batch (default: by their bytes). Same output.", 1, 1 << 31, advanced=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,40 +340,33 @@ class SearchOptions:
 
     reads: list[str] | None = argument(  # noqa: RUF009
         "READS",
-        "Reads up to 10,000 bases, or two files of pairs, as FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
+        "Reads up to 10,000 bases, one file or two files of pairs: FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
         "- is standard input.",
         default=None,
     )
+    reference: ReferenceOptions
     lanes: LaneOptions
-    shards: ShardOptions
-    cluster: ClusterOptions
-    pairs: PairOptions
-    index: str | None = option(
-        "-x --index",
-        "The index folder, or the FASTA that it was made from "
-        "(default: $READMAP_INDEX, else the one *.readmap of the current folder).",
-        "INDEX",
-    )
-    no_check: bool = no_check_option("index")
-    ignore_alternates: bool = flag("-j --ignore-alt", "Map to ALT contigs, which ref.fa.alt names, as to all others.")
     output: OutputOptions
-    duplicates: DuplicateOptions
-    quality: QualityOptions
+    pairs: PairOptions
     records: RecordOptions
     tags: TagOptions
-    exact: ExactOptions
+    duplicates: SearchDuplicateOptions
+    quality: QualityOptions
     scoring: ScoringOptions
-    resources: Resources
+    exact: ExactOptions
+    shards: ShardOptions
+    cluster: ClusterOptions
+    resources: SearchResources
     report: ReportOptions
 
     def config(self, command_line: str) -> SearchConfig:
         """Return the configuration of the search; raises UsageError if options are invalid or contradict each other."""
-        known = {one.name for one in fields(SearchConfig)}
+        known = {each.name for each in fields(SearchConfig)}
         values = {name: value for name, value in values_of(self).items() if name in known}
         values |= {name: tuple(values[name] or ()) for name in ("reads", "lanes", "header")}
         values |= {
-            "check": not self.no_check,
-            "alternates": not self.ignore_alternates,
+            "check": not self.reference.no_check,
+            "alternates": not self.reference.ignore_alternates,
             "prefix_table": not self.exact.no_prefix_table,
             "read_group": self.output.read_group,
             "scoring": self.scoring.scoring(),

@@ -1,83 +1,84 @@
-"""The options of scores, as search, mem and estimate take them."""
+"""Scoring options of search, mem and estimate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from readmap.cli.common.options import LARGEST_SCORE, number, option, score
+from readmap.cli.common.options import MAX_SCORE, number, option, score
 from readmap.errors import UsageError
 from readmap.mapping.parameters import Penalty, Scoring
 
-#: Limit of -A, so that its product with the largest default is a valid score.
-LARGEST_MATCH = 33
+#: Maximum score of a match: this times the largest default is within the limits of Scoring.
+MAX_MATCH = 33
 
-_USUAL = Scoring()
-
-
-def _scaled(names: str, help: str, usual: Any, least: int) -> Any:
-    """Declare a score or a penalty that -A multiplies unless it is given."""
-    return number(names, f"{help} (default: {usual}).", least, LARGEST_SCORE)
+_DEFAULTS = Scoring()
 
 
-def penalties(names: str, help: str, usual: Any, least: int) -> Any:
-    """Declare a penalty, or two penalties as N,N, that -A multiplies unless they are given."""
+def _scaled(names: str, help: str, default: Any, minimum: int, **settings: Any) -> Any:
+    """Declare a score or a penalty whose default is multiplied by -A."""
+    return number(names, f"{help} (default: {default}).", minimum, MAX_SCORE, **settings)
+
+
+def penalties(names: str, help: str, default: Any, minimum: int) -> Any:
+    """Declare a penalty, or two of them, whose default is multiplied by -A."""
 
     def check(value: str | None) -> str | None:
-        parse_penalties(names, value, least)
+        parse_penalties(names, value, minimum)
         return value
 
-    return option(names, f"{help} (default: {usual}).", "N[,N]", check=check)
+    return option(names, f"{help} (default: {default}).", "N[,N]", check=check)
 
 
-def parse_penalties(names: str, text: str | None, least: int) -> Penalty | None:
-    """Parse N or N,N to a penalty or two, or return None for None; names: of the option, for messages."""
+def parse_penalties(names: str, text: str | None, minimum: int) -> Penalty | None:
+    """Return the penalties of N or N,N; None for None. names: of the option."""
     if text is None:
         return None
-    numbers = parse_numbers(names, text, least)
+    numbers = parse_numbers(names, text, minimum)
     return numbers[0] if len(set(numbers)) == 1 else (numbers[0], numbers[1])
 
 
-def parse_numbers(names: str, text: str, least: int, most: int = LARGEST_SCORE) -> list[int]:
-    """Parse one number or two; raises UsageError if they are invalid or not within least and most."""
+def parse_numbers(names: str, text: str, minimum: int, maximum: int = MAX_SCORE) -> list[int]:
+    """Return one or two integers of N or N,N; raise UsageError if they are invalid or out of range."""
     parts = text.split(",")
-    fit = len(parts) <= 2 and all(part.isdecimal() and least <= int(part) <= most for part in parts)
-    if not fit:
-        raise UsageError(f"{names.replace(' ', ' / ')} {text}: expected N or N,N, numbers of {least} to {most}")
+    if len(parts) > 2 or not all(part.isdecimal() and minimum <= int(part) <= maximum for part in parts):
+        raise UsageError(f"{names.replace(' ', ' / ')} {text}: expected N or N,N, numbers of {minimum} to {maximum}")
     return [int(part) for part in parts]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoringOptions:
-    """The scores of alignments and pairs, with bwa mem's letters, and the field names of Scoring."""
+    """Scores of alignments and pairs: the fields of Scoring, with the option names of bwa mem."""
 
-    panel: ClassVar = "Scoring, as bwa mem's; -A multiplies the other defaults"
+    panel: ClassVar = "Scoring, as in bwa mem (-A multiplies the other defaults)"
+    is_advanced: ClassVar = True
 
-    match: int = score("-A --match", "Score of a match", _USUAL.match, 1, LARGEST_MATCH)
-    mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", _USUAL.mismatch, 0)
+    match: int = score("-A --match", "Score of a match", _DEFAULTS.match, 1, MAX_MATCH)
+    mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", _DEFAULTS.mismatch, 0)
     gap_open: str | None = penalties(
-        "-O --gap-open", "Penalty of a gap, beside -E; two: a deletion's, an insertion's", _USUAL.gap_open, 0
+        "-O --gap-open", "Penalty of opening a gap; two numbers: deletion, insertion", _DEFAULTS.gap_open, 0
     )
     gap_extend: str | None = penalties(
-        "-E --gap-extend", "Penalty of a gap's base; two: a deletion's, an insertion's", _USUAL.gap_extend, 1
+        "-E --gap-extend", "Penalty of each base of a gap; two numbers: deletion, insertion", _DEFAULTS.gap_extend, 1
     )
-    long_gap: int | None = _scaled("--long-gap", "Most that a gap costs", _USUAL.long_gap, 1)
+    long_gap: int | None = _scaled("--long-gap", "Maximum penalty of a gap", _DEFAULTS.long_gap, 1)
     clip_penalty: str | None = penalties(
-        "-L --clip-penalty", "Penalty of a clipped end; two: the 5' end's, the 3' end's", _USUAL.clip_penalty, 0
+        "-L --clip-penalty", "Penalty of clipping; two numbers: 5' end, 3' end", _DEFAULTS.clip_penalty, 0
     )
     unpaired_penalty: int | None = _scaled(
-        "-U --unpaired-penalty", "Penalty of unpaired mates", _USUAL.unpaired_penalty, 0
+        "-U --unpaired-penalty", "Penalty of an unpaired read pair", _DEFAULTS.unpaired_penalty, 0
     )
     min_score: int | None = _scaled(
-        "-T --min-score", "Least score of a mapped read; 19 suffice where its mate expects it", _USUAL.min_score, 0
+        *("-T --min-score", "Minimum score of a mapped read; 19 if its mate supports it", _DEFAULTS.min_score, 0),
+        advanced=False,
     )
 
     def scoring(self) -> Scoring:
-        """Return the scores; those that are not given are the defaults times -A, as in bwa mem."""
+        """Return the scores; as in bwa mem, defaults are multiplied by the score of a match."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
             if value is None:
-                values[name] = getattr(_USUAL, name) * self.match
+                values[name] = getattr(_DEFAULTS, name) * self.match
             elif isinstance(value, str):
                 values[name] = parse_penalties(name, value, 0)
         return Scoring(**values)

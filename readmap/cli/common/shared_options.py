@@ -1,0 +1,131 @@
+"""Options that several commands have: devices, threads, memory, duplicates and quality reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from readmap.backend import Backend, Gpus, open_backend, open_backends, parse_gpus
+from readmap.backend.machine import available_processors
+from readmap.backend.team import Team
+from readmap.cli.common.options import flag, number, option, parse_size, size
+from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
+
+RESOURCES = "Resources"
+
+
+def gpus_option(default: str = "1") -> Any:
+    """Declare --gpus."""
+
+    def check(value: str) -> str:
+        parse_gpus(value)
+        return value
+
+    help = f"Number of GPUs, all, or a list of them, such as 0,3 or 0, (default: {default}). Same output."
+    return option("--gpus", help, "N", panel=RESOURCES, check=check, default=default)
+
+
+def threads_option() -> Any:
+    """Declare --threads."""
+    return number("-t --threads", "CPU threads (default: available processors).", 1, 1024, panel=RESOURCES)
+
+
+def sort_memory_option() -> Any:
+    """Declare --sort-memory."""
+    help = (
+        "Memory for sorting, such as 8G or 500M (default: a quarter of the available memory, and the free memory of a "
+        "GPU). The rest goes to $TMPDIR or the folder of the output."
+    )
+    return size("--sort-memory", help, advanced=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """The device, the threads and the memory of a command that computes on one device."""
+
+    panel: ClassVar = RESOURCES
+
+    threads: int | None = threads_option()
+    device: str = option(
+        "--device", "cpu, cuda, cuda:N, or auto: a GPU if available (default: auto).", "NAME", default="auto"
+    )
+    gpu_memory: str | None = size(
+        "--gpu-memory", "Maximum GPU memory, such as 8G or 500M (default: all free memory).", advanced=True
+    )
+
+    @property
+    def workers(self) -> int:
+        """The number of CPU threads."""
+        return self.threads or available_processors()
+
+    @property
+    def max_gpu_memory(self) -> int | None:
+        """The maximum GPU memory in bytes, or None for all free memory."""
+        return parse_size("--gpu-memory", self.gpu_memory)
+
+    def open_backend(self) -> Backend:
+        """Open the device; raises the errors of readmap.backend.open_backend."""
+        return open_backend(self.device, self.threads, self.max_gpu_memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiGpuResources(Resources):
+    """The devices, the threads and the memory of a command that can use several GPUs."""
+
+    gpus: str = gpus_option()
+
+    @property
+    def chosen_gpus(self) -> Gpus:
+        """The GPUs, as readmap.backend.device_names accepts them."""
+        return parse_gpus(self.gpus)
+
+    def open_backends(self) -> list[Backend]:
+        """Open the devices; raises the errors of readmap.backend.open_backends."""
+        return open_backends(self.device, self.chosen_gpus, self.threads, self.max_gpu_memory)
+
+    def open_team(self) -> Team:
+        """Open the devices as a team of threads; raises the errors of readmap.backend.open_backends."""
+        return Team.open(self.device, self.chosen_gpus, self.threads, self.max_gpu_memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateOptions:
+    """What counts as a duplicate, and what is done with it."""
+
+    panel: ClassVar = "Duplicates, as in Picard MarkDuplicates"
+
+    remove_duplicates: bool = flag("--remove-duplicates", "Remove duplicates instead of marking them.")
+    optical_distance: int = number(
+        "--optical-distance",
+        "Maximum distance of optical duplicates in pixels: 2500 for patterned flow cells, 0 for none (default: "
+        f"{OPTICAL_DISTANCE}).",
+        0,
+        1 << 30,
+        default=OPTICAL_DISTANCE,
+        advanced=True,
+    )
+    duplicate_type: bool = flag(
+        "--duplicate-type", "Tag duplicates with their type: DT:Z:SQ optical, DT:Z:LB library.", advanced=True
+    )
+    barcode_tag: str | None = option(
+        "--barcode-tag", "Tag of the UMI, such as RX; duplicates have the same UMI.", "TAG", advanced=True
+    )
+    metrics: str | None = option("--metrics", "Write metrics in the format of Picard's DuplicationMetrics.", "FILE")
+
+    def rules(self) -> DuplicateRules:
+        """Return the rules of duplicate marking; raises UsageError if the tag is invalid."""
+        return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityOptions:
+    """Reports about the written records."""
+
+    panel: ClassVar = "Quality reports, for records in coordinate order"
+
+    report: str | None = option(
+        "--report", "Write a page about base qualities, insert sizes, coverage and more (also in --json).", "FILE.html"
+    )
+    multiqc: str | None = option(
+        "--multiqc", "Write files for MultiQC, with the counts of samtools stats and flagstat.", "FOLDER", advanced=True
+    )

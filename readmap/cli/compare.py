@@ -1,0 +1,297 @@
+"""readmap compare: align the sequences of two files."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from readmap.backend.team import Team
+from readmap.cli.common.alignments import (
+    Timer,
+    cells_line,
+    check_files,
+    file_as_json,
+    gcups,
+    open_outputs,
+    output_conflicts,
+    output_option,
+    plot_option,
+    progress_line,
+    write_plot,
+)
+from readmap.cli.common.options import (
+    MAX_SCORE,
+    argument,
+    choice,
+    command,
+    flag,
+    names_of,
+    option,
+    parse_size,
+    refuse_conflicts,
+    score,
+    size,
+)
+from readmap.cli.common.report import Report, ReportOptions, Show
+from readmap.cli.common.shared_options import MultiGpuResources
+from readmap.formats.output import ByteSink, RecordWriter, format_by_ending
+from readmap.formats.wording import pluralize, printable
+from readmap.pairwise.checkpoint import remove_checkpoints
+from readmap.pairwise.comparison import check_same_count, compare_all, compare_pairs, count_cells
+from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
+from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
+from readmap.pairwise.results import Results
+from readmap.reads.sequences import Sequences, read_sequences
+from readmap.run.devices import describe_devices
+from readmap.strand import Strand
+from readmap.version import __version__
+
+EXAMPLES = r"""[bold]Examples[/]
+  $ readmap compare one.fa other.fa
+  $ readmap compare one.fa.gz other.fa.gz -o out.paf --plot out.png --strand both
+  $ readmap compare chr21.fa chr22.fa --score-only --checkpoint work
+  $ readmap compare --pairs queries.fa targets.fa --mode semiglobal -o out.tsv
+  $ readmap compare --pairs queries.fa targets.fa --format sam | samtools view -b -o out.bam"""
+
+SCORES = MatchScores()
+GAP_FIRST = SCORES.gap_open + SCORES.gap_extend
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonOutput:
+    """The outputs and their format."""
+
+    panel: ClassVar = "Output"
+
+    path: str | None = output_option()
+    named_format: str | None = choice(
+        "--format",
+        "summary, text (all columns), paf, sam, tsv or json (default: by the ending of -o, else summary).",
+        ComparisonFormat,
+    )
+    plot: str | None = plot_option("the alignments as a dot plot")
+
+    @property
+    def format(self) -> ComparisonFormat:
+        """The format of the output."""
+        return ComparisonFormat(self.named_format or format_by_ending(self.path, ENDINGS) or ComparisonFormat.SUMMARY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedPairs:
+    """Alignment of pairs."""
+
+    panel: ClassVar = "Pairs"
+
+    in_pairs: bool = flag("--pairs", "Align each query only with the target of the same record number.")
+    mode: str = choice(
+        "--mode",
+        "local (parts of both), global (all of both) or semiglobal (all of the query, part of the target) "
+        "(default: local).",
+        Mode,
+        default=Mode.LOCAL,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentOptions:
+    """Scores and strands."""
+
+    panel: ClassVar = "Alignment"
+
+    match: int = score("--match", "Score of a match", SCORES.match, 1)
+    mismatch: int = score("--mismatch", "Penalty of a mismatch", SCORES.mismatch, 0)
+    gap_first: int = score("--gap-first", "Penalty of the first letter of a gap", GAP_FIRST, 1, 2 * MAX_SCORE)
+    gap_extend: int = score("--gap-extend", "Penalty of each further letter of a gap", SCORES.gap_extend, 1)
+    strand: str = choice(
+        "--strand",
+        "Strand of the query: forward, reverse (its reverse complement), or both, to report the better one "
+        "(default: forward).",
+        Strand,
+        default=Strand.FORWARD,
+    )
+    score_only: bool = flag("--score-only", "Compute scores and end positions, without alignments.")
+
+    def scores(self) -> MatchScores:
+        """Return the scores; raises UsageError if the first letter of a gap costs less than a further one."""
+        return MatchScores.from_gap_first(self.match, self.mismatch, self.gap_first, self.gap_extend)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongOptions:
+    """Comparison of long sequences."""
+
+    panel: ClassVar = "Long sequences (without --pairs)"
+
+    checkpoint: str | None = option(
+        "--checkpoint", "Save the work in this folder; after an interruption the same command continues it.", "DIR"
+    )
+    memory: str | None = size(
+        "--memory",
+        "Memory for rows from which alignments are traced back, such as 8G or 500M (default: a quarter of the free "
+        "memory of the GPU, 1G on the CPU). Same output.",
+        advanced=True,
+    )
+    no_pruning: bool = flag(
+        "--no-pruning", "Also compute cells that cannot reach the best score. Slower, same output.", advanced=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """All options of readmap compare."""
+
+    query: str = argument("QUERY", "FASTA or FASTQ (plain, gzip or bgzip); - is standard input.")
+    target: str = argument("TARGET", "FASTA or FASTQ (plain, gzip or bgzip); - is standard input.")
+    output: ComparisonOutput
+    pairs: ComparedPairs
+    alignment: AlignmentOptions
+    long: LongOptions
+    resources: MultiGpuResources
+    report: ReportOptions
+
+    def settings(self) -> CompareSettings:
+        """Return the settings of long comparisons; raises UsageError if the scores contradict each other."""
+        long, alignment = self.long, self.alignment
+        folder = Path(long.checkpoint) if long.checkpoint else None
+        memory = parse_size("--memory", long.memory)
+        return CompareSettings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
+
+
+@command
+def compare(context: typer.Context, options: CompareOptions) -> None:
+    """Align two sequences of any length with exact Smith-Waterman, or many pairs of short sequences (--pairs).
+
+    Every sequence of QUERY is aligned with every sequence of TARGET.
+
+    The output is the same on every device, for any number of devices and threads.
+    """
+    _check_options(context, options)
+    checkpoint, output = options.settings().checkpoint, options.output
+    check_files(options.query, options.target, output.path, output.plot, options.report.json)
+    with (
+        Report(context.obj, options.report) as report,
+        open_outputs(output.path, output.plot, options.resources.workers) as outputs,
+        options.resources.open_team() as team,
+    ):
+        with report.progress() as show:
+            comparison = _read(options, team, show)
+            read_seconds = report.seconds
+            # () for the types of an index: any will do.
+            for backend in team.backends:
+                backend.compile_missing((), ("common", "pairwise", "reads"), report.say)
+            records = writer(output.format, comparison.targets, __version__, report.command_line)
+            _write(comparison, records, outputs, show)
+        names = {name: printable(sink.name) for name, sink in outputs.items()}
+        seconds = {"read": round(read_seconds, 4), "compare": round(comparison.timer.seconds, 4)}
+        result = comparison.as_json() | names | {"format": str(output.format), "seconds": seconds}
+        report.finish(result, list(outputs.values()))
+        if checkpoint:
+            remove_checkpoints(checkpoint)
+        for line in [comparison.describe(), report.cost()]:
+            report.say(line)
+
+
+def _check_options(context: typer.Context, options: CompareOptions) -> None:
+    """Raise UsageError if options contradict each other."""
+    in_pairs, score_only, output = options.pairs.in_pairs, options.alignment.score_only, options.output
+    needs_alignments = f"{output.format} reports alignments: choose summary, tsv or json"
+    conflicts = (
+        (names_of(LongOptions), in_pairs, "not with --pairs, which are short"),
+        (["mode"], not in_pairs, "only with --pairs; without --pairs alignments are local"),
+        (["score_only"], output.format.needs_operations, needs_alignments),
+        (["plot"], score_only, "not with --score-only: there is no alignment to draw"),
+        *output_conflicts(output.path, output.plot),
+    )
+    refuse_conflicts(context, conflicts)
+
+
+class _Comparison:
+    """A comparison of the sequences of two files; timer: measures the time of the results."""
+
+    def __init__(self, options: CompareOptions, queries: Sequences, targets: Sequences, team: Team) -> None:
+        self.queries, self.targets = queries, targets
+        self._options, self._team = options, team
+        self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
+        self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
+        self._cells = count_cells(queries, targets, self._strand, self._in_pairs)
+        self._pairs, self._aligned, self.timer = 0, 0, Timer()
+
+    def results(self, progress: Callable[[int, int], None]) -> Iterator[Results]:
+        """Yield the results of all pairs; progress: takes the number of computed cells, and of all cells."""
+        queries, targets, settings = self.queries, self.targets, self._settings
+        if self._in_pairs:
+            found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._team, progress)
+        else:
+            found = compare_all(queries, targets, settings, self._strand, self._team, progress)
+        for results in self.timer.timed(found):
+            self._pairs += len(results.queries)
+            self._aligned += int((results.ranges[3] >= 0).sum())
+            yield results
+
+    def describe(self) -> str:
+        """Return the summary as text."""
+        devices = describe_devices(self._team.backends)
+        cells = cells_line(self._cells, self.timer.seconds, devices)
+        return f"{pluralize(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the summary for the JSON report."""
+        settings = self._settings
+        scores = asdict(self._options.alignment.scores())
+        scores["gap_first"] = scores.pop("gap_open") + scores["gap_extend"]
+        return {
+            "query": file_as_json(self._options.query, len(self.queries), len(self.queries.letters)),
+            "target": file_as_json(self._options.target, len(self.targets), len(self.targets.letters)),
+            "device": self._team.first.name,
+            "devices": [backend.name for backend in self._team.backends],
+            "threads": self._team.first.threads,
+            "in_pairs": self._in_pairs,
+            "mode": str(self._mode),
+            "strand": str(self._strand),
+            "score_only": settings.score_only,
+            "scores": scores,
+            "pruning": settings.pruning,
+            "memory_bytes": settings.memory,
+            "counts": {"pairs": self._pairs, "aligned": self._aligned, "cells": self._cells},
+            "gcups": round(gcups(self._cells, self.timer.seconds), 4),
+        }
+
+
+def _read(options: CompareOptions, team: Team, show: Show) -> _Comparison:
+    """Read both files; raise DataError if --pairs is given and the numbers of sequences differ."""
+    files = []
+    for path in (options.query, options.target):
+        show(f"reading {printable(path)}")
+        files.append(read_sequences(path, options.resources.workers))
+    queries, targets = files
+    if options.pairs.in_pairs:
+        check_same_count(queries, targets)
+    return _Comparison(options, queries, targets, team)
+
+
+def _write(comparison: _Comparison, records: RecordWriter[Results], outputs: dict[str, ByteSink], show: Show) -> None:
+    """Compare all sequences and write the results."""
+    write, plot = outputs["output"].write, None
+    if "plot" in outputs:
+        from readmap.pairwise.plot import DotPlot  # imports matplotlib
+
+        plot = DotPlot(comparison.queries, comparison.targets)
+    start = time.perf_counter()
+
+    def progress(done: int, total: int) -> None:
+        show(progress_line(done, total, time.perf_counter() - start), bar=done / max(total, 1))
+
+    write(records.start)
+    for i, results in enumerate(comparison.results(progress)):
+        records.write(results, i == 0, write)
+        if plot:
+            plot.add(results)
+    write(records.end)
+    if plot:
+        write_plot(plot.draw, outputs["plot"], show)

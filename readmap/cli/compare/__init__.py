@@ -1,1 +1,0 @@
-"""readmap compare: two files of sequences to alignments."""

@@ -1,1 +1,0 @@
-"""readmap scan: queries and a database to hits."""
