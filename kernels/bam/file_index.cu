@@ -36,7 +36,7 @@ struct IndexEntry {
     i32 contig, bin, first_window, last_window, mark, is_mapped;
 };
 
-// Compute the contig, bin and windows of 2^min_shift bases of each record; contig -1: none. ends: of records.
+// Compute contig (-1: none), bin and windows of 2^min_shift bases of each record; ends: record ends plus `origin`.
 KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items), i32* last_windows OF(items),
         i64* are_mapped OF(items), i32 min_shift, i32 levels) {

@@ -183,7 +183,7 @@ KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_c
     }
 }
 
-// An item is a selected item of pack_text. started, ended: prefix sums of their counts. origin: position of text[0].
+// Write the barriers of selected items of pack_text. started, ended: sums of their counts. origin: position of text.
 KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chosen OF(items),
         const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
         u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count, i64 end_count, i64 fresh,

@@ -13,7 +13,7 @@ HOST_DEVICE i64 prefix_code(
 // the suffix's code and of the previous code. fill_gaps fills the blocks between, most of them if few codes occur.
 const i64 GAP_ENTRIES = 256;
 
-// An item is a rank. Entries after the previous suffix's code, up to its own, get the rank. error: first bad rank.
+// An item is a rank. Entries after the previous suffix's code, up to its own, get it. error: ranks out of order.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
         suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count, i32 table_bases) {
     FOR_EACH_BUNCH(first, size, items) {

@@ -9,8 +9,7 @@ HOST_DEVICE Pattern pattern_of(const Patterns& patterns, const Occurrences& foun
     return patterns.get(second ? item - found.pattern_count : item, second || found.first_strand);
 }
 
-// Find patterns in the suffix array. The loads of a bunch are prefetched stage by stage, so that their latencies
-// overlap.
+// Find patterns in the suffix array. The loads of a bunch are prefetched stage by stage, so that they overlap.
 KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, SuffixArray index, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Ranks ranges[BUNCH];

@@ -25,6 +25,7 @@ HOST_DEVICE u8 smallest_type(i64 value) {
     return value < 256 ? 'C' : value < 65536 ? 'S' : 'I';
 }
 
+// Write a number, given as text, in the binary form of a BAM type.
 template <class Sink> HOST_DEVICE void put_element(Sink& sink, u8 type, TextSpan text) {
     if (type == 'f') put_integer(sink, float_bits(parse_decimal(text).value), 4);
     else put_integer(sink, parse_integer(text).value, integer_type(type).bytes);

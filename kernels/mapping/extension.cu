@@ -4,7 +4,7 @@
 #include "mapping/smith_waterman.cuh"
 #include "mapping/tandem.cuh"
 
-// True if a warp aligns a band together: a wide band has more columns than a thread registers; 32-bit scores are rare.
+// True if a warp aligns a band together: wide bands need more registers than a thread has; 32-bit scores are rare.
 template <class Lane, i32 WIDTH> const bool WARP_PER_BAND =
         WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
 

@@ -188,7 +188,7 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
     }
 }
 
-// One item per read, selected[item], placed by the diagonals of its partition seeds. Search it if others may matter.
+// One item per read, selected[item], placed by its partition seeds: mark it for the seed search if others matter.
 KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
         const i32* selected OF(items), WindowTable windows, PlacementTable placements, i32 divergent_deficit,
         i32 bases_per_difference) {

@@ -55,7 +55,7 @@ struct TandemSearch {
         }
         return window.end;
     }
-    // Find a gap of `bases` bases that removes the last or the first `removed` differences. It must be a tandem unit.
+    // Find a gap of `bases` bases that removes the last or the first `removed` differences. It spans tandem units.
     HOST_DEVICE bool find_gap(i32 bases, bool inserted, i32 removed, TandemGap& gap) const {
         i32 in_read = inserted ? bases : 0, offset = inserted ? -bases : bases;
         gap = TandemGap{0, bases - in_read, in_read, 0};

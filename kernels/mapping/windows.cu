@@ -107,7 +107,7 @@ KERNEL void add_windows(Items items, Queries queries, Reference reference, Scori
     }
 }
 
-// One item per read, selected[item]: copy its windows to `copies`, MAX_WINDOWS rows an item; unused rows keep theirs.
+// One item per read, selected[item]: copy its windows to `copies`, MAX_WINDOWS rows an item; unused rows are left.
 KERNEL void copy_windows(
         Items items, WindowTable windows, const i32* selected OF(items), Window* copies OF(items* MAX_WINDOWS)) {
     FOR_EACH(item, items) {

@@ -57,6 +57,7 @@ struct WindowTable {
     HOST_DEVICE Window* of(i64 slot) const { return rows + slot * MAX_WINDOWS; }
 };
 
+// Return true if two windows have one orientation and diagonals at most SPREAD apart.
 HOST_DEVICE bool is_near(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
     return a.orientation == b.orientation && offset >= -SPREAD && offset <= SPREAD;

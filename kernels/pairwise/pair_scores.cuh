@@ -20,6 +20,7 @@ HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32
     }
 }
 
+// Find the best cell of every pair of a group, for local alignments: sweep all strips.
 template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band,
         StripColumns<Lane> columns, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme, End* ends) {
     Strip<Lane, BEST_CELL> strip;
@@ -51,6 +52,7 @@ template <Purpose PURPOSE, class Scheme, class Lane> HOST_DEVICE void sweep_to_l
         strip.advance(columns, step, step, {}, lane_scheme);
 }
 
+// Find the best column of the last row of every pair of a group; in a global alignment it is the last column.
 template <class Scheme, class Lane> HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& band,
         StripColumns<Lane> columns, Mode mode, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme,
         End* ends) {

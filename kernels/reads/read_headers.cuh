@@ -1,4 +1,4 @@
-// Parse the header line of a read: its name, and the comment after the name, which is SAM tags or by Illumina.
+// Parse the header line of a read: its name, and the comment after the name, SAM tags or Illumina's fields.
 #pragma once
 #include "common/text.cuh"
 

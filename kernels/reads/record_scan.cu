@@ -1,7 +1,7 @@
-// Find where the records of FASTQ or FASTA text end. On the host, each thread scans one segment, or reads it first.
+// Find where the records of FASTQ or FASTA text end. On the host, a thread scans a segment in memory or a file.
 //
 // A record is a fixed number of lines, so its start is certain only once all lines before it are counted. A thread
-// guesses the first record of its segment from the lines' contents; join_segments scans gaps and wrong guesses.
+// guesses the first record of its segment from the lines' contents; join_segments repairs wrong guesses.
 #include "common/portable.cuh"
 
 const i64 UNKNOWN = -1;  // the first record of a segment was not found

@@ -103,7 +103,7 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
     }
 }
 
-// byte_ends: inclusive prefix sum of the lengths of measure_lines.
+// Write the lines. An item is a line; byte_ends: inclusive prefix sum of measure_lines' lengths.
 KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
         u8* out OF(any), i64 record_count, i64 first_line) {
     i64 record = -1;
