@@ -1,10 +1,33 @@
-"""Helpers to write alignment files by a search and to read them."""
+"""Helpers to write alignment files by a search and to read them, and to limit the size of files."""
 
+import contextlib
+import resource
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pysam
+from examples import Read, fasta, fastq
 
 from readmap.cli import main
+
+
+def write_inputs(folder: Path, genome: Mapping[str, str], reads: Sequence[Read]) -> Path:
+    """Write ref.fa with its index, and reads.fq, to a folder; return the folder."""
+    (folder / "ref.fa").write_bytes(fasta(genome))
+    (folder / "reads.fq").write_bytes(fastq(reads))
+    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    return folder
+
+
+@contextlib.contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Limit the size of files, for this process and its children."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def search_in(folder: Path, output: str, *options: str) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from alignment_files import names_in, records_of, search_in
-from examples import draw_reads, fasta, fastq, small_genome
+from alignment_files import names_in, records_of, search_in, write_inputs
+from examples import draw_reads, small_genome
 from test_order import CONTIGS, draw_records, place_of
 
 from readmap.backend import Backend, open_backend
@@ -22,7 +22,6 @@ from readmap.bam.file_index import FileIndex, IndexEntries, IndexFormat
 from readmap.bam.marking import DUPLICATE, FRAGMENT_TAG_BYTES, OPTICAL, Marking, no_marking
 from readmap.bam.order import SortedRecords, offset_fragment_ids, sort_records
 from readmap.bam.sorted_runs import measure_nothing
-from readmap.cli import main
 from readmap.formats.bgzf import BgzfOutput, Blocks, Codec
 from readmap.run import outputs
 
@@ -154,10 +153,7 @@ def test_closed_in_the_middle() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an index, reads, their BAM, and that BAM sorted by samtools."""
-    folder = tmp_path_factory.mktemp("held")
-    (folder / "ref.fa").write_bytes(fasta(GENOME))
-    (folder / "reads.fq").write_bytes(fastq(draw_reads(DRAW, GENOME, 600)))
-    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    folder = write_inputs(tmp_path_factory.mktemp("held"), GENOME, draw_reads(DRAW, GENOME, 600))
     assert search_in(folder, "plain.bam") == 0
     pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
     return folder

@@ -8,36 +8,21 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from alignment_files import header_of, names_in, records_of, search_in
-from examples import draw_reads, fasta, fastq, small_genome
+from alignment_files import header_of, names_in, records_of, search_in, write_inputs
+from examples import draw_reads, small_genome
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_file_index import record
 
 from readmap.backend import open_backend
 from readmap.bam.order import host_keys, sort_by_name
-from readmap.cli import main
 
 FLAGS = [0, 4, 16, 0x40, 0x80, 0x41, 0x40 | 0x100, 0x40 | 0x800, 0x80 | 0x100, 0x80 | 0x900, 0x800, 0x100]
 NAMES = [
-    "a",
-    "a0",
-    "a00",
-    "a1",
-    "a01",
-    "a01b",
-    "a1c",
-    "a10",
-    "a9",
-    "b",
-    "1",
-    "01",
-    "0",
-    "00",
-    "12x7",
-    "12x07",
+    *["a", "a0", "a00", "a1", "a01", "a01b", "a1c", "a10", "a9", "b", "1", "01", "0", "00", "12x7", "12x07"],
     "9" * 250,
 ]
+MARKED_NAMES = st.tuples(st.sampled_from(NAMES) | st.text("0019ab:", min_size=1, max_size=12), st.sampled_from(FLAGS))
 
 
 def compared(name: bytes, other: bytes) -> int:
@@ -71,15 +56,8 @@ def compared_records(one: tuple[bytes, int], other: tuple[bytes, int]) -> int:
 
 
 @settings(derandomize=True, max_examples=80, deadline=None)
-@given(
-    drawn=st.lists(
-        st.tuples(st.sampled_from(NAMES) | st.text("0019ab:", min_size=1, max_size=12), st.sampled_from(FLAGS)),
-        min_size=1,
-        max_size=60,
-    ),
-    seed=st.integers(0, 9),
-)
-def test_order(backends: str, drawn: list[tuple[str, int]], seed: int) -> None:
+@given(drawn=st.lists(MARKED_NAMES, min_size=1, max_size=60), seed=st.integers(0, 9))
+def test_order_by_name(backends: str, drawn: list[tuple[str, int]], seed: int) -> None:
     backend, rng = open_backend(backends, 2), random.Random(seed)
     marked = [(name.encode(), flag) for name, flag in drawn]
     records = [record(0, number, flag, [(5, 0)], name) for number, (name, flag) in enumerate(marked)]
@@ -106,9 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         dataclasses.replace(read, name=f"r{rng.choice(['', '0', '00'])}{rng.randrange(90)}:x")
         for read in draw_reads(rng, genome, 300)
     ]
-    (folder / "ref.fa").write_bytes(fasta(genome))
-    (folder / "reads.fq").write_bytes(fastq(reads))
-    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    write_inputs(folder, genome, reads)
     assert search_in(folder, "plain.bam", "-a") == 0
     pysam.samtools.sort("-n", "-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
     return folder

@@ -5,24 +5,22 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pysam
 import pytest
-from alignment_files import header_of, names_in, records_of, search_in
-from examples import Read, draw_reads, fasta, fastq, random_bases, small_genome
+from alignment_files import file_size_limit, header_of, names_in, records_of, search_in, write_inputs
+from examples import Read, draw_reads, fastq, random_bases, small_genome
 
 from readmap.backend.cpu import CpuBackend
-from readmap.bam.file_index import MAX_BAI_LENGTH, format_for
+from readmap.bam.file_index import MAX_BAI_LENGTH
 from readmap.bam.order import SortOrder
 from readmap.bam.sorted_runs import SortedRuns
 from readmap.cli import main
@@ -45,10 +43,7 @@ READS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an index, reads, their BAM, and that BAM sorted by samtools."""
-    folder = tmp_path_factory.mktemp("sorted")
-    (folder / "ref.fa").write_bytes(fasta(GENOME))
-    (folder / "reads.fq").write_bytes(fastq(READS))
-    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    folder = write_inputs(tmp_path_factory.mktemp("sorted"), GENOME, READS)
     assert search_in(folder, "plain.bam") == 0
     pysam.samtools.sort("-o", str(folder / "expected.bam"), str(folder / "plain.bam"), catch_stdout=False)
     return folder
@@ -112,30 +107,16 @@ def test_pairs_with_supplementary_and_unplaced_records(folder: Path, tmp_path: P
     assert pysam.quickcheck(str(tmp_path / "sorted.bam")) == ""
 
 
-def test_a_given_header_gets_the_order(folder: Path) -> None:
-    line = r"@HD\tVN:1.5\tSO:unsorted\tGO:query"
-    assert search_in(folder, "given.bam", "--sort", "-H", line) == 0
-    assert header_of(folder / "given.bam")[0] == "@HD\tVN:1.5\tSO:coordinate"
-
-
 def test_nothing_but_the_file_and_its_index(folder: Path, tmp_path: Path) -> None:
+    """An old index is removed; the header of the user gets the order."""
+    for ending in (".csi", ".bai"):
+        (tmp_path / f"a.bam{ending}").write_bytes(b"old")
     for name in ("a.bam", "b.cram", "c.cram"):
-        options = ["--sort"] if name != "c.cram" else []
+        options = ["--sort", "-H", r"@HD\tVN:1.5\tSO:unsorted\tGO:query"] if name != "c.cram" else []
         assert search_in(folder, str(tmp_path / name), *options) == 0
     assert names_in(tmp_path) == ["a.bam", "a.bam.bai", "b.cram", "b.cram.crai", "c.cram"]
-
-
-def test_an_old_index_is_removed(folder: Path, tmp_path: Path) -> None:
-    for ending in (".csi", ".bai"):
-        (tmp_path / f"out.bam{ending}").write_bytes(b"old")
-    assert search_in(folder, str(tmp_path / "out.bam"), "--sort") == 0
-    assert names_in(tmp_path) == ["out.bam", "out.bam.bai"]
-    assert (tmp_path / "out.bam.bai").read_bytes().startswith(b"BAI\1")
-
-
-def test_long_contigs_get_a_csi_index() -> None:
-    assert format_for(MAX_BAI_LENGTH) == "bai"
-    assert format_for(MAX_BAI_LENGTH + 1) == "csi"
+    assert (tmp_path / "a.bam.bai").read_bytes().startswith(b"BAI\1")
+    assert header_of(tmp_path / "a.bam")[0] == "@HD\tVN:1.5\tSO:coordinate"
 
 
 def test_the_requested_index(folder: Path, tmp_path: Path) -> None:
@@ -222,20 +203,13 @@ def test_records_beyond_the_memory_go_to_tmpdir(folder: Path, tmp_path: Path, mo
     assert records_of(tmp_path / "out.bam") == records_of(folder / "expected.bam")
 
 
-@pytest.fixture
-def little_space() -> Iterator[None]:
-    """Limit the size of files to 16 KiB."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize("memory", ["1K", "1G"])
 def test_a_full_disk_names_the_file(
-    folder: Path, tmp_path: Path, little_space: None, memory: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, tmp_path: Path, memory: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert search_in(folder, str(tmp_path / "out.bam"), "--sort", "--sort-memory", memory, "--batch-reads", "99") == 1
+    options = "--sort", "--sort-memory", memory, "--batch-reads", "99"
+    with file_size_limit(1 << 14):
+        assert search_in(folder, str(tmp_path / "out.bam"), *options) == 1
     message = capsys.readouterr().err
     assert "File too large" in message
     assert ".run" in message if memory == "1K" else str(tmp_path / "out.bam") in message
@@ -247,12 +221,8 @@ def test_a_signal_leaves_no_file(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "readmap", "search", "../many.fq", "-x", str(folder / "ref.fa"), "-o", "out.bam"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     environment.pop("TMPDIR", None)
-    process = subprocess.Popen(
-        [*command, "--sort", "--device=cpu", "--sort-memory=1K", "--batch-reads=500", "-q"],
-        cwd=tmp_path,
-        env=environment,
-        stderr=subprocess.PIPE,
-    )
+    command += ["--sort", "--device=cpu", "--sort-memory=1K", "--batch-reads=500", "-q"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
     assert process.stderr is not None
     end = time.monotonic() + 60
     while not list(tmp_path.rglob("*.run")) and time.monotonic() < end:

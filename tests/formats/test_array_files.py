@@ -6,7 +6,6 @@ import io
 import itertools
 import os
 import random
-import resource
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def test_whole_arrays(files: ArrayFiles, tmp_path: Path) -> None:
         assert np.array_equal(np.load(tmp_path / f"{name}.npy", mmap_mode="r"), array)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_arrays_in_parts(files: ArrayFiles, tmp_path: Path, seed: int) -> None:
     """Parts of any size are written in any order, and may be changed afterwards."""
     draw = random.Random(seed)
@@ -155,18 +154,6 @@ def test_a_full_disk_names_the_folder_and_leaves_nothing(
     with pytest.raises(OSError, match="No space left on device, while writing the index") as raised:
         fill()
     assert raised.value.filename == str(tmp_path / "x")
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_file_size_limit(tmp_path: Path) -> None:
-    """The error is the one of the system."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        with pytest.raises(OSError, match="File too large, while writing the index"):
-            write_folder(KIND, tmp_path / "x", {}, ARRAYS)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not [*tmp_path.iterdir()]
 
 

@@ -24,6 +24,23 @@ def make(folder: Path, text: str) -> Path:
     return folder
 
 
+def interrupt_call(monkeypatch: pytest.MonkeyPatch, name: str, call: int, is_before: bool) -> list[str]:
+    """Let the given call of a function raise KeyboardInterrupt, before or after its effect; return the calls made."""
+    module, attribute = name.split(".")
+    usual, calls = getattr(sys.modules[module], attribute), list[str]()
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        calls.append(name)
+        number = len(calls)
+        done = None if is_before and number == call else usual(*given, **named)
+        if number == call:
+            raise KeyboardInterrupt
+        return done
+
+    monkeypatch.setattr(name, interrupted)
+    return calls
+
+
 @pytest.fixture(params=["exchanged", "in turn"])
 def exchange(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """File systems that support, and do not support, exchanging two folders."""
@@ -46,17 +63,7 @@ def test_an_interrupt_leaves_the_old_or_the_new_folder(
     """Without an exchange, a signal may arrive before or after each of two renames."""
     new, target = make(tmp_path / "new", "new"), make(tmp_path / "target", "old")
     monkeypatch.setattr(atomic_files, "_exchange", lambda new, target: False)
-    rename, calls = os.rename, []
-
-    def interrupted(*paths: Any) -> None:
-        calls.append(paths)
-        if before and len(calls) == call:
-            raise KeyboardInterrupt
-        rename(*paths)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "rename", interrupted)
+    interrupt_call(monkeypatch, "os.rename", call, before)
     with pytest.raises(KeyboardInterrupt):
         replace_folder(new, target)
     assert (target / "file").read_text() == ("new" if call == 2 and not before else "old")
@@ -118,17 +125,7 @@ def test_a_finished_file_is_not_removed_by_other_runs(tmp_path: Path) -> None:
 def test_an_interrupted_removal_of_a_folder_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_before: bool
 ) -> None:
-    module, attribute = name.split(".")
-    usual, calls = getattr(sys.modules[module], attribute), []
-
-    def interrupted(*given: Any, **named: Any) -> Any:
-        calls.append(name)
-        done = None if is_before and len(calls) == 1 else usual(*given, **named)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return done
-
-    monkeypatch.setattr(name, interrupted)
+    calls = interrupt_call(monkeypatch, name, 1, is_before)
     with pytest.raises(KeyboardInterrupt), temporary_folder(tmp_path / "target") as folder:
         (folder / "file").touch()
     monkeypatch.undo()
@@ -142,17 +139,7 @@ def test_an_interrupted_removal_of_a_file_completes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int, is_before: bool
 ) -> None:
     """os.open: the second call, after the one that checks the target."""
-    module, attribute = name.split(".")
-    usual, calls = getattr(sys.modules[module], attribute), []
-
-    def interrupted(*given: Any, **named: Any) -> Any:
-        calls.append(name)
-        done = None if is_before and len(calls) == call else usual(*given, **named)
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return done
-
-    monkeypatch.setattr(name, interrupted)
+    calls = interrupt_call(monkeypatch, name, call, is_before)
     with pytest.raises(KeyboardInterrupt), open_output(str(tmp_path / "target")) as output:
         output.write(b"text")
     monkeypatch.undo()

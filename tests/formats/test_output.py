@@ -4,8 +4,6 @@ import contextlib
 import errno
 import os
 import pathlib
-import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -15,13 +13,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from alignment_files import file_size_limit
+from alignment_files import names_in as names
 
 from readmap.formats.bgzf import BgzfOutput
 from readmap.formats.output import commit_together, open_output
-
-
-def names(folder: pathlib.Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_appears_when_it_is_committed(tmp_path: pathlib.Path) -> None:
@@ -301,17 +297,10 @@ def test_standard_output_is_closed() -> None:
 
 def test_a_full_disk_names_the_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "out.sam"
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        with open_output(str(path)) as output:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
-            with pytest.raises(OSError, match="File too large") as error:
-                output.write(bytes(3_000_000))
-            assert error.value.filename == str(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, before)
+    with file_size_limit(1_000_000), open_output(str(path)) as output:
+        with pytest.raises(OSError, match="File too large") as error:
+            output.write(bytes(3_000_000))
+        assert error.value.filename == str(path)
     assert names(tmp_path) == []
 
 

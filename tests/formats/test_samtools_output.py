@@ -3,20 +3,17 @@
 import contextlib
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from alignment_files import header_of, names_in, records_of, search_in
-from examples import Read, draw_reads, fasta, fastq, index_of, random_bases, small_genome
+from alignment_files import file_size_limit, header_of, names_in, records_of, search_in, write_inputs
+from examples import Read, draw_reads, fastq, index_of, random_bases, small_genome
 
-from readmap.cli import main
 from readmap.formats.fasta import Contig
 from readmap.formats.sam import SamEncoding, header
 from readmap.formats.samtools import SamtoolsOutput, open_samtools_output
@@ -34,10 +31,7 @@ READS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an index, reads, and their BAM."""
-    folder = tmp_path_factory.mktemp("samtools")
-    (folder / "ref.fa").write_bytes(fasta(GENOME))
-    (folder / "reads.fq").write_bytes(fastq(READS))
-    assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
+    folder = write_inputs(tmp_path_factory.mktemp("samtools"), GENOME, READS)
     assert search_in(folder, "plain.bam") == 0
     return folder
 
@@ -135,18 +129,9 @@ def test_a_process_that_is_killed(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-@pytest.fixture
-def little_space() -> Iterator[None]:
-    """Limit the size of files to a megabyte, for this process and its children."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize("indexed", [False, True])
-def test_a_full_disk_names_the_file(tmp_path: Path, little_space: None, indexed: bool) -> None:
-    with opened(tmp_path / "out.cram", indexed) as out:
+def test_a_full_disk_names_the_file(tmp_path: Path, indexed: bool) -> None:
+    with file_size_limit(1 << 20), opened(tmp_path / "out.cram", indexed) as out:
         with pytest.raises(OSError, match=r"samtools \w+ failed") as error:
             write_all(out, bam(20_000))
         assert error.value.filename == str(tmp_path / "out.cram")
@@ -169,13 +154,8 @@ def test_a_signal_in_the_middle_leaves_nothing(folder: Path, tmp_path: Path, opt
     command = [sys.executable, "-m", "readmap", "search", "-", "-x", str(folder / "ref.fa"), "-o", "out.cram"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     environment.pop("TMPDIR", None)
-    process = subprocess.Popen(
-        [*command, "--device=cpu", *options],
-        cwd=tmp_path,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*command, "--device=cpu", *options], cwd=tmp_path, env=environment, **pipes)
     assert process.stdin is not None
     assert process.stderr is not None
     process.stdin.write(fastq(READS))

@@ -208,15 +208,8 @@ def test_choose_windows(bench: Bench, with_qualities: bool, scoring: Scoring, ba
     backend, placements = bench.backend, world.batch.placements
     context = dataclasses.replace(bench.context, scoring=scoring, sample=Sample(bases_per_difference))
     choose_windows(DeviceList.of(world.batch.queries.slot_of), world.batch, context)
-    names = (
-        "chosen",
-        "suboptimal_scores",
-        "mapqs",
-        "variant_phreds",
-        "unresolved",
-        "uncovered_starts",
-        "uncovered_ends",
-    )
+    names = ["chosen", "suboptimal_scores", "mapqs", "variant_phreds", "unresolved"]
+    names += ["uncovered_starts", "uncovered_ends"]
     choices = zip(*(bench.by_read(world, getattr(placements, name)) for name in names), strict=True)
     by_slot = backend.to_host(placements.deficits).reshape(-1, MAX_WINDOWS)
     deficits = by_slot[backend.to_host(world.batch.queries.slot_of)].tolist()

@@ -129,17 +129,17 @@ def test_estimate_bases_per_difference(bases: int, differences: int, errors: int
     assert estimate_bases_per_difference(halves) == expected
 
 
-def draw_sample(generator: random.Random, genome: str, apart: int, count: int) -> bytes:
+def draw_sample(draw: np.random.Generator, genome: str, apart: int, count: int) -> bytes:
     """Return reads that differ from the genome once in `apart` bases, with errors at their quality's rate."""
+    letters, phreds = np.frombuffer(b"ACGT", np.uint8), draw.integers(20, 40, count)
+    codes = np.searchsorted(letters, np.frombuffer(genome.encode(), np.uint8))
+    reads = codes[draw.integers(0, len(genome) - 100, count)[:, None] + np.arange(100)]
+    for rates in (1 / apart, 10 ** (-phreds[:, None] / 10)):
+        reads = np.where(draw.random(reads.shape) < rates, (reads + draw.integers(1, 4, reads.shape)) % 4, reads)
     text = []
-    for _ in range(count):
-        start, phred = below(generator, len(genome) - 100), 20 + below(generator, 20)
-        letters = list(genome[start : start + 100])
-        for i, base in enumerate(letters):
-            for rate in (1 / apart, chance(phred)):
-                if generator.random() < rate:
-                    letters[i] = "ACGT"[("ACGT".index(base) + 1 + below(generator, 3)) % 4]
-        bases = "".join(letters) if below(generator, 2) else reverse_complement("".join(letters))
+    for read, phred, is_forward in zip(letters[reads], phreds.tolist(), draw.integers(0, 2, count), strict=True):
+        bases = read.tobytes().decode()
+        bases = bases if is_forward else reverse_complement(bases)
         text.append(f"@r\n{bases}\n+\n{chr(33 + phred) * 100}\n")
     return "".join(text).encode()
 
@@ -152,7 +152,7 @@ def observed_of(fastq: bytes, bench: Bench) -> Observation:
 def test_estimate_of_a_known_sample(backends: str, apart: int) -> None:
     genome = random_bases(random.Random(172), 50_000)
     bench = Bench([genome], backends)
-    generator = random.Random(apart)
+    generator = np.random.default_rng(apart)
     batches = [observed_of(draw_sample(generator, genome, apart, 5_000), bench) for _ in range(4)]
     sample = estimate_sample(batches, None)
     assert abs(sample.bases_per_difference / apart - 1) < 0.1
@@ -173,12 +173,10 @@ def test_estimate_of_a_known_sample(backends: str, apart: int) -> None:
 )
 def test_sufficient_reads(reads: int, pairs: int, insert_size: tuple[float, float] | None, expected: bool) -> None:
     """Pairs may follow single reads."""
-    observed = [
-        Observation(
-            n, np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32), n - 2 * np.arange(m)[::-1]
-        )
-        for n, m in ((reads - 2 * pairs, 0), (2 * pairs, pairs))
-    ]
+    observed = []
+    for n, m in ((reads - 2 * pairs, 0), (2 * pairs, pairs)):
+        tallies, directions, sizes = np.zeros((n, 3), np.int64), np.zeros(m, np.uint8), np.zeros(m, np.int32)
+        observed.append(Observation(n, tallies, directions, sizes, n - 2 * np.arange(m)[::-1]))
     assert are_sufficient(observed, insert_size) is expected
 
 

@@ -177,16 +177,9 @@ class Bench(window_bench.Bench):
     def aligned(self, tasks: Sequence[Task], batch: Batch, scoring: Scoring, least: int = ANY) -> list[Alignment]:
         """least: minimum score of the alignments without bonuses."""
         found = self.traced(batch, scoring, least)
-        ends, capacities, counts, starts, operations = (
-            self.backend.to_host(array).tolist()
-            for array in (
-                found.capacity_ends,
-                found.cigar_capacities,
-                found.counts,
-                found.reference_starts,
-                found.operations,
-            )
-        )
+        names = "capacity_ends", "cigar_capacities", "counts", "reference_starts", "operations"
+        arrays = (self.backend.to_host(getattr(found, name)).tolist() for name in names)
+        ends, capacities, counts, starts, operations = arrays
         results = []
         for entry, task in enumerate(tasks):
             assert 0 < counts[entry] <= capacities[entry]
@@ -314,7 +307,7 @@ def benches(backends: str) -> dict[str, Bench]:
 @pytest.mark.parametrize("genome", GENOMES)
 def test_scores(benches: dict[str, Bench], genome: str, bits: int) -> None:
     generator = random.Random(12)
-    tasks = make_tasks(generator, GENOMES[genome], 3 * SHORT, ["narrow", "middle"])
+    tasks = make_tasks(generator, GENOMES[genome], 2 * SHORT, ["narrow", "middle"])
     if genome == "ambiguous":
         tasks = ambiguous_reads(generator, tasks)
     benches[genome].check_scores(tasks, DEFAULT, bits)
@@ -506,7 +499,7 @@ def test_fits_16_bits() -> None:
 @pytest.mark.parametrize("genome", GENOMES)
 def test_cigars(benches: dict[str, Bench], genome: str) -> None:
     generator = random.Random(21)
-    tasks = make_tasks(generator, GENOMES[genome], 5 * SHORT, ["narrow", "middle"])
+    tasks = make_tasks(generator, GENOMES[genome], 2 * SHORT, ["narrow", "middle"])
     if genome == "ambiguous":
         tasks = ambiguous_reads(generator, tasks)
     benches[genome].check_alignments(tasks, DEFAULT, [benches[genome].expected(task) for task in tasks])
@@ -517,7 +510,7 @@ def test_cigars_by_any_scoring(benches: dict[str, Bench], name: str) -> None:
     generator = random.Random(22)
     scoring = SCORINGS[name]
     for genome, contigs in GENOMES.items():
-        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT, ["narrow", "middle"]))
+        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[1::2], ["narrow", "middle"]))
         scores = [benches[genome].expected(task, scoring) for task in tasks]
         benches[genome].check_alignments(tasks, scoring, scores)
 
@@ -539,7 +532,7 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
 def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
     """If the best alignment misses the minimum score without bonuses, the best one without bonuses is reported."""
     generator, bench, plain = random.Random(29), benches[genome], dataclasses.replace(DEFAULT, clip_penalty=0)
-    tasks = make_tasks(generator, GENOMES[genome], 10 * SHORT, ["narrow", "middle", "wide"])
+    tasks = make_tasks(generator, GENOMES[genome], 5 * SHORT, ["narrow", "middle", "wide"])
     if genome == "ambiguous":
         tasks = ambiguous_reads(generator, tasks)
     fallen = other = 0
@@ -645,7 +638,7 @@ def test_bonus_decides_between_clip_and_gap(backends: str, gap: int, cigar: str,
 def test_little_scratch_memory(benches: dict[str, Bench], monkeypatch: pytest.MonkeyPatch, lanes: int) -> None:
     """The alignments do not depend on the scratch memory or the lanes that share it."""
     bench = benches["random"]
-    tasks = make_tasks(random.Random(25), CONTIGS, 4 * SHORT, ["narrow", "middle", "wide"])
+    tasks = make_tasks(random.Random(25), CONTIGS, 2 * SHORT, ["narrow", "middle", "wide"])
     expected = bench.alignments(tasks)
     monkeypatch.setattr(bench.backend, "warp_width", lanes)
     for size in (1, 20_000, 100_000, bench.backend.scratch_bytes):

@@ -103,14 +103,10 @@ def test_when_near_mates_are_not_searched(backends: str) -> None:
     alone.read_back()
     assert alone.work.near_mates == 0
     wide = Sample(insert_sizes=fixed_insert_size(3_000, MAX_MATE_DIAGONALS // 8 + 1))
-    for other in (
-        replace(context, sample=Sample()),
-        replace(context, sample=wide),
-        replace(context, pairing=Pairing(rescue=False)),
-        replace(context, pairing=Pairing(joint=False)),
-        replace(context, reporting=Reporting(max_xa_hits=5)),
-    ):
-        assert searched(mates, other).work.near_mates == 0
+    changes = [{"sample": Sample()}, {"sample": wide}, {"reporting": Reporting(max_xa_hits=5)}]
+    changes += [{"pairing": Pairing(rescue=False)}, {"pairing": Pairing(joint=False)}]
+    for change in changes:
+        assert searched(mates, replace(context, **change)).work.near_mates == 0
 
 
 @pytest.mark.parametrize("insert", [INSERT - 100, INSERT + 200])
@@ -148,13 +144,9 @@ def test_search_again_equals_search_with_known_insert_sizes(backends: str) -> No
     later = search_again(later, known)
     for batch in (at_once, later):
         batch.read_back()
-    assert (
-        later.work.near_mates
-        == at_once.work.near_mates
-        > later.work.resolved_near_mates
-        == at_once.work.resolved_near_mates
-        > 20
-    )
+    works = later.work, at_once.work
+    assert works[0].near_mates == works[1].near_mates > works[0].resolved_near_mates
+    assert works[0].resolved_near_mates == works[1].resolved_near_mates > 20
     host = backend.to_host
     for table in ("windows", "placements"):
         for name in ("counts", "unexamined_prefixes", "dropped_scores", "chosen", "unresolved_before_search"):

@@ -117,12 +117,8 @@ def check_entries(mate: Mate, entries: list[Entry], reporting: Reporting, scorin
 @pytest.mark.parametrize(
     "counts",
     [
-        {},
-        {"max_xa_hits": 0},
-        {"max_xa_hits": 2, "xa_share": 0},
-        {"max_xa_hits": 100, "xa_share": 50},
-        {"xa_share": 100},
-        {"max_secondary": 1},
+        *({}, {"max_xa_hits": 0}, {"max_xa_hits": 2, "xa_share": 0}, {"max_xa_hits": 100, "xa_share": 50}),
+        *({"xa_share": 100}, {"max_secondary": 1}),
     ],
 )
 def test_entries(bench: Bench, counts: dict[str, int], leftmost: bool, min_score: int) -> None:
@@ -208,21 +204,12 @@ def test_leftmost_part_is_primary(bench: Bench) -> None:
         turned = bench.world([bases], [windows], [0], [50])
         (by_score,) = planned(bench, turned, Reporting())
         (by_place,) = planned(bench, turned, Reporting(leftmost_primary=True))
-        assert [entry[:3] for entry in by_score] == [
-            (0, PRIMARY, 0),
-            (3, XA_HIT, 0),
-            (1, SUPPLEMENTARY, 2),
-            (2, XA_HIT, 2),
-        ]
+        roles = [PRIMARY, XA_HIT, SUPPLEMENTARY, XA_HIT]
+        assert [entry[:3] for entry in by_score] == list(zip([0, 3, 1, 2], roles, [0, 0, 2, 2], strict=True))
         if flipped:
             assert by_place == by_score
             continue
-        assert [entry[:3] for entry in by_place] == [
-            (1, PRIMARY, 0),
-            (3, XA_HIT, 2),
-            (0, SUPPLEMENTARY, 2),
-            (2, XA_HIT, 0),
-        ]
+        assert [entry[:3] for entry in by_place] == list(zip([1, 3, 0, 2], roles, [0, 2, 2, 0], strict=True))
         assert [by_place[0][3:], by_place[2][3:]] == [by_score[2][3:], by_score[0][3:]]
 
 
@@ -240,12 +227,7 @@ def test_uncertain_part_is_not_primary(bench: Bench, bases: int, primary: int) -
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("max_secondary", -1), ("max_xa_hits", -1), ("xa_share", -1)),
-        ("xa_share", 101),
-        ("max_secondary", 2**31),
-    ],
+    ("name", "value"), [("max_secondary", -1), ("max_xa_hits", -1), ("xa_share", 101), ("max_secondary", 2**31)]
 )
 def test_reporting_out_of_range(name: str, value: int) -> None:
     with pytest.raises(UsageError, match=name.replace("_", " ")):
