@@ -48,7 +48,7 @@ CASES = {
 
 TABLE = "reads.split"
 
-#: Numbers of tasks of the checked searches, whose records must equal those of one search.
+#: Numbers of tasks of the checked searches, whose records must equal the records of one search.
 CHECKED = 2, 20
 
 

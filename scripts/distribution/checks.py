@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: The newest C library version that kernels may require: that of manylinux_2_17.
+#: The newest C library version that kernels may require, as in manylinux_2_17.
 GLIBC = (2, 17)
 
 READ_COUNT = 20_000

@@ -36,8 +36,8 @@ def skipped(measure: str, reason: str) -> Row:
 
 def few(counts: Sequence[int]) -> int:
     """Return the maximum number of errors that is within chance of the better peer's: n + 2 sqrt(n + 1)."""
-    fewest = min(counts[:-1])
-    return fewest + isqrt(4 * (fewest + 1))
+    better = min(counts[:-1])
+    return better + isqrt(4 * (better + 1))
 
 
 def many(counts: Sequence[int], of: int, errors: int = 1) -> int:

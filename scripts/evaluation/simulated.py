@@ -177,7 +177,7 @@ def judge(name: str, seeds: Counts, reads: list[int], proper: list[int], only: d
 
 
 def together(results: Iterable[Result], least: float) -> Result:
-    """Return the figures of all simulated sets, and the calibration of MAPQ by mapper; {} if there are none.
+    """Return the figures of all simulated sets, and the calibration of MAPQ by mapper; {} for no sets.
 
     least: the target of McNemar's z. Removes the key "raw" from the results.
     """

@@ -79,7 +79,7 @@ def fragments(rng: np.random.Generator, genome: dict[str, str], pairs: int) -> I
         yield [one, other]
 
 
-def told(pieces: list[Piece]) -> str:
+def name_of(pieces: list[Piece]) -> str:
     return ",".join(":".join(map(str, one)) for one in pieces)
 
 
@@ -96,7 +96,7 @@ def simulate(reference: Path, files: Sequence[Path], seed: int, pairs: int = PAI
         for number, fragment in enumerate(fragments(rng, genome, pairs)):
             size = sum(end - start for _, start, end, _ in fragment)
             mates = [cut(fragment, 0, LENGTH), flip(cut(fragment, size - LENGTH, size))]
-            name = f"split_{number}!" + "!".join(map(told, mates))
+            name = f"split_{number}!" + "!".join(map(name_of, mates))
             for file, mate in zip((one, two), mates, strict=True):
                 read = np.array(list(bases(mate, genome)))
                 for i in np.flatnonzero(rng.random(LENGTH) < ERROR):

@@ -1,4 +1,4 @@
-"""scripts/evaluate: its simulator of split reads, and how it judges records that are made up here."""
+"""scripts/evaluate: its simulator of split reads, and the verdicts on constructed records."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def genome(tmp_path: Path) -> dict[str, str]:
 
 
 def write_sam(path: Path, records: list[tuple[str, int, str, int, str, int, dict[str, str]]]) -> Path:
-    """Records are name, flag, contig, start from 0, CIGAR, MAPQ and tags; of a contig "*" unmapped."""
+    """Write records given as (name, flag, contig, 0-based start, CIGAR, MAPQ, tags); contig "*" is unmapped."""
     header = {"SQ": [{"SN": name, "LN": CONTIG} for name in ("one", "two")]}
     with pysam.AlignmentFile(str(path), "w", header=header) as out:  # type: ignore[arg-type]
         for name, flag, contig, start, cigar, mapq, tags in records:
-            told = {"name": name, "flag": str(flag), "ref_name": contig, "ref_pos": str(start + 1), "cigar": cigar}
-            told |= {"map_quality": str(mapq), "next_ref_name": "*", "next_ref_pos": "0", "length": "0"}
-            told |= {"seq": "*", "qual": "*", "tags": [f"{tag}:Z:{value}" for tag, value in tags.items()]}  # type: ignore[dict-item]
-            out.write(pysam.AlignedSegment.from_dict(told, out.header))
+            fields = {"name": name, "flag": str(flag), "ref_name": contig, "ref_pos": str(start + 1), "cigar": cigar}
+            fields |= {"map_quality": str(mapq), "next_ref_name": "*", "next_ref_pos": "0", "length": "0"}
+            fields |= {"seq": "*", "qual": "*", "tags": [f"{tag}:Z:{value}" for tag, value in tags.items()]}  # type: ignore[dict-item]
+            out.write(pysam.AlignedSegment.from_dict(fields, out.header))
     return path
 
 
@@ -77,7 +77,7 @@ def test_split_reads_are_the_same_again(tmp_path: Path, genome: dict[str, str]) 
 
 
 def split_records(tmp_path: Path, whole: bool) -> list[tuple[str, int, str, int, str, int, dict[str, str]]]:
-    """The records of a mapper that finds each piece, or the first piece only."""
+    """Return the records of a mapper that finds all parts of each read, or only the first part."""
     from evaluation import splits
 
     records = []

@@ -1,4 +1,4 @@
-"""scripts/evaluate's simulated sets: libraries made by small steps, what is counted of records, and the bars."""
+"""scripts/evaluate on simulated sets: changed libraries, counts of records, and targets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def on_strand(sequence: str, strand: str) -> str:
 
 
 def pairs(contig: str, sequence: str, number: int, insert: int, length: int) -> Iterator[tuple[Any, ...]]:
-    """Pairs without errors, named as simulate.py does; in every other one mate 1 is the reverse one."""
+    """Yield pairs without errors, named as by simulate.py; in every second pair mate 1 is the reverse mate."""
     from evaluation.libraries import Read
 
     rng = np.random.default_rng(3)
@@ -50,7 +50,7 @@ def pairs(contig: str, sequence: str, number: int, insert: int, length: int) -> 
         yield tuple(Read(name, read, "I" * length) for read in reads)
 
 
-def told(name: str, mate: int) -> tuple[str, int, int, str]:
+def true_position(name: str, mate: int) -> tuple[str, int, int, str]:
     fields = name.split("!")
     start, end, strand = fields[3 * mate + 2 : 3 * mate + 5]
     return fields[1], int(start), int(end), strand
@@ -68,7 +68,7 @@ def test_reads_around_an_origin_have_places_of_the_circle(tmp_path: Path) -> Non
     kept = [*libraries.circular(fragments)]
     assert 0.9 < len(kept) / len(fragments) < 1
     for fragment in kept:
-        places = [told(fragment[0].name, mate) for mate in (0, 1)]
+        places = [true_position(fragment[0].name, mate) for mate in (0, 1)]
         across += abs(places[0][1] - places[1][1]) > len(circle) / 2
         for read, (contig, start, end, strand) in zip(fragment, places, strict=True):
             assert contig == "c"
@@ -109,7 +109,7 @@ def test_a_bin_is_held_to_its_lowest_mapq() -> None:
     counts[:, 60] = 900_000, 19
     rows = {row["mapq"]: row for row in bins(counts)}
     assert list(rows) == ["0", "1-9", "10-19", "20-29", "30-39", "40-49", "50-60"]
-    assert (rows["20-29"]["wrong"], rows["20-29"]["short"]) == (999, False)  # too few to tell
+    assert (rows["20-29"]["wrong"], rows["20-29"]["short"]) == (999, False)  # too few reads for a target
     assert (rows["30-39"]["most"], rows["30-39"]["short"]) == (130, True)  # 100 and 3 sqrt(100.9)
     assert (rows["50-60"]["most"], rows["50-60"]["short"]) == (18, True)  # 9 and 3 sqrt(10)
     counts[1, [39, 60]] -= 1
@@ -134,7 +134,7 @@ def test_bars_of_luck() -> None:
 
 
 def write_sam(path: Path, records: list[tuple[str, int, int, int, str]]) -> Path:
-    """Records are name, flag, start from 0 on contig one, MAPQ and tags; of 50 bases."""
+    """Write records of 50 bases given as (name, flag, 0-based start on contig one, MAPQ, tags)."""
     lines = [
         "\t".join((name, str(flag), "*" if flag & 4 else "one", str(start + 1), str(mapq), "*" if flag & 4 else "50M"))
         + f"\t*\t0\t0\t*\t*{tags and chr(9) + tags}\n"
@@ -156,8 +156,8 @@ def test_reads_are_counted_by_class_kind_and_mapq(tmp_path: Path, mapeval: None)
     random = "rm_9!*!0!0!+!.!.!.!0!."
     records = [
         (name_of(0), first, 100, 60, "AS:i:50"),
-        (name_of(0), second, 300, 60, "AS:i:29"),  # too little for a read alone
-        (name_of(1), first, 900, 13, "AS:i:50\tXS:i:50"),  # no better than elsewhere, and wrong
+        (name_of(0), second, 300, 60, "AS:i:29"),  # too low a score for a single read
+        (name_of(1), first, 900, 13, "AS:i:50\tXS:i:50"),  # equal to the alternative's score, and wrong
         (name_of(1), second, 300, 99, "AS:i:50\tSA:Z:one,1,+,9M,0,0;"),
         (name_of(2), first, 100, 5, "AS:i:50\tXS:i:49"),
         (name_of(2), second, 300, 6, "AS:i:50"),
@@ -179,7 +179,7 @@ def test_reads_are_counted_by_class_kind_and_mapq(tmp_path: Path, mapeval: None)
         ("family", 6): [1, 0, 0],
         ("unique", 3): [1, 1, 1],
     }
-    doubled, _ = count(tmp_path / "a.sam", repeats, 2)  # a match scores 2: fifty points are 25 matches
+    doubled, _ = count(tmp_path / "a.sam", repeats, 2)  # with a match score of 2, a score of 50 is 25 matches
     assert doubled[CLASSES.index("rescued"), 0].sum() == 6
 
 

@@ -1,4 +1,4 @@
-"""The recipes agree with the checkout, and what they run runs: of workflows without the workflow's own program."""
+"""The recipes agree with the checkout, and their commands run; workflow modules run without the workflow system."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from readmap.backend.compilation import cache
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "scripts/recipes"
 
-#: What packages of PyPI are called by conda, where it has another name.
+#: conda's names of PyPI packages, if they differ.
 CONDA = {"isal": "python-isal"}
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -38,14 +38,14 @@ Requirements = dict[str, str]
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Those of the Dockerfile, of which continued lines are joined: a word and what follows it."""
+    """Return the Dockerfile's instructions (word, arguments) with continued lines joined."""
     text = re.sub(r"^\s*#.*\n", "", (RECIPES / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = text.replace("\\\n", " ").splitlines()
     return [(line.split(None, 1)[0], line.split(None, 1)[1]) for line in lines if line.strip()]
 
 
 def test_dockerfile_copies_what_is_there() -> None:
-    """And what .dockerignore lets through."""
+    """Copied paths exist and are not excluded by .dockerignore."""
     let_in = [line[1:] for line in (RECIPES / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"]
     sources = [
         source
@@ -70,7 +70,7 @@ def test_dockerfile_runs_bash() -> None:
 
 
 def test_image_is_of_one_user_and_read_only() -> None:
-    """The kernels are compiled where the image looks for them; what runs is no root, and finds no compiler."""
+    """The image runs as non-root, without a compiler, with kernels in READMAP_CACHE."""
     found = instructions()
     last = found[max(i for i, (word, _) in enumerate(found) if word == "FROM") :]
     words = dict(last)
@@ -89,13 +89,13 @@ def test_image_is_of_one_user_and_read_only() -> None:
 
 
 def listed(text: str) -> Requirements:
-    """The specifiers of the packages of a list in YAML."""
+    """Return the version specifiers of a YAML list of packages."""
     lines = re.findall(r"^ +- ([\w.-]+) ?((?:[<>=~!]=?[^#\n]*)?)(?:\s+#.*)?$", text, re.MULTILINE)
     return {name: specifier.strip() for name, specifier in lines}
 
 
 def wanted(lines: list[str]) -> Requirements:
-    """The same, by conda's names, of pyproject.toml's."""
+    """Return the version specifiers of requirements of pyproject.toml by conda's package names."""
     known = map(Requirement, lines)
     return {CONDA.get(each.name, each.name): str(each.specifier) for each in known}
 
@@ -126,7 +126,7 @@ def test_conda_puts_kernels_where_the_package_looks() -> None:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A reference, and pairs of which every tenth is there twice."""
+    """A reference, and pairs, a tenth of them duplicated."""
     folder = tmp_path_factory.mktemp("recipes")
     draw = random.Random(3)
     contigs = {"one": random_bases(draw, 20_000), "two": random_bases(draw, 15_000)}
@@ -141,7 +141,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Runs a text by bash in a folder, where the commands of this environment and the CPU's kernels are found."""
+    """Run a bash script in a folder, with this environment's commands and without GPUs."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
@@ -159,7 +159,7 @@ def duplicates(path: Path) -> int:
 
 
 class Named(list[str]):
-    """Files of a rule, by their places and by their names, as Snakemake gives them."""
+    """Files of a rule by index and by name, as Snakemake provides them."""
 
     def __init__(self, **files: Any) -> None:
         super().__init__(file for each in files.values() for file in ([each] if isinstance(each, str) else each))
@@ -173,7 +173,7 @@ class Named(list[str]):
 
 
 class Quoted(string.Formatter):
-    """Snakemake's format: lists with blanks between, and `q` quotes."""
+    """Snakemake's format: lists separated by blanks, and the conversion `q`."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         words = [str(each) for each in (value if isinstance(value, list) else [value])]
@@ -181,7 +181,7 @@ class Quoted(string.Formatter):
 
 
 def wrap(name: str, run: Callable[..., str], folder: Path, **rule: Any) -> None:
-    """Runs a wrapper as Snakemake would do it for a rule."""
+    """Run a wrapper as Snakemake runs it for a rule."""
 
     def shell(text: str) -> None:
         run(Quoted().vformat(text, (), sys._getframe(1).f_globals), folder)
@@ -227,7 +227,7 @@ def test_snakemake_wrapper_refuses(
 
 
 def module(name: str) -> tuple[str, str, dict[str, tuple[str, bool]]]:
-    """A Nextflow module's script, its stub, and of each output the pattern, and whether it may lack."""
+    """Return the script and the stub of a Nextflow module, and the pattern and optionality of each output."""
     text = (RECIPES / f"nf-core/readmap/{name}/main.nf").read_text()
     script, stub = re.findall(r'^    """\n(.*?)^    """$', text, re.DOTALL | re.MULTILINE)
     outputs = re.findall(r'path\(?\s*"([^"]+)"\)?, emit: (\w+)(, optional: true)?$', text, re.MULTILINE)
@@ -235,13 +235,13 @@ def module(name: str) -> tuple[str, str, dict[str, tuple[str, bool]]]:
 
 
 def evaluated(text: str, values: Mapping[str, str]) -> str:
-    """A text of Groovy, without its indent and with the values of its variables."""
+    """Return Groovy text without its indentation and with its variables replaced."""
     text = re.sub(r"(?<!\\)\$\{([\w.]+)\}", lambda found: values[found[1]], textwrap.dedent(text))
     return text.replace("\\\\", "\\").replace("\\$", "$")
 
 
 def expect_outputs(name: str, folder: Path, present: set[str]) -> None:
-    """Those that must be there, and `present`, and a description of each."""
+    """Expect the mandatory outputs and `present`, and a description of each output."""
     outputs = module(name)[2]
     files = os.listdir(folder)
     found = {emit for emit, (pattern, _) in outputs.items() if fnmatch.filter(files, pattern)}

@@ -1,4 +1,4 @@
-"""What a person runs from scripts/: the demo data comes out the same again, the scripts say what a machine lacks."""
+"""The scripts for users: the demo data is reproducible, and the scripts report missing requirements."""
 
 import gzip
 import os
@@ -19,16 +19,16 @@ def run(*command: str | pathlib.Path, **options: Any) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, **options)
 
 
-def test_demo_data_is_what_make_data_writes(tmp_path: pathlib.Path) -> None:
-    """The contents are compared, since another zlib may pack the same contents otherwise."""
+def test_make_data_writes_the_demo_data(tmp_path: pathlib.Path) -> None:
+    """Compare decompressed contents, since zlib versions may compress differently."""
     assert run(sys.executable, ROOT / "scripts/make_data", tmp_path).returncode == 0
     for made in sorted(tmp_path.iterdir()):
         assert gzip.decompress(made.read_bytes()) == gzip.decompress((ROOT / "data" / made.name).read_bytes())
-        # No time and no name in the header: two runs on one machine give the same file.
+        # No time and no name in the gzip header, so two runs on one machine write identical files.
         assert made.read_bytes()[3:8] == bytes(5)
 
 
-def test_data_is_small_and_told() -> None:
+def test_data_is_small_and_described() -> None:
     files = [path for path in (ROOT / "data").iterdir() if path.is_file()]
     text = (ROOT / "data/README.md").read_text()
     assert sum(path.stat().st_size for path in files) < 1_500_000
@@ -36,8 +36,8 @@ def test_data_is_small_and_told() -> None:
         assert path.name in text or path.name == "README.md"
 
 
-def test_reads_tell_true_places() -> None:
-    """Without insertions and deletions, a read differs from its place in as many bases as its name says."""
+def test_read_names_contain_true_positions() -> None:
+    """Without indels, a read has the number of mismatches to its true position that its name states."""
     with pysam.FastxFile(str(ROOT / "data/demo.fa.gz")) as fasta:
         contigs = {record.name: (record.sequence or "").upper() for record in fasta}
     complement = str.maketrans("ACGT", "TGCA")
@@ -64,7 +64,7 @@ def test_script_is_executable_bash(name: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A checkout without an environment, as far as the scripts look at it."""
+    """A checkout without an environment, with the files that the scripts read."""
     folder = tmp_path / "check out"
     shutil.copytree(ROOT / "scripts", folder / "scripts")
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -87,7 +87,7 @@ def stub(path: pathlib.Path, text: str) -> pathlib.Path:
     ],
     ids=["old", "no venv", "missing"],
 )
-def test_scripts_say_which_python_they_need(
+def test_scripts_report_the_required_python(
     checkout: pathlib.Path, script: str, interpreter: str | None, message: str
 ) -> None:
     path = checkout / "python"
@@ -99,7 +99,7 @@ def test_scripts_say_which_python_they_need(
     assert not (checkout / ".venv").exists()
 
 
-def test_scripts_say_that_a_compiler_is_missing(checkout: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_scripts_report_a_missing_compiler(checkout: pathlib.Path, tmp_path: pathlib.Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("bash", "dirname"):

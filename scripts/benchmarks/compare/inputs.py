@@ -62,7 +62,7 @@ def similar_pair(bases: int, rate: float) -> Pair:
 
 def short_pairs(count: int) -> tuple[Sequences, Sequences]:
     """Return queries of 150 bases, mutated parts of their targets of 250 bases."""
-    blocks = [_block(min(BLOCK, count - begin), SEED + begin) for begin in range(0, count, BLOCK)]
+    blocks = [_block(min(BLOCK, count - start), SEED + start) for start in range(0, count, BLOCK)]
     queries, targets = (np.concatenate(side) for side in zip(*blocks, strict=True))
     return sequences(queries), sequences(targets)
 

@@ -25,11 +25,11 @@ def kernels_of(work: Callable[[], Any], backend: Any) -> list[dict[str, Any]]:
     launched, run = dict[str, list[Any]](), backend.run
 
     def run_between_events(kernel: Any, *arguments: Any) -> None:
-        begin, end = (backend.xp.cuda.Event() for _ in range(2))
-        begin.record()
+        start, end = (backend.xp.cuda.Event() for _ in range(2))
+        start.record()
         run(kernel, *arguments)
         end.record()
-        launched.setdefault(kernel.name, []).append((begin, end))
+        launched.setdefault(kernel.name, []).append((start, end))
 
     backend.run = run_between_events
     try:

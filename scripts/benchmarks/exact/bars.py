@@ -10,7 +10,7 @@ RANDOM = {"bases": 1_000_000_000, "queries": 1 << 22}
 
 
 def summarize(report: Row) -> list[Row]:
-    """Return rows for the largest number of queries, with verdicts if the sizes are those of the targets."""
+    """Return rows for the largest number of queries, with verdicts if the targets are for these sizes."""
     rows = [*_of_cpu(report), *_of_gpu(report), *_of_packing(report), *_of_commands(report)]
     if any(report["inputs"][name] != value for name, value in USUAL.items()):
         rows = [row | {"wanted": "", "bar": None, "verdict": None} for row in rows]

@@ -42,8 +42,8 @@ def write_fasta(path: Path, fasta: Fasta) -> None:
 
 
 def _contigs(fasta: Fasta) -> Iterator[bytes]:
-    for begin, end in zip(fasta.offsets[:-1], fasta.offsets[1:], strict=True):
-        yield fasta.letters[begin:end].tobytes()
+    for start, end in zip(fasta.offsets[:-1], fasta.offsets[1:], strict=True):
+        yield fasta.letters[start:end].tobytes()
 
 
 def draw_queries(inside: Fasta, outside: Fasta, count: int, length: int = QUERY_BASES) -> Letters:
@@ -79,9 +79,9 @@ def write_queries(path: Path, letters: Letters) -> None:
     records[:, 0] = ord(">")
     tens = 10 ** np.arange(NAME_DIGITS - 1, -1, -1)
     with open(path, "wb") as out:
-        for begin in range(0, count, WRITTEN_TOGETHER):
-            some = letters[begin : begin + WRITTEN_TOGETHER]
-            numbers = np.arange(begin, begin + len(some))[:, None]
+        for start in range(0, count, WRITTEN_TOGETHER):
+            some = letters[start : start + WRITTEN_TOGETHER]
+            numbers = np.arange(start, start + len(some))[:, None]
             records[: len(some), 1 : 1 + NAME_DIGITS] = numbers // tens % 10 + ord("0")
             records[: len(some), -1 - length : -1] = some
             out.write(records[: len(some)].data)

@@ -79,7 +79,7 @@ def _located(index: Index, ranks: Integers, counts: Integers) -> list[tuple[list
     """Return the positions of each query for each strand."""
     ends = ranks + counts
     return [
-        tuple(sorted(index.suffixes[begin:end].tolist()) for begin, end in zip(*strands, strict=True))
+        tuple(sorted(index.suffixes[start:end].tolist()) for start, end in zip(*strands, strict=True))
         for strands in zip(ranks.T, ends.T, strict=True)
     ]
 

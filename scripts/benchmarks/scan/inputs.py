@@ -104,11 +104,11 @@ def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
 
     The last part is unchanged; in the other parts a fifth of the letters is replaced, and a tenth deleted.
     """
-    random, begin, found = np.random.default_rng(SEED), 0, list[Letters]()
+    random, start, found = np.random.default_rng(SEED), 0, list[Letters]()
     number = int(database.order[0])
     for length in lengths:
-        part = database.subject_letters(number, begin, begin + length)
-        begin += length
+        part = database.subject_letters(number, start, start + length)
+        start += length
         if length != lengths[-1]:
             others = database.subject_letters(number, 0, database.longest)[
                 random.integers(0, database.longest, len(part))
@@ -122,8 +122,8 @@ def similar_queries(database: Database, lengths: Sequence[int]) -> Sequences:
 def _drawn(table: Letters, count: int, random: np.random.Generator) -> Letters:
     """Return letters drawn uniformly from a table of 65,536 letters."""
     letters = np.empty(count, np.uint8)
-    for begin in range(0, count, BLOCK_LETTERS):
-        some = letters[begin : begin + BLOCK_LETTERS]
+    for start in range(0, count, BLOCK_LETTERS):
+        some = letters[start : start + BLOCK_LETTERS]
         some[:] = table[random.integers(0, 1 << 16, len(some), np.uint16)]
     return letters
 

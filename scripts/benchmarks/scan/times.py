@@ -40,10 +40,10 @@ def best_in_turn(
         for name, work in works.items():
             before()
             backend.synchronize()
-            began, cpu_began = time.perf_counter(), time.process_time()
+            started, cpu_started = time.perf_counter(), time.process_time()
             work()
             backend.synchronize()
-            taken[name].append(Best(time.perf_counter() - began, time.process_time() - cpu_began))
+            taken[name].append(Best(time.perf_counter() - started, time.process_time() - cpu_started))
     return {name: Best(*map(min, zip(*each, strict=True))) for name, each in taken.items()}
 
 

@@ -3,7 +3,7 @@ process READMAP_INDEX {
     label 'process_high'
 
     conda "${moduleDir}/environment.yml"
-    // The image that scripts/recipes/Dockerfile makes; for a GPU the one of an EXTRA, and --gpus all in containerOptions.
+    // The image of scripts/recipes/Dockerfile; for a GPU build it with an EXTRA, and add --gpus all to containerOptions.
     container "readmap:0.1.0"
 
     input:
