@@ -1,9 +1,9 @@
-"""Draws pairs of reads from a FASTA file, for the tutorial: two lanes, with duplicates, UMIs and adapters.
+"""Simulate pairs of reads from a FASTA file, for the tutorial: two lanes, with duplicates, UMIs and adapters.
 
     python make_pairs.py ref.fa [PAIRS]
 
-writes L1_1.fq.gz, L1_2.fq.gz, L2_1.fq.gz and L2_2.fq.gz into the current folder. The fragments come
-from a sample that differs from the reference in one of 500 bases.
+writes L1_1.fq.gz, L1_2.fq.gz, L2_1.fq.gz and L2_2.fq.gz into the current folder. The fragments come from a sample that
+differs from the reference in one of 500 bases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
 
 def read_fasta(path: str) -> list[str]:
-    """The contigs in upper case, without their names."""
+    """Return the contigs in upper case, without their names."""
     data = Path(path).read_bytes()
     text = (gzip.decompress(data) if path.endswith(".gz") else data).decode()
     records = text.split(">")[1:]
@@ -27,12 +27,12 @@ def read_fasta(path: str) -> list[str]:
 
 
 def sample_of(contig: str, draw: random.Random) -> str:
-    """The contig with a SNP in about one of 500 bases; letters other than A, C, G and T are drawn."""
+    """Return the contig with a SNP in about one of 500 bases; replace letters other than A, C, G and T."""
     return "".join(draw.choice("ACGT") if base not in "ACGT" or draw.random() < 0.002 else base for base in contig)
 
 
 def sequenced(bases: str, draw: random.Random) -> tuple[str, str]:
-    """What a sequencer makes of a fragment's end: bases and qualities, which fall towards the read's end."""
+    """Return the read of a fragment's end: bases and qualities, which fall towards the end of the read."""
     template = (bases + ADAPTER + "G" * LENGTH)[:LENGTH]
     read, qualities = [], []
     for cycle, base in enumerate(template):
@@ -44,7 +44,7 @@ def sequenced(bases: str, draw: random.Random) -> tuple[str, str]:
 
 
 def main(path: str, pairs: int = 8000) -> None:
-    """Write the lanes, of which each has half of the pairs."""
+    """Write two lanes, each with half of the pairs."""
     draw = random.Random(20)
     contigs = [sample_of(contig, draw) for contig in read_fasta(path)]
     lengths = [len(contig) for contig in contigs]
@@ -52,7 +52,7 @@ def main(path: str, pairs: int = 8000) -> None:
         texts: list[list[str]] = [[], []]
         fragment, umi, x, y = "", "", 0, 0
         for _ in range(pairs // 2):
-            if not fragment or draw.random() > 0.08:  # else a duplicate of the last one
+            if not fragment or draw.random() > 0.08:  # else a duplicate of the last fragment
                 contig = draw.choices(contigs, lengths)[0]
                 size = min(max(int(draw.gauss(260, 70)), 80), len(contig))
                 start = draw.randrange(len(contig) - size + 1)
@@ -60,7 +60,7 @@ def main(path: str, pairs: int = 8000) -> None:
                 if draw.random() < 0.5:
                     fragment = fragment.translate(COMPLEMENT)[::-1]
                 umi = "".join(draw.choice("ACGT") for _ in range(8))
-            near = x > 0 and draw.random() < 0.05  # only a duplicate beside its copy is an optical one
+            near = x > 0 and draw.random() < 0.05  # an optical duplicate is close to its copy
             x, y = (x + 20, y) if near else (draw.randrange(1000, 30000), draw.randrange(1000, 30000))
             name = f"A1:7:FC1:{lane}:1101:{x}:{y}:{umi}"
             for mate, bases in enumerate((fragment, fragment.translate(COMPLEMENT)[::-1])):

@@ -1,4 +1,4 @@
-"""What the examples of the documentation find in their folder."""
+"""Fixtures: a folder with the files that the examples of the documentation use."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: samtools, as pysam holds it, whether or not the machine has one.
+#: The samtools that pysam contains, so that the machine needs none.
 SAMTOOLS = """#!{python}
 import sys
 import pysam
@@ -23,7 +23,7 @@ getattr(pysam, name)(*sys.argv[2:], catch_stdout=False)
 
 @pytest.fixture(scope="session")
 def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ref.fa, pairs of two lanes, single reads, and some sequences, all small."""
+    """Create a folder with ref.fa, pairs of two lanes, single reads, and some sequences, all small."""
     folder = tmp_path_factory.mktemp("examples")
     reference = gzip.decompress((ROOT / "data/demo.fa.gz").read_bytes())
     (folder / "ref.fa").write_bytes(reference)
@@ -49,7 +49,7 @@ def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def example_folder(example_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with those files, which is the current one, and with readmap, python and samtools on PATH."""
+    """Change to a copy of `example_files`, with readmap, python and samtools on PATH."""
     tools, folder = tmp_path / "tools", tmp_path / "folder"
     tools.mkdir()
     (tools / "samtools").write_text(SAMTOOLS.format(python=sys.executable))

@@ -1,4 +1,4 @@
-"""The documentation: its examples run, its links lead somewhere, MkDocs builds it, and README stays short."""
+"""Tests of the documentation: examples run, links exist, MkDocs builds the site, and README stays short."""
 
 import importlib.util
 import re
@@ -22,7 +22,7 @@ HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?")
 
 
 class Command(NamedTuple):
-    """A line of a shell, with those that belong to it, and what the page says that it prints; "" where it does not."""
+    """A shell command with its continuation lines, and its output in the page, "" if the page shows none."""
 
     line: str
     output: str
@@ -33,14 +33,14 @@ def name_of(page: Path) -> str:
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
-    """The language and the text of each fenced block; Python's stands in the line that it has in the page."""
+    """Return language and text of each fenced block; Python text keeps its line numbers of the page."""
     text = page.read_text()
     found = [(one[1], one[2], text.count("\n", 0, one.start(2))) for one in BLOCK.finditer(text)]
     return [(language, "\n" * line + block if language == "python" else block) for language, block, line in found]
 
 
 def commands(block: str) -> Iterator[Command]:
-    """The commands of a console block: each begins with "$ ", and goes on behind a backslash or as a here-document."""
+    """Yield the commands of a console block: lines after "$ ", a backslash at the end of a line, and here-documents."""
     lines = block.splitlines()
     while lines:
         line = lines.pop(0)
@@ -63,7 +63,7 @@ def run_commands(block: str, capfd: pytest.CaptureFixture[str]) -> None:
         lexer.whitespace_split = True
         words = list(lexer)
         if words[0] == "readmap" and not any(re.fullmatch(r"[();<>|&]+", word) for word in words):
-            code = main(words[1:])  # a process of its own would take half a second
+            code = main(words[1:])  # a new process would take half a second more
         else:
             words = ["bash", "-c", f"set -euo pipefail\n{command.line}"]
             code = subprocess.run(words, stdin=subprocess.DEVNULL).returncode
@@ -82,8 +82,8 @@ def test_readme_begins_with_the_two_scripts() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
-def test_blocks_say_what_they_are(page: Path) -> None:
-    """A block that is not run says so by its first line."""
+def test_first_line_of_text_block_is_a_comment(page: Path) -> None:
+    """The first line of a block that is not run says what it is."""
     for language, text in blocks(page):
         assert language in ("console", "python", "text")
         assert language != "text" or re.match(r"(#|//|\()", text), text
@@ -93,7 +93,7 @@ def test_blocks_say_what_they_are(page: Path) -> None:
     "page", [page for page in PAGES if {"console", "python"} & {kind for kind, _ in blocks(page)}], ids=name_of
 )
 def test_examples_run(page: Path, example_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Those of a page one behind the other; Python's share their names."""
+    """Run the examples of a page in order; Python blocks share their variables."""
     names: dict[str, object] = {"__name__": "example"}
     for language, text in blocks(page):
         if language == "console":
@@ -103,8 +103,8 @@ def test_examples_run(page: Path, example_folder: Path, capfd: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
-    """Those inside the repository; MkDocs looks at the anchors."""
+def test_links_exist(page: Path) -> None:
+    """Check the links inside the repository; MkDocs checks the anchors."""
     text = BLOCK.sub("", page.read_text())
     targets = [target.partition("#")[0] for target in LINK.findall(text) if ":" not in target]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []

@@ -1,4 +1,4 @@
-"""The notebook runs, and shows what it shows."""
+"""Tests of the notebook: its cells run and give the stored results."""
 
 import ast
 import json
@@ -11,8 +11,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOTEBOOK = json.loads((DOCS / "notebook.ipynb").read_text())
 
 
-def shown(cell: dict[str, Any]) -> str | None:
-    """What the last expression of a cell gave, as text."""
+def stored_result(cell: dict[str, Any]) -> str | None:
+    """Return the stored value of the last expression of a cell as text, or None."""
     results = [output["data"]["text/plain"] for output in cell["outputs"] if output["output_type"] == "execute_result"]
     return "".join(results[0]) if results else None
 
@@ -31,15 +31,15 @@ def test_cells_run(monkeypatch: pytest.MonkeyPatch) -> None:
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, "notebook", "exec"), names)
         value = eval(compile(ast.Expression(last.value), "notebook", "eval"), names) if last else None
-        expected = shown(cell)
-        if expected is not None and not hasattr(value, "to_html"):  # tables are as wide as the terminal
+        expected = stored_result(cell)
+        if expected is not None and not hasattr(value, "to_html"):  # the width of a table depends on the terminal
             assert repr(value) == expected
         figures += any("image/png" in output.get("data", {}) for output in cell["outputs"])
     matplotlib.pyplot.close("all")
     assert figures == 2
 
 
-def test_outputs_are_there() -> None:
-    """The notebook is read on its own too: cells that show something have it."""
+def test_outputs_are_stored() -> None:
+    """The notebook can be read without running it."""
     assert all(cell.get("id") for cell in NOTEBOOK["cells"])
     assert sum(bool(cell.get("outputs")) for cell in NOTEBOOK["cells"]) >= 7
