@@ -57,12 +57,11 @@ def test_comments_and_files_that_are_not_included_do_not_matter(tiny: Path, comp
 
 
 def test_flags_and_processor_level_are_part_of_the_name(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {
-        host_compiler.library("common/tiny", (("suffix_t", "u32"),), level).name for level in host_compiler.levels()
-    }
-    names.add(host_compiler.library("common/tiny", (("suffix_t", "u64"),)).name)
+    narrow, wide = (("suffix_t", "u32"),), (("suffix_t", "u64"),)
+    names = {host_compiler.library("common/tiny", narrow, level).name for level in host_compiler.levels()}
+    names.add(host_compiler.library("common/tiny", wide).name)
     monkeypatch.setattr(host_compiler, "FLAGS", tuple(flag.replace("-O3", "-O0") for flag in host_compiler.FLAGS))
-    names.add(host_compiler.library("common/tiny", (("suffix_t", "u32"),)).name)
+    names.add(host_compiler.library("common/tiny", narrow).name)
     assert len(names) == len(host_compiler.levels()) + 2
 
 
@@ -235,8 +234,5 @@ def test_concurrent_processes(tmp_path: Path) -> None:
     environment = {**os.environ, "READMAP_CACHE": str(tmp_path), "PYTHONPATH": str(ROOT)}
     started = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(3)]
     assert [process.wait(120) for process in started] == [0, 0, 0]
-    assert {path.name.rsplit("-", 2)[0] for path in tmp_path.iterdir()} == {
-        "common-host_threads",
-        "common-inclusive_sum",
-    }
-    assert len(list(tmp_path.iterdir())) == 2
+    made = sorted(path.name.rsplit("-", 2)[0] for path in tmp_path.iterdir())
+    assert made == ["common-host_threads", "common-inclusive_sum"]

@@ -55,11 +55,8 @@ def memory_v2(limit: int | str, current: int, inactive: int, at: str) -> dict[st
 def memory_v1(limit: int, usage: int, inactive: int, at: str) -> dict[str, str]:
     """Return the memory files of a group of version 1, which has fewer pages of its own than its subgroups."""
     stat = f"inactive_file 3\ntotal_inactive_file {inactive}\n"
-    return {
-        f"{at}memory.limit_in_bytes": f"{limit}\n",
-        f"{at}memory.usage_in_bytes": f"{usage}\n",
-        f"{at}memory.stat": stat,
-    }
+    files = {"limit_in_bytes": f"{limit}\n", "usage_in_bytes": f"{usage}\n", "stat": stat}
+    return {f"{at}memory.{name}": text for name, text in files.items()}
 
 
 def test_a_machine_without_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,11 +148,7 @@ def test_a_limit_of_the_address_space(tmp_path: Path) -> None:
     """ulimit -v, less the address space that the process uses."""
     root = machine(tmp_path, "", "", {})
     (root / "proc/self/statm").write_text(f"{GIB // mmap.PAGESIZE} 5 4 3 0 2 0\n")
-    (root / "proc/self/limits").write_text(
-        "Limit  Soft Limit\nMax address space         unlimited    unlimited    bytes\n"
-    )
-    assert available_memory(root) == 16 * GIB
-    (root / "proc/self/limits").write_text(
-        f"Limit  Soft Limit\nMax address space         {3 * GIB}    unlimited    bytes\n"
-    )
-    assert available_memory(root) == 2 * GIB
+    for limit, expected in (("unlimited", 16 * GIB), (3 * GIB, 2 * GIB)):
+        text = f"Limit  Soft Limit\nMax address space         {limit}    unlimited    bytes\n"
+        (root / "proc/self/limits").write_text(text)
+        assert available_memory(root) == expected

@@ -143,10 +143,8 @@ def test_released_blocks_are_reused() -> None:
         again[...] = 1
         del again
     larger = allocate_pinned(6 * HUGE_PAGE, runtime)
-    assert runtime.registered == {
-        start: 4 * HUGE_PAGE,
-        larger.ctypes.data: 6 * HUGE_PAGE,
-    }  # the oldest block was evicted
+    # The oldest block was evicted.
+    assert runtime.registered == {start: 4 * HUGE_PAGE, larger.ctypes.data: 6 * HUGE_PAGE}
     assert runtime.was_mapped == [True]
 
 

@@ -33,16 +33,10 @@ def borrowed(streams: Streams[int]) -> int:
         return stream
 
 
-def test_a_thread_has_one_stream(streams: Streams[int]) -> None:
-    with streams.borrow() as first, streams.borrow() as second:
-        assert first == second == streams.own()
-    assert streams.own() == first
-
-
-def test_a_kept_stream_is_not_shared(streams: Streams[int]) -> None:
+def test_a_thread_has_one_stream_of_its_own(streams: Streams[int]) -> None:
     kept = streams.own()
-    with streams.borrow() as stream:
-        assert stream == kept
+    with streams.borrow() as first, streams.borrow() as second:
+        assert first == second == kept
     assert in_thread("MainThread", streams.own) != kept
     assert streams.own() == kept
 

@@ -145,14 +145,8 @@ BROKEN = {
     "long": (record(size=1000), "record 3: record is truncated: expected 1004 bytes, found 87"),
     "no NUL": (record(named=1), "(r): expected a name from '!' to '~' without '@', followed by a NUL, found b'r'"),
     "no name": (record(named=0), "(unnamed): expected a name"),
-    "empty name": (
-        record(b""),
-        "(unnamed): expected a name from '!' to '~' without '@', followed by a NUL, found b'\\x00'",
-    ),
-    "blank": (
-        record(b"a b"),
-        "(a b): expected a name from '!' to '~' without '@', followed by a NUL, found b'a b\\x00'",
-    ),
+    "empty name": (record(b""), "(unnamed): expected a name from '!' to '~' without '@', followed by a NUL, found b'"),
+    "blank": (record(b"a b"), "(a b): expected a name from '!' to '~' without '@', followed by a NUL, found b'a b"),
     "NUL in name": (record(b"a\0b"), "expected a name from '!' to '~' without '@'"),
     "negative": (record(length=-1), "(r): expected a base count of 0 or more, found -1"),
     "many bases": (record(length=9), "(r): expected 52 bytes of name, CIGAR, 9 bases and qualities, found 44"),
@@ -255,9 +249,8 @@ def test_altered_bytes_are_read_or_refused(tmp_path: Path, seed: int) -> None:
         for _ in range(draw.randrange(1, 5)):
             place = draw.randrange(len(data))
             data[place] = draw.choice((0, 1, 0x7F, 0x80, 0xFF, data[place] ^ 1 << draw.randrange(8)))
-        path = write(
-            tmp_path / "made.bam", bytes(data[: draw.choice((len(data), len(data), draw.randrange(len(data))))])
-        )
+        size = draw.choice((len(data), len(data), draw.randrange(len(data))))
+        path = write(tmp_path / "made.bam", bytes(data[:size]))
         try:
             source = start(path, ALL_TAGS, paired=bool(draw.randrange(2)))
             chunks(source, draw.choice((128, 1 << 16)), draw.choice((None, 1, 2)))

@@ -97,9 +97,8 @@ def test_one_chunk_if_it_fits(path: pathlib.Path) -> None:
     [(b"ACGT\n", "'A'"), (b"\n\nACGT\n", "'A'"), (b"BAM\1", "'B' (it looks like BAM)"), (b"\0", "byte 0x00")],
 )
 def test_neither_fastq_nor_fasta(path: pathlib.Path, data: bytes, found: str) -> None:
-    assert read_bytes(path, data).error == (
-        f"{path.name}: expected FASTQ or FASTA, which start with '@' or '>', found {found}"
-    )
+    expected = f"{path.name}: expected FASTQ or FASTA, which start with '@' or '>', found {found}"
+    assert read_bytes(path, data).error == expected
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -203,9 +202,8 @@ def test_fastq_round_trip(
     data = b"".join(b"@%s\n%s\n+%s\n%s\n" % (*record, record[1]) for record in records) + blank
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(newlines, "BLOCK_BYTES", block)
-        result = read_bytes(
-            pathlib.Path(folder) / "reads", gzip.compress(data, 1) if is_gzip else data, size, batch_reads
-        )
+        written = gzip.compress(data, 1) if is_gzip else data
+        result = read_bytes(pathlib.Path(folder) / "reads", written, size, batch_reads)
     assert result.error == ""
     assert result.parts[0] == b"".join(slow_fastq(data))
 

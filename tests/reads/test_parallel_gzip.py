@@ -35,10 +35,8 @@ def by_zlib(data: bytes, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY, fl
     """flush: bytes between full flushes."""
     made = zlib.compressobj(level, zlib.DEFLATED, 31, 8, strategy)
     parts = [data[at : at + flush] for at in range(0, len(data), flush)] if flush else [data]
-    return (
-        b"".join(made.compress(part) + (made.flush(zlib.Z_FULL_FLUSH) if flush else b"") for part in parts)
-        + made.flush()
-    )
+    pieces = [made.compress(part) + (made.flush(zlib.Z_FULL_FLUSH) if flush else b"") for part in parts]
+    return b"".join([*pieces, made.flush()])
 
 
 def by_isal(data: bytes, level: int) -> bytes:
@@ -139,13 +137,8 @@ def test_headers(tmp_path: Path) -> None:
 def test_same_errors_as_with_one_thread(tmp_path: Path, writer: str) -> None:
     path, data, rng = tmp_path / "file.gz", WRITERS[writer](TEXT), random.Random(writer)
     wrong = [data[: -cut or None] for cut in (1, 4, 8, 9, 20, 5000, len(data) // 2, len(data) - 11, len(data) - 30)]
-    wrong += [
-        data + b"no gzip",
-        data + bytes(50_000) + b"no gzip",
-        data + b"\x1f",
-        data + data[:40],
-        data + data[: len(data) // 2],
-    ]
+    tails = b"no gzip", bytes(50_000) + b"no gzip", b"\x1f", data[:40], data[: len(data) // 2]
+    wrong += [data + tail for tail in tails]
     for _ in range(40):
         changed = bytearray(data)
         for _ in range(rng.randrange(1, 4)):

@@ -80,9 +80,8 @@ def test_names_that_sam_does_not_allow(backends: str, name: str) -> None:
     assert reads.bad == (1, bad_records.NOT_A_NAME)
     found = re.split("[ \t]", name)[0]
     complaint = str(bad_records.describe(np.frombuffer(data, np.uint8), 1, bad_records.NOT_A_NAME, 4, "x.fq", 2))
-    assert complaint.startswith(
-        "x.fq, record 2: expected a name of 1 to 254 characters from '!' to '~' without '@', found "
-    )
+    expected = "x.fq, record 2: expected a name of 1 to 254 characters from '!' to '~' without '@', found "
+    assert complaint.startswith(expected)
     assert complaint.endswith("none") if not found else complaint.endswith("'")
 
 
@@ -129,17 +128,8 @@ def test_records_across_slices(backends: str, shift: int) -> None:
     """Newlines on both sides of a slice's end, and whole slices without a newline."""
     generator = random.Random(shift)
     block = constant("reads/parsing.cu", "SLICE_BYTES")
-    lengths = [
-        block - 8 - shift,
-        block - 9,
-        MAX_READ_LENGTH,
-        0,
-        1,
-        MAX_READ_LENGTH - 1,
-        0,
-        *([1] * 2_000),
-        2 * block - 1,
-    ]
+    lengths = [block - 8 - shift, block - 9, MAX_READ_LENGTH, 0, 1, MAX_READ_LENGTH - 1, 0]
+    lengths += [*([1] * 2_000), 2 * block - 1]
     reads = [Read(str(i), random_bases(generator, n), random_quality(generator, n)) for i, n in enumerate(lengths)]
     found = parse(fastq(reads), open_backend(backends))
     assert found == [(r.name.encode(), r.bases.encode(), (r.quality or "").encode()) for r in reads]
@@ -168,11 +158,6 @@ BAD_RECORDS = [
     (b"@a\nACG \n+\nIIII\n", bad_records.NOT_A_BASE, " (a): expected a nucleotide at base 4, found ' '"),
     (b"@\nA.GT\n+\nIIII\n", bad_records.NOT_A_BASE, " (unnamed): expected a nucleotide at base 2, found '.'"),
     (b"@a\nACGT\n+\nI II\n", bad_records.QUALITY_RANGE, " (a): expected a quality of '!' to '~' at base 2, found ' '"),
-    (
-        b"@a\nACGT\n+\nIII\x7f\n",
-        bad_records.QUALITY_RANGE,
-        " (a): expected a quality of '!' to '~' at base 4, found '\\x7f'",
-    ),
     (
         b"@a\n" + b"A" * (MAX_READ_LENGTH + 1) + b"\n+\n" + b"I" * (MAX_READ_LENGTH + 1) + b"\n",
         bad_records.TOO_LONG,
@@ -281,21 +266,16 @@ def check_packed(sequences: list[str], backend: Backend) -> None:
     lengths = [len(sequences[record]) for record in order]
     assert backend.to_host(queries.lengths).tolist() == lengths
     assert [queries.length_runs.length_of(slot) for slot in range(len(order))] == lengths
-    assert all(
-        queries.length_runs.first_slot_of_length(least) == sum(one < least for one in lengths)
-        for least in range(queries.max_length + 2)
-    )
-    assert int(backend.to_host(queries.replaced)[0]) == sum(
-        letter in "RYKMSWBDHV" for bases in sequences for letter in bases.upper()
-    )
+    for least in range(queries.max_length + 2):
+        assert queries.length_runs.first_slot_of_length(least) == sum(one < least for one in lengths)
+    replaced = sum(letter in "RYKMSWBDHV" for bases in sequences for letter in bases.upper())
+    assert int(backend.to_host(queries.replaced)[0]) == replaced
     flags = backend.to_host(queries.flags).tolist()
     for slot, record in enumerate(order):
         bases = clean(sequences[record])
         first = canonical(bases)
-        in_block = range(
-            slot - slot % backend.warp_width, min(slot - slot % backend.warp_width + backend.warp_width, len(order))
-        )
-        words = -(-max(len(sequences[order[other]]) for other in in_block) // 32) + 1
+        block = slot - slot % backend.warp_width
+        words = -(-max(len(sequences[other]) for other in order[block : block + backend.warp_width]) // 32) + 1
         assert flags[slot] == FLIPPED * (first != bases) + AMBIGUOUS * ("N" in bases)
         for orientation, letters in enumerate((first, reverse_complement(first))):
             assert plane(queries, slot, orientation, backend) == pack(letters, words)
@@ -317,16 +297,11 @@ def test_packed_reads(backends: str, lanes: int | None) -> None:
     check_packed([random_bases(generator, length) for length in lengths], interleaved(backends, lanes))
 
 
-@pytest.mark.parametrize("lanes", [None, 32])
-def test_packed_reads_with_ambiguous_bases(backends: str, lanes: int | None) -> None:
-    generator = random.Random(6)
-    letters = "ACGTacgtuU" * 3 + NUCLEOTIDES + NUCLEOTIDES.lower()
-    sequences = [random_bases(generator, below, letters) for below in range(0, 200, 3)]
-    check_packed([*sequences, "N", "NNNNN" * 20, "ACGTN" * 13, "r"], interleaved(backends, lanes))
+reads = st.text("ACGTN", max_size=100) | st.text("ACGTacgtuU" * 3 + NUCLEOTIDES + NUCLEOTIDES.lower(), max_size=200)
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
-@given(sequences=st.lists(st.text("ACGTN", max_size=100), min_size=1, max_size=40), lanes=st.sampled_from([1, 2, 32]))
+@settings(derandomize=True, max_examples=80, deadline=None)
+@given(sequences=st.lists(reads, min_size=1, max_size=40), lanes=st.sampled_from([1, 2, 32]))
 def test_any_reads_are_packed(backends: str, sequences: list[str], lanes: int) -> None:
     check_packed(sequences, interleaved(backends, lanes))
 

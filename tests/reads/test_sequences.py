@@ -95,12 +95,11 @@ def test_proteins(tmp_path: Path, data: bytes, compressed: bool, expected: list[
             b">a\nM\n>b\nMK\nL-\n",
             "record 2 (b), position 4: expected an amino acid (A to Z, or * for a stop), found '-'",
         ),
-        (b">a\nM.\n", "record 1 (a), position 2: expected an amino acid (A to Z, or * for a stop), found '.'"),
         (b">a\nM\xe9\n", "position 2: expected an amino acid (A to Z, or * for a stop), found byte 0xe9"),
         (b">a\nM\n> b\nM\n", "record 2: expected a name after '>', found none"),
         (b"@a\nM\n+\nI\n", "expected FASTA, which starts with '>', found '@'; this looks like FASTQ"),
     ],
-    ids=["empty", "gap", "dot", "no ASCII", "name", "FASTQ"],
+    ids=["empty", "gap", "no ASCII", "name", "FASTQ"],
 )
 def test_errors_of_proteins(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(DataError) as caught:
