@@ -31,7 +31,7 @@ _APPEND, _CUT, _GATHER = (Kernel("bam/order", name) for name in ("append_run", "
 _WRITTEN = constant("bam/order.cu", "WRITTEN")
 #: Approximate bytes of a piece.
 PIECE_BYTES = 64 << 20
-#: Threads, each of which gathers a piece, and host buffers for pieces that are copied to the host.
+#: Threads that gather one piece each, and host buffers for pieces that are copied to the host.
 GATHERERS, BUFFERS = 8, 12
 #: Device memory per record in addition to its bytes: key and end, and while records are sorted keys, indices and
 #: lengths twice, address, end and mark.

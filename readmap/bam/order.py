@@ -126,7 +126,7 @@ WORD_BYTES = 8
 def sort_by_name(
     records: Array, lengths: Array, ends: Array, backend: Backend, fragments: Array | None = None
 ) -> SortedRecords:
-    """Sort records by name, and records of one name by their flags; the arguments are those of `sort_records`."""
+    """Sort records by name, and records of one name by their flags. For the arguments see `sort_records`."""
     entries, inputs = len(lengths), {"bytes": records, "lengths": lengths, "ends": ends}
     max_bytes = backend.full(1, 0, np.int32)
     backend.launch(_MEASURE, entries, **inputs, max_bytes=max_bytes)

@@ -51,7 +51,7 @@ _LETTERS = {
 def guess_alphabet(start: bytes) -> Alphabet:
     """Return NUCLEOTIDES if at least 90 % of the letters are A, C, G, T, U or N, else PROTEINS.
 
-    start: of a FASTA or FASTQ file, cut anywhere; a megabyte is enough. FASTQ, and text without letters, is taken for
+    start: a megabyte from the start of a FASTA or FASTQ file is enough. FASTQ, and text without letters, is taken for
     nucleotides.
     """
     if start.lstrip(LINE_BREAKS).startswith(b"@"):

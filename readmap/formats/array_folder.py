@@ -122,7 +122,7 @@ class FolderKind:
             raise OSError(error.errno, f"{error.strerror}, while writing the {self.noun}", str(path)) from error
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
-        """Map the arrays `names`, and those of `optional` that are in the manifest, without checking their contents."""
+        """Map the arrays `names`, and any `optional` arrays in the manifest, without checking their contents."""
         record = self._manifest(path)
         try:
             present = [*names, *(name for name in optional if name in record["arrays"])]

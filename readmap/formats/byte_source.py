@@ -65,8 +65,8 @@ class ByteSource(ABC):
         """Fill `target`, one writable byte an item, and return the number of bytes written.
 
         Fewer bytes than len(target) mean the end of the input or an error after them. Raises DataError for corrupt gzip
-        and OSError from reading once the bytes before the error have been returned, except those of a corrupt piece of
-        up to 1 MB.
+        and OSError from reading once the bytes before the error have been returned, except a corrupt piece of up to
+        1 MB.
         """
 
     @abstractmethod

@@ -147,7 +147,7 @@ class _Records:
         self._unstored.clear()
 
     def finish(self) -> Fasta:
-        """Return all records. Raises DataError if there are none."""
+        """Return all records. Raises DataError if the file has no record."""
         if not self._starts:
             raise DataError(f"{self._path}: {EMPTY_FILE}")
         self._letters.resize(self._length, refcheck=False)

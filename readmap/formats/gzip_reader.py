@@ -289,7 +289,7 @@ def declared_sizes(data: NDArray[np.uint8], ends: NDArray[np.int64]) -> NDArray[
 
 
 def _block_length(data: bytes, start: int) -> int:
-    """Return the length of the BGZF block at `start` (SAM specification, section 4.1), or 0 if there is none."""
+    """Return the length of the BGZF block at `start` (SAM specification, section 4.1); 0 if no block starts there."""
     if len(data) - start < BLOCK_HEADER.size:
         return 0
     magic, extra_length, field, field_length, length = BLOCK_HEADER.unpack_from(data, start)

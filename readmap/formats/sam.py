@@ -231,7 +231,7 @@ def common_tags(read_group: ReadGroup, program: str, encoding: SamEncoding) -> b
 
 
 def parse_read_group(option: str, name: str = "-R") -> ReadGroup:
-    r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs; name: of the option. Raises UsageError."""
+    r"""Parse an option such as '@RG\tID:x\tSM:y', with \t or tabs; name: the option. Raises UsageError."""
     line = option.replace("\\t", "\t")
     if not line.startswith("@RG\t") or "\n" in line:
         raise UsageError(f"{name} {option}: expected a line that begins with '@RG\\t'")

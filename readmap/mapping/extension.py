@@ -54,7 +54,7 @@ class _TaskCapacities(NamedTuple):
 
 
 def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: bool = True) -> None:
-    """Raise the scores of the slots' new windows to those of banded alignments; long_gaps: in wide bands too."""
+    """Raise the scores of the slots' new windows to their banded scores; long_gaps: use wide bands too."""
     backend, capacity, lanes = context.backend, len(slots.indices), _lanes(batch, context)
     if not capacity:
         return

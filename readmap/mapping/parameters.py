@@ -242,7 +242,7 @@ def search_passes(suffixes: int, alternates: bool = False) -> tuple[SearchPass, 
     """Return the search passes in order; each searches reads that the passes before it left unresolved.
 
     suffixes: size of the suffix array. Seeds are two or three bases longer than what occurs once by chance. alternates:
-    the reference has ALT contigs, of which a gene may have hundreds; all of them are examined.
+    the reference has ALT contigs; a gene may have hundreds, and all of them are examined.
     """
     sparse, dense = min(max(_unique_bases(suffixes) + 3, 12), 19), dense_seed_bases(suffixes)
     return (

@@ -65,7 +65,7 @@ def with_secondaries(
 ) -> RecordPlan:
     """Return a plan with the `reported` placements, whose owners are entries of `plan`, after the entries of each read.
 
-    rows: windows of the batch, followed by those of the placements.
+    rows: windows of the batch, followed by the windows of the placements.
     """
     backend, reads = context.backend, batch.reads.count
     offsets, own = backend.empty(reads + 1, np.int64), {"reported": reported, "own_offsets": plan.offsets}
