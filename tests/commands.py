@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 
 
+def after_log_start(text: str) -> str:
+    """Return the standard error of a command without the first lines of the log of work that has started."""
+    return re.sub(r"\A(building needs .+\n|readmap \S+: readmap .+\nindex .+\n)", "", text)
+
+
 def failures(run: Callable[..., int]) -> Callable[..., str]:
     """Return a function that runs a failing command and returns its error message.
 
@@ -19,10 +24,7 @@ def failures(run: Callable[..., int]) -> Callable[..., str]:
         before = sorted(os.listdir())
         assert run(*arguments) == code
         captured = capfd.readouterr()
-        start = (
-            r"\A(building needs .+\n|readmap \S+: readmap .+\nindex .+\n)"  # of the log of a command that has started
-        )
-        message = re.sub(start, "", captured.err)
+        message = after_log_start(captured.err)
         assert re.fullmatch(r"readmap: error: .+\n", message), message
         assert captured.out == ""
         assert sorted(os.listdir()) == before

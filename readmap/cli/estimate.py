@@ -10,7 +10,7 @@ import typer
 from readmap.cli.common.options import argument, command, option, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.command import GROUPS, ReportMonitor
-from readmap.cli.search.options import LaneOptions, PairOptions, ReferenceOptions, SearchResources
+from readmap.cli.search.options import LaneOptions, PairOptions, ReferenceOptions, SearchResources, config_values
 from readmap.cli.search.scoring import ScoringOptions
 from readmap.formats.output import open_output
 from readmap.formats.wording import printable
@@ -44,34 +44,16 @@ class EstimateOptions:
 
     def config(self, command_line: str) -> SearchConfig:
         """Return the configuration of the search whose sample model is estimated."""
-        return SearchConfig(
-            reads=tuple(self.reads or ()),
-            lanes=tuple(self.lanes.lanes or ()),
-            sheet=self.lanes.sheet,
-            sample=self.lanes.sample,
-            interleaved=self.pairs.interleaved,
-            smart_pairing=self.pairs.smart_pairing,
-            collate=self.pairs.collate,
-            index=self.reference.index,
-            check=not self.reference.no_check,
-            alternates=not self.reference.ignore_alternates,
-            scoring=self.scoring.scoring(),
-            pairing=self.pairs.pairing(),
-            device=self.resources.device,
-            gpus=self.resources.chosen_gpus,
-            threads=self.resources.threads,
-            gpu_memory=self.resources.gpu_memory,
-            command_line=command_line,
-        )
+        return SearchConfig(**config_values(self, command_line) | {"output": None})
 
 
 @command
 def estimate(context: typer.Context, options: EstimateOptions) -> None:
     """Estimate insert sizes and divergence once, for searches of all shards.
 
-    The estimates are the same as in one search of all reads. Only the first reads are read.
+    The estimates equal those of one search of all reads. Only the first reads are read.
 
-    Options about the index, pairs and scores must be the same as for the searches.
+    Use the same options for the index, pairs and scores in the searches.
     """
     session: Session = context.obj
     with spelling_options(context, GROUPS):

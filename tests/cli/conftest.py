@@ -1,4 +1,4 @@
-"""What tests of the commands share: a folder of their own, and some reads."""
+"""Fixtures of the tests of commands: an empty folder and some reads."""
 
 import gzip
 from pathlib import Path
@@ -10,7 +10,7 @@ READS = Path(__file__).resolve().parents[2] / "data/demo.fq.gz"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty folder, where nothing names an index."""
+    """Run each test in an empty folder, without READMAP_INDEX."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("READMAP_INDEX", raising=False)
 

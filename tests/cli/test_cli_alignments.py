@@ -1,4 +1,4 @@
-"""readmap search on BAM and CRAM in any order: every read once, mates together, and what cannot be is said."""
+"""readmap search on BAM and CRAM in any order: every read is mapped once, mates together, and errors are reported."""
 
 import functools
 import io
@@ -36,7 +36,7 @@ Line = tuple[str, int, str, str, str]
 
 
 def draw_lines(pairs: int, singles: int, lost: int) -> list[list[Line]]:
-    """Fragments of a few records each: pairs, singles, and mates whose partners are not there."""
+    """Make fragments of a few records: pairs, single reads, and mates without a partner."""
     made: list[list[Line]] = []
     for number in range(pairs + singles + lost):
         begin = int(DRAW.random() * (len(GENOME) - 400))
@@ -58,7 +58,7 @@ COLLATED = [line for fragment in FRAGMENTS for line in fragment]
 
 
 def shuffled(seed: int) -> list[Line]:
-    """In any order; what shares a name is not shared by others."""
+    """Return the records in random order; the fragments have different names."""
     lines = list(COLLATED)
     random.Random(seed).shuffle(lines)
     return lines
@@ -166,7 +166,9 @@ def test_mates_are_found_in_any_order(reference: str, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("options", [[], ["-a"], ["-P"], ["-I", "300,20"], ["--exact"]])
-def test_batches_and_threads_do_not_show(reference: str, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+def test_batches_and_threads_do_not_change_records(
+    reference: str, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
     """The result does not depend on the number of reads in the estimate or on the position of the first pair."""
     monkeypatch.setattr(sample, "READS", 50)
     monkeypatch.setattr(sample, "PAIRS", 40)
@@ -185,8 +187,8 @@ def test_batches_and_threads_do_not_show(reference: str, monkeypatch: pytest.Mon
         assert sorted(map(as_sequenced, primary)) == sorted((n, b, q) for n, _, b, q, _ in lines)
 
 
-def test_single_reads_among_pairs_are_as_alone(reference: str) -> None:
-    """But for what all reads together show of the sample."""
+def test_single_reads_among_pairs_map_as_without_pairs(reference: str) -> None:
+    """Except for estimates from all reads together."""
     assert search(reference, write(Path("all.bam"), COLLATED), "-q", "-I", "300,20") == 0
     singles = {fragment[0][0] for fragment in FRAGMENTS if len(fragment) == 1}
     among = [fields for fields in records() if fields[0] in singles]
@@ -196,8 +198,8 @@ def test_single_reads_among_pairs_are_as_alone(reference: str) -> None:
     assert (counts()["singles"], counts()["lost_mates"]) == (45, 15)
 
 
-def test_exact_search_takes_every_read_for_itself(reference: str) -> None:
-    """In the order of the file, with the flag of what failed the sequencer's checks alone."""
+def test_exact_search_of_mates(reference: str) -> None:
+    """Records are in the order of the file and keep only the flag of failed quality checks."""
     lines = shuffled(7)
     assert search(reference, write(Path("reads.bam"), lines), "-q", "--exact") == 0
     primary = [fields for fields in records() if not int(fields[1]) & 0x900]
@@ -234,7 +236,7 @@ def test_collate(
     assert not list(Path("tmp").iterdir())
 
 
-def test_what_a_killed_collation_left_is_removed_by_the_next(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_killed_collation_are_removed(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leftover folder of samtools' temporary files is removed; the folder of a running search stays."""
     scratch, path = Path("tmp").resolve(), Path(write(Path("sorted.bam"), COLLATED, "coordinate"))
     scratch.mkdir()
@@ -285,14 +287,14 @@ def test_reads_that_are_not_written_are_an_error(
     assert not Path("out.sam").exists()
 
 
-def test_samtools_that_stands_still_is_ended(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocked_samtools_is_ended(reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samtools, "STALL_SECONDS", 0.3)
     monkeypatch.setattr(samtools, "POLL_SECONDS", 0.1)
     read, write_end = os.pipe()
     os.write(write_end, Path(write(Path("reads.cram"), COLLATED)).read_bytes()[:1000])
     source = SamtoolsInput(io.FileIO(read), "reads.cram", b"", "view", "-u", "-")
     os.kill(source._samtools._process.pid, signal.SIGSTOP)
-    time.sleep(0.5)  # the pipe of the reads is open: it is not samtools that keeps others waiting
+    time.sleep(0.5)  # the pipe of the reads stays open
     os.close(write_end)
     with pytest.raises(DataError, match=r"reads\.cram: samtools view was idle for \d seconds"):
         source.read(10)
@@ -300,7 +302,7 @@ def test_samtools_that_stands_still_is_ended(reference: str, monkeypatch: pytest
 
 
 def test_samtools_ends_with_its_parent(tmp_path: Path) -> None:
-    """However that ends."""
+    """For every way in which the parent ends."""
     program = (
         "from readmap.formats.samtools import Samtools; import time\n"
         "child = Samtools('view', '-'); print(child._process.pid, flush=True); time.sleep(60)"

@@ -1,4 +1,4 @@
-"""readmap compare in this process: what it writes, reports and refuses."""
+"""readmap compare in this process: outputs, reports and errors."""
 
 import errno
 import gzip
@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from commands import failures, standard_input
 
+from readmap.cli import compare as command
 from readmap.cli import main
 from readmap.cli.common import alignments
-from readmap.cli import compare as command
 from readmap.pairwise import comparison
 
 QUERIES = {"q1": "ACGTTTGACCA", "q2": "GGGGGAACCC"}
@@ -25,7 +25,7 @@ TARGETS = {"t1": "TTACGTTTGACCATT", "t2": "GGGTTCC"}
 
 @pytest.fixture(autouse=True)
 def files(elsewhere: None) -> None:
-    """Two files of sequences."""
+    """Write two files of sequences."""
     for path, sequences in (("a.fa", QUERIES), ("b.fa", TARGETS)):
         Path(path).write_text("".join(f">{name} more\n{letters}\n" for name, letters in sequences.items()))
 
@@ -105,7 +105,7 @@ def test_formats_by_endings(name: str, first: bytes) -> None:
     assert sorted(os.listdir()) == ["a.fa", "b.fa", name, f"{name}.gz"]
 
 
-def test_scores_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_score_only(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("a.fa", "b.fa", "--score-only", "--format", "json", "-q", "--strand", "reverse") == 0
     alignment = json.loads(capfd.readouterr().out)[3]
     assert (alignment["score"], alignment["query_start"], alignment["query_end"], alignment["target_end"]) == (
@@ -170,7 +170,7 @@ def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--gpus", "two"], "--gpus two: expected a number of GPUs, all, or different GPUs"),
     ],
 )
-def test_misuse(capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+def test_usage_errors(capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
     os.link("b.fa", "link.png")
     assert main(["compare", "a.fa", "b.fa", *options]) == 2
     captured = capfd.readouterr()
@@ -179,7 +179,7 @@ def test_misuse(capfd: pytest.CaptureFixture[str], options: list[str], message: 
     assert sorted(os.listdir()) == ["a.fa", "b.fa", "link.png"]
 
 
-def test_files_that_are_not_to_be_compared(capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_files(capfd: pytest.CaptureFixture[str]) -> None:
     Path("one.fa").write_text(">x\nACGT\n")
     Path("bad.fa").write_text(">x\nACGT\n>y\nAC*T\n")
     Path("twice.fa").write_text(">x\nACGT\n>x\nA\n")
@@ -264,7 +264,7 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.C
     monkeypatch.setattr(command, "progress_line", lambda *facts: shown.append(line(*facts)) or shown[-1])
     monkeypatch.setattr(alignments, "is_terminal", lambda output: True)
     assert run("a.fa", "b.fa", "--format", "tsv") == 0
-    # What goes to the same terminal comes behind the progress, and is the same.
+    # Output on the same terminal follows the progress and is complete.
     assert len(table(capfd.readouterr().out)) == 4
     assert re.fullmatch(r"[\d.]+% of 462 cells, [\d,.]+ GCUPS, 0:00:0\d left", shown[0])
     assert shown[-1].startswith("100.00% of 462 cells")

@@ -1,4 +1,4 @@
-"""readmap compile: what it writes suffices, without a compiler, for whoever may read its folder."""
+"""readmap compile: its code runs without a compiler, from a folder that may be read-only."""
 
 import os
 import shlex
@@ -16,7 +16,7 @@ from readmap.cli import compile, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Compiles what this machine runs, and writes nothing for other levels.
+# Compiles only for the level of this machine.
 COMPILER = """#!/bin/sh
 case " $* " in *" -march={level} "*) exec {compiled} "$@";; esac
 while [ "$1" != -o ]; do shift; done
@@ -26,7 +26,7 @@ while [ "$1" != -o ]; do shift; done
 
 @pytest.fixture
 def quick(compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that is quick."""
+    """Replace the compiler by a fast one."""
     script = tmp_path / "c++"
     script.write_text(COMPILER.format(level=compiler.level(), compiled=shlex.quote(compiled)))
     script.chmod(0o755)
@@ -87,7 +87,7 @@ def test_code_for_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_without_nvrtc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compile.nvrtc, "loaded", lambda: None)
+    monkeypatch.setattr(compile.nvrtc, "load_nvrtc", lambda: None)
     monkeypatch.setattr(compile, "modules", lambda **_: [])
     assert main(["compile", "--into", str(tmp_path)]) == 0
     assert "nothing compiled for GPUs: NVRTC is not installed" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What readmap search answers to every slip: its message, its exit code, and no file left behind."""
+"""Errors of readmap search: messages, exit codes, and no leftover files."""
 
 import gzip
 import os
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from commands import failures
+from commands import after_log_start, failures
 
 from readmap.cli import main
 from readmap.run import stream
@@ -46,7 +46,7 @@ def test_several_indexes(demo_index: Path, few_reads: str, capfd: pytest.Capture
     assert failure(capfd, "info", code=2).endswith("choose one by INDEX: a.readmap, b.readmap")
 
 
-def test_a_reference_in_the_place_of_reads(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_reference_instead_of_reads(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     shutil.copy(DATA / "demo.fa.gz", "ref.fa.gz")
     message = failure(capfd, "search", "ref.fa.gz", code=2)
     assert "chr1, has over 10,000 bases" in message
@@ -55,12 +55,12 @@ def test_a_reference_in_the_place_of_reads(demo_index: Path, few_reads: str, cap
     for arguments in (["ref.fa.gz", few_reads], ["ref.fa.readmap", few_reads]):
         message = failure(capfd, "search", *arguments, code=2)
         assert f"did you mean -x {arguments[0]}? (readmap search {few_reads} -x {arguments[0]})" in message
-    # Where an index is named, the file holds reads, if too long ones.
+    # If an index is given, the file is taken for reads, which are too long.
     message = failure(capfd, "search", "ref.fa.gz", "-x", "ref.fa.readmap", "-o", "out.sam", code=1)
     assert message == "ref.fa.gz, record 1 (chr1): the read has 120007 bases; at most 10000 are supported"
 
 
-def test_files_that_are_no_pairs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_without_pairs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     for name in ("r1.fq", "r2.fq", "r3.fq"):
         shutil.copy(few_reads, name)
     os.symlink("r1.fq", "link.fq")
@@ -112,14 +112,14 @@ def test_bad_pairs(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["--json", "-"], "--json - is where the output goes"),
     ],
 )
-def test_misuse(
+def test_usage_errors(
     demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
     before = sorted(os.listdir())
     assert main(["search", few_reads, "-x", str(demo_index), *options]) == 2
     captured = capfd.readouterr()
     assert message in captured.err
-    assert (captured.err.count("\n"), captured.out) == (1, "")
+    assert (after_log_start(captured.err).count("\n"), captured.out) == (1, "")
     assert sorted(os.listdir()) == before
 
 
@@ -147,7 +147,7 @@ def test_bad_reads(demo_index: Path, capfd: pytest.CaptureFixture[str], content:
     assert found.startswith(message)
 
 
-def test_places_that_cannot_be_read_or_written(
+def test_paths_that_cannot_be_read_or_written(
     demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Path("folder").mkdir()
@@ -197,7 +197,7 @@ def test_failing_work_leaves_no_file(
 
     monkeypatch.setattr(stream, "run", fail)
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--json", "report.json") == code
-    shown = capfd.readouterr().err
+    shown = after_log_start(capfd.readouterr().err)
     assert shown.startswith(message) if message else not shown
     assert os.listdir() == []
     assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "--debug") == code

@@ -46,7 +46,7 @@ def write(name: str, pairs: list[tuple[Read, Read]]) -> list[str]:
 
 
 def search(*arguments: str) -> list[bytes]:
-    """The records of a search."""
+    """Return the records of a search."""
     assert main(["search", *arguments, "--device", "cpu", "-q", "-o", "out.sam"]) == 0
     return [line for line in Path("out.sam").read_bytes().splitlines() if not line.startswith(b"@")]
 
@@ -78,7 +78,7 @@ def test_single_reads() -> None:
 
 
 def test_lanes_of_two_libraries() -> None:
-    """Of the second lane of a library nothing is needed, nor is it read."""
+    """The second lane of a library is not read."""
     lanes = []
     for number, (library, pairs) in enumerate(zip("abb", (PAIRS[:90], PAIRS[90:190], PAIRS[190:]), strict=True)):
         names = write(f"lane{number}", pairs)
@@ -113,7 +113,7 @@ def test_no_reads() -> None:
         (["--sample-model", "none.json"], "none.json: No such file or directory"),
     ],
 )
-def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_invalid_files(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     estimate("all_1.fq", "all_2.fq")
     record = json.loads(Path("sample.json").read_text())
     Path("other.json").write_text(json.dumps(record | {"format": 1}))
@@ -146,7 +146,7 @@ def test_files_that_are_none(capfd: pytest.CaptureFixture[str], arguments: list[
         (["-x", "small.fa"], "--sample-model sample.json: it was estimated with another reference"),
     ],
 )
-def test_searches_that_it_does_not_suit(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_searches_with_other_settings(capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     estimate("all_1.fq", "all_2.fq")
     Path("small.fa").write_bytes(fasta({"one": CONTIGS[next(iter(CONTIGS))]}))
     assert main(["index", "small.fa", "-q", "--device", "cpu"]) == 0
@@ -155,7 +155,7 @@ def test_searches_that_it_does_not_suit(capfd: pytest.CaptureFixture[str], argum
     assert found.startswith(message)
 
 
-def test_a_library_that_it_does_not_know(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_library(capfd: pytest.CaptureFixture[str]) -> None:
     estimate("--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:a\tSM:s")
     found = failure(
         *(capfd, "search", "--lane", r"all_1.fq,all_2.fq,@RG\tID:1\tLB:b\tSM:s", "--sample-model", "sample.json"),

@@ -1,4 +1,4 @@
-"""readmap search --exact in this process: its formats, what it reports, and what it answers to every slip."""
+"""readmap search --exact in this process: formats, reports and errors."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ Place = tuple[str, str, int, int, str]
 
 
 def find(strands: str = "+-") -> set[Place]:
-    """Where the reads occur, by looking everywhere."""
+    """Return the occurrences of the reads, by a search at every position."""
     places = set()
     for name, read in READS.items():
         for strand in strands if read and set(read) <= set("ACGT") else "":
@@ -49,14 +49,14 @@ def in_counts(places: set[Place]) -> dict[str, int]:
 
 @pytest.fixture(autouse=True)
 def files(elsewhere: None) -> None:
-    """A reference and reads."""
+    """Write a reference and reads."""
     Path("ref.fa").write_text("".join(f">{name}\n{bases}\n" for name, bases in CONTIGS.items()))
     Path("reads.fq").write_text("".join(f"@{name}\n{read}\n+\n{'I' * len(read)}\n" for name, read in READS.items()))
 
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The folder of an index of each structure."""
+    """Build an index of each structure; return the folders."""
     folder = tmp_path_factory.mktemp("indexes")
     (folder / "ref.fa").write_text("".join(f">{name}\n{bases}\n" for name, bases in CONTIGS.items()))
     paths = {structure: str(folder / f"{structure}.readmap") for structure in ("array", "tree", "both")}
@@ -79,7 +79,7 @@ failure = failures(lambda index, *arguments: main(["search", "reads.fq", "-x", i
 
 @pytest.mark.parametrize("structure", ["array", "tree"])
 @pytest.mark.parametrize(("strand", "strands"), [("both", "+-"), ("forward", "+"), ("reverse", "-")])
-def test_every_format_tells_all_places(
+def test_every_format_has_all_occurrences(
     backends: str, indexes: dict[str, str], structure: str, strand: str, strands: str
 ) -> None:
     options = ("--structure", structure, "--strand", strand, "-q")
@@ -143,7 +143,7 @@ def test_the_structures_write_the_same_bytes(indexes: dict[str, str], capfd: pyt
         ("tree", ["--no-prefix-table", "--structure", "array"], "array", False),
     ],
 )
-def test_structure_is_what_the_index_holds(
+def test_default_structure(
     indexes: dict[str, str], index: str, options: list[str], structure: str, prefix_table: bool
 ) -> None:
     assert run(indexes[index], "-o", "out.bed", "-q", "--json", "report.json", *options) == 0
@@ -151,7 +151,7 @@ def test_structure_is_what_the_index_holds(
     assert (report["structure"], report["prefix_table"]) == (structure, prefix_table)
 
 
-def test_an_index_without_what_is_asked_for(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_structure(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     message = failure(capfd, indexes["tree"], "-o", "out.sam", code=1)  # mapping
     assert message.startswith(f"{indexes['tree']}: ")
     assert "no prefix table" in message
@@ -163,7 +163,7 @@ def test_an_index_without_what_is_asked_for(indexes: dict[str, str], capfd: pyte
     assert "--structure tree" in message
 
 
-def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_summary_and_report_agree(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     assert run(indexes["both"], "-o", "out.sam", "--json", "report.json", "--structure", "tree") == 0
     messages = capfd.readouterr().err
     counts = in_counts(find())
@@ -189,7 +189,7 @@ def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.Capture
     assert report["reads_per_second"] > 0
     assert {"load_index", "search"} <= set(report["seconds"])
     assert report["reference"]["bases"] == sum(map(len, CONTIGS.values()))
-    # Tables hold no letters of the reads.
+    # Tables do not contain the letters of reads.
     assert run(indexes["both"], "-o", "out.tsv", "--strand", "forward", "--no-prefix-table") == 0
     messages = capfd.readouterr().err
     assert "written as N" not in messages
@@ -197,7 +197,7 @@ def test_summary_and_record_agree(indexes: dict[str, str], capfd: pytest.Capture
     assert "by the suffix array without its prefix table" in messages
 
 
-def test_most_hits_cap_what_is_written_and_not_what_is_counted(
+def test_max_hits_limits_written_but_not_counted_hits(
     indexes: dict[str, str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     counts = in_counts(find())
@@ -222,7 +222,7 @@ def test_most_hits_cap_what_is_written_and_not_what_is_counted(
         (["-o", "out.txt", "--count-only", "--format", "tsv"], "query\tcount\n"),
     ],
 )
-def test_format_is_named_or_the_outputs_ending(indexes: dict[str, str], options: list[str], first: str) -> None:
+def test_format_by_option_or_ending(indexes: dict[str, str], options: list[str], first: str) -> None:
     assert run(indexes["both"], "-q", *options) == 0
     assert Path(options[1]).read_text().startswith(first)
 
@@ -269,11 +269,13 @@ def test_compressed_output_is_the_same(indexes: dict[str, str]) -> None:
         (["--exact", "-p"], "-p: not with --exact"),
     ],
 )
-def test_misuse(indexes: dict[str, str], capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
+def test_usage_errors(
+    indexes: dict[str, str], capfd: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
     assert message in failure(capfd, indexes["both"], *options, code=2)
 
 
-def test_a_record_that_is_wrong(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_record(indexes: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     Path("reads.fq").write_text("@a\nACGT\n+\nIIII\n@b\nAC\n+\nI\n")
     message = failure(capfd, indexes["both"], "--exact", "-o", "out.tsv", "--json", "report.json", code=1)
     assert message == "reads.fq, record 2 (b): quality has 1 characters, sequence has 2"

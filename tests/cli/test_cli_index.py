@@ -1,4 +1,4 @@
-"""readmap index and readmap info, and what all commands share: version, help, exit codes."""
+"""readmap index and readmap info; version, help and exit codes of all commands."""
 
 import errno
 import gzip
@@ -29,7 +29,7 @@ FASTA = ">a one\nACGTACGTNN\nACGT\n>b\nTTTTCCCC\n"
 
 @pytest.fixture(autouse=True)
 def reference(elsewhere: None) -> None:
-    """One small reference."""
+    """Write a small reference."""
     Path("ref.fa").write_text(FASTA)
 
 
@@ -37,11 +37,11 @@ failure = failures(lambda *arguments: main([*arguments]))
 
 
 def memory_of_building() -> int:
-    """What building ref.fa takes: the table, and whatever the reference."""
-    told: list[int] = []
-    build_index("ref.fa", report_memory=told.append)
-    assert FIXED_BYTES + 4 * 4**6 < told[0] < FIXED_BYTES + 4 * 4**6 + 10_000
-    return told[0]
+    """Return the memory for building the index of ref.fa: the prefix table, and a fixed part."""
+    reported: list[int] = []
+    build_index("ref.fa", report_memory=reported.append)
+    assert FIXED_BYTES + 4 * 4**6 < reported[0] < FIXED_BYTES + 4 * 4**6 + 10_000
+    return reported[0]
 
 
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_help(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 
 def test_common_and_advanced_options(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """--help ends with the number of options that only --help-all shows."""
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "400")
     option = re.compile(r"^│ +(?:--?[\w-]+,?)+", re.MULTILINE)
     for command in ("search", "mem", "compare", "scan"):
         assert main([command, "--help"]) == 0
@@ -83,7 +83,7 @@ def test_common_and_advanced_options(capfd: pytest.CaptureFixture[str], monkeypa
             assert "--dask" in complete
 
 
-def test_no_command_is_misuse_that_shows_the_help(capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_command_is_a_usage_error_with_help(capfd: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     captured = capfd.readouterr()
     assert "search" in captured.out
@@ -100,7 +100,7 @@ def test_unknown_commands_and_options(capfd: pytest.CaptureFixture[str]) -> None
     assert failure(capfd, "index", code=2) == "Missing argument 'REF'. (readmap index --help shows the options)"
 
 
-def test_index_tells_its_cost(capfd: pytest.CaptureFixture[str]) -> None:
+def test_index_reports_time_and_memory(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "ref.fa", "--json", "report.json", "-t", "1"]) == 0
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -192,12 +192,12 @@ def test_memory_is_reported_before_it_is_taken(
     assert capfd.readouterr().err == ""
 
 
-def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_has_the_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, shown = iter([0, 1, 4, 12, 72, 1080]), list[str]()
     monkeypatch.setattr("readmap.cli.index.time.monotonic", lambda: next(clock))
     stages = index._Stages(lambda text, share=None, bar=None: shown.append(text))
-    for told in (("read", 0, 0), ("read", 3 << 20, 0), ("sort suffixes", 0, 100), ("sort suffixes", 10, 100)):
-        stages(*told)
+    for reported in (("read", 0, 0), ("read", 3 << 20, 0), ("sort suffixes", 0, 100), ("sort suffixes", 10, 100)):
+        stages(*reported)
     stages("sort suffixes", 25, 100)
     expected = ["reading", "reading 3.0 MiB", "sorting suffixes", "sorting suffixes 10.00%, 72 s left"]
     assert shown == [*expected, "sorting suffixes 25.00%, 3 min left"]
@@ -208,7 +208,7 @@ def test_progress_tells_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -
 def test_a_gpu_that_is_too_small(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, structure: str
 ) -> None:
-    """Left for the CPU where none was asked for, with a sentence that says why."""
+    """The CPU builds the index if no device was requested, and a message gives the reason."""
 
     class Device(CpuBackend):
         name = "cuda:0"
@@ -232,7 +232,7 @@ def test_a_gpu_that_is_too_small(
 
 
 def test_several_gpus(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are chosen by --gpus, and the folder is that of one."""
+    """--gpus selects GPUs; the index is the same as with one GPU."""
     assert failure(capfd, "index", "ref.fa", "--gpus", "2", "--device", "cpu", code=2) == (
         "--gpus 2: not with --device cpu, which is one device"
     )
@@ -252,7 +252,7 @@ def test_several_gpus(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert one == three
 
 
-def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
+def test_gzip_and_output_folder(capfd: pytest.CaptureFixture[str]) -> None:
     Path("ref.fa.gz").write_bytes(gzip.compress(FASTA.encode()))
     assert main(["index", "ref.fa.gz", "-q"]) == 0
     assert main(["index", "ref.fa", "-o", "own", "--64-bit", "-q"]) == 0
@@ -261,7 +261,7 @@ def test_gzip_and_a_name_of_ones_own(capfd: pytest.CaptureFixture[str]) -> None:
     assert np.array_equal(Index.open("own").suffixes, Index.open("ref.fa.readmap").suffixes)
 
 
-def test_what_is_there_is_refused_before_the_work(
+def test_existing_folders_are_refused_before_the_work(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["index", "ref.fa", "-q"]) == 0
@@ -278,7 +278,7 @@ def test_what_is_there_is_refused_before_the_work(
         assert "is not replaced" in failure(capfd, "index", "ref.fa", "-o", "folder", "--force", code=1)
         assert failure(capfd, "index", "ref.fa", "-o", "no/index", code=1).startswith("no: ")
         assert failure(capfd, "index", "no.fa", code=1) == "no.fa: No such file or directory"
-        assert failure(capfd, "index", "-", code=2).endswith("-o names its folder")
+        assert failure(capfd, "index", "-", code=2).endswith("give its folder with -o")
         assert failure(capfd, "index", "ref.fa", "-o", "x", "--json", "no/j", code=1).startswith("no/j: ")
     before = (Path("ref.fa.readmap") / "manifest.json").stat().st_ino
     assert main(["index", "ref.fa", "--force", "-q"]) == 0
@@ -346,7 +346,7 @@ def test_info(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "ref.fa.readmap", "--check", "--json", "-"]) == 0
     captured = capfd.readouterr()
     report = json.loads(captured.out)
-    assert captured.err.startswith("whole: ")
+    assert captured.err.startswith("intact: ")
     assert (report["schema"], report["checked"], report["bases"], report["suffix_bits"]) == (2, True, 184, 32)
     assert report["contigs"][22]["name"] == "HLA*01:02:22"
     assert report["bytes"] == sum(report["files"].values())
@@ -374,7 +374,7 @@ def test_damage_is_reported(demo_index: Path, capfd: pytest.CaptureFixture[str])
     assert "suffix_array.npy is missing" in failure(capfd, "info", "x.readmap", code=1)
 
 
-def test_an_order_that_is_wrong_from_the_start(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_suffix_order(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     opened = Index.open(demo_index)
     suffixes = np.array(opened.suffixes)
     suffixes[[10, 11]] = suffixes[[11, 10]]
@@ -417,7 +417,7 @@ def test_a_database(capfd: pytest.CaptureFixture[str], compressed: bool) -> None
     assert opened.order.tolist() == [2, 0, 1]
 
 
-def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_database_of_standard_input_and_of_a_given_molecule(capfd: pytest.CaptureFixture[str]) -> None:
     def piped(data: str, *options: str) -> int:
         command = [sys.executable, "-m", "readmap", "index", "--database", "-", "-q", *options]
         return subprocess.run(command, input=data.encode()).returncode
@@ -436,7 +436,7 @@ def test_a_database_of_standard_input_and_of_a_molecule_that_is_named(capfd: pyt
     assert message == "db.fa, record 1 (one), position 4: expected a nucleotide (IUPAC), found 'L'"
 
 
-def test_options_that_a_database_has_no_use_for(capfd: pytest.CaptureFixture[str]) -> None:
+def test_options_that_a_database_does_not_have(capfd: pytest.CaptureFixture[str]) -> None:
     for options in (["--structure", "tree"], ["--device", "cpu"], ["--gpus", "2"], ["--64-bit"]):
         message = failure(capfd, "index", "--database", "ref.fa", *options, code=2)
         assert message == f"{options[0]}: not with --database, which sorts no suffixes and needs no device"
@@ -445,7 +445,7 @@ def test_options_that_a_database_has_no_use_for(capfd: pytest.CaptureFixture[str
     assert "'--molecule': expected auto, nucleotide or protein, found 'dna'" in message
 
 
-def test_a_database_that_is_there_is_refused_before_the_work(
+def test_existing_databases_are_refused_before_the_work(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["index", "--database", "ref.fa", "-q"]) == 0
@@ -496,7 +496,7 @@ def test_info_of_a_database(capfd: pytest.CaptureFixture[str]) -> None:
     assert captured.err == "intact: all checksums are correct\n"
     assert (report["checked"], report["molecule"], report["longest"]) == (True, "protein", 10)
     assert report["bytes"] == sum(report["files"].values())
-    assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2).startswith("--contigs: a database has none")
+    assert failure(capfd, "info", "db.fa.readmapdb", "--contigs", code=2) == "--contigs: a database has no contigs"
     assert main(["index", "--database", "ref.fa", "-q"]) == 0
     assert main(["index", "ref.fa", "-q"]) == 0
     assert main(["info", "ref.fa"]) == 0

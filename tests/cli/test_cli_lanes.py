@@ -20,7 +20,7 @@ HEAD = "patient,sex,status,sample,lane,fastq_1,fastq_2\n"
 
 
 def draw_pairs(count: int, mean: int, flow_cell: str) -> tuple[bytes, bytes]:
-    """Mates of 80 bases of fragments about so long, named as Illumina does."""
+    """Return mates of 80 bases, of fragments of about this length, with names as from Illumina."""
     files: tuple[list[Read], list[Read]] = ([], [])
     for number in range(count):
         contig = DRAW.choice([*GENOME])
@@ -34,7 +34,7 @@ def draw_pairs(count: int, mean: int, flow_cell: str) -> tuple[bytes, bytes]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With an index and three lanes: short.* and again.* of fragments of 200 bases, long.* of 600."""
+    """Write an index and three lanes: short.* and again.* with fragments of 200 bases, long.* of 600."""
     folder = tmp_path_factory.mktemp("lanes")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     for name, mean, cell in (("short", 200, "FC1"), ("long", 600, "FC2"), ("again", 200, "FC1")):
@@ -66,7 +66,7 @@ def without_group(lines: list[str]) -> list[str]:
     return ["\t".join(field for field in line.split("\t") if not field.startswith("RG:")) for line in lines]
 
 
-def test_each_lane_is_as_alone(folder: Path, tmp_path: Path) -> None:
+def test_each_lane_maps_as_in_a_separate_search(folder: Path, tmp_path: Path) -> None:
     lanes = [*lane(folder, "short", group("L1", "lib1")), *lane(folder, "long", group("L2", "lib2"))]
     assert search(folder, tmp_path / "both.sam", *lanes, "-q") == 0
     alone = []
@@ -88,7 +88,7 @@ def test_each_lane_is_as_alone(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["-t 1 --batch-reads 40", "-t 4 --batch-reads 100", "-t 2"])
 @pytest.mark.parametrize("reads", [80, 20_000])
-def test_no_batches_or_threads_matter(
+def test_batches_and_threads_do_not_change_records(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reads: int
 ) -> None:
     """The first reads of a library suffice for the estimate, or all wait until the next library starts."""
@@ -186,7 +186,7 @@ def test_wrong_sheets(
     assert not (tmp_path / "out.sam").exists()
 
 
-def test_a_sheet_that_is_no_text(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_binary_sheet(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for data in (b"sample,lane,fastq_1\na,1,\xff\xfe\n", b'sample,lane,fastq_1\na,1,"' + b"x" * 200_000 + b'"\n'):
         (tmp_path / "sheet.csv").write_bytes(data)
         assert search(folder, tmp_path / "out.sam", "--sheet", str(tmp_path / "sheet.csv")) == 1

@@ -1,4 +1,4 @@
-"""readmap mem: bwa's command line, and bwa's names for it."""
+"""readmap mem: the command line of bwa mem, also under the name of bwa."""
 
 import os
 import random
@@ -16,7 +16,6 @@ from examples import Read, draw_pairs, fasta, fastq, small_genome
 from oracles.alignment import reverse_complement
 
 from readmap.cli import main
-from readmap.cli.mem import MemOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 DRAW = random.Random(24)
@@ -44,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mem(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """A function: the records that `readmap mem` writes on standard output."""
+    """Return a function that runs readmap mem and returns the records on standard output."""
     monkeypatch.chdir(folder)
 
     def run(*words: str) -> list[str]:
@@ -54,7 +53,7 @@ def mem(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return run
 
 
-def test_every_option_of_bwa_is_taken(mem: Callable[..., list[str]]) -> None:
+def test_every_option_of_bwa_is_accepted(mem: Callable[..., list[str]]) -> None:
     """A value follows its option with or without a blank, as in getopt."""
     values = {"R": RG, "H": r"@CO\tx", "x": "intractg", "I": "300,30", "h": "5,200", "z": "0.8", "o": None, "f": None}
     for listed in (BWA, BWA_MEM2):
@@ -65,10 +64,9 @@ def test_every_option_of_bwa_is_taken(mem: Callable[..., list[str]]) -> None:
             for words in ([f"-{letter}", value], [f"-{letter}{value}"]) if takes_value else ([f"-{letter}"],):
                 reads = ["r1.fq", "r2.fq"] if letter not in "p" else ["mixed.fq"]
                 assert mem(*words, "--quiet", "genome", *reads), words
-    assert MemOptions  # whose declaration is what was tried
 
 
-def test_as_search_does_it(mem: Callable[..., list[str]], folder: Path) -> None:
+def test_same_records_as_search(mem: Callable[..., list[str]], folder: Path) -> None:
     pairs = ["r1.fq", "r2.fq"]
     found = mem("-t", "2", "-K", "100000000", "-Y", "-R", RG, "-v", "3", "genome", *pairs)
     search = ["search", *pairs, "-x", "genome.readmap", "-h", "5", "--long-gap", "1000", "-Y", "-R", RG, "-q"]
@@ -80,7 +78,7 @@ def test_as_search_does_it(mem: Callable[..., list[str]], folder: Path) -> None:
 
 
 def test_scores(mem: Callable[..., list[str]]) -> None:
-    """-A multiplies what is not given, as in search; presets are what bwa has."""
+    """-A multiplies scores that are not given, as in search; presets are bwa mem's."""
     main(
         ["search", "r1.fq", "-x", "genome", "-A", "2", "-B", "9", "-h", "5", "--long-gap", "1000", "-q", "-o", "o.sam"]
     )
@@ -92,7 +90,7 @@ def test_scores(mem: Callable[..., list[str]]) -> None:
 
 @pytest.mark.parametrize("strand", "+-")
 def test_penalties_of_two_kinds(mem: Callable[..., list[str]], folder: Path, strand: str) -> None:
-    """-O and -E of deletions and insertions; -L of the 5' end and the 3' end of what was sequenced."""
+    """-O and -E have values for deletions and insertions, -L for the 5' and 3' end of the sequenced read."""
     name, letters = next((name, letters) for name, letters in GENOME.items() if len(letters) > 400)
     start, other = 120, {"A": "C", "C": "A", "G": "T", "T": "G"}
     whole = letters[start : start + 100]
@@ -132,7 +130,7 @@ def test_smart_pairing_and_tags(mem: Callable[..., list[str]]) -> None:
     assert all("RX:Z:ACGT" in fields for fields in records)
 
 
-def test_what_has_no_effect_is_said_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_options_without_effect_are_reported_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     os.chdir(folder)
     assert main(["mem", "-K9", "-t1", "-v1", "-1", "genome", "r1.fq"]) == 0
     assert "effect" not in capfd.readouterr().err
@@ -154,7 +152,7 @@ def test_what_has_no_effect_is_said_once(folder: Path, capfd: pytest.CaptureFixt
     ],
     ids=str,
 )
-def test_misuse(folder: Path, capfd: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
+def test_usage_errors(folder: Path, capfd: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     os.chdir(folder)
     failure = failures(lambda *arguments: main([*arguments]))
     assert message in failure(capfd, "mem", *words, "genome", "r1.fq", "r2.fq", code=2)
@@ -163,7 +161,7 @@ def test_misuse(folder: Path, capfd: pytest.CaptureFixture[str], words: list[str
 def test_alt_contigs(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """PREFIX.alt is read at search, and -j ignores it."""
+    """A search reads PREFIX.alt unless -j is given."""
     monkeypatch.chdir(tmp_path)
     name, letters = max(GENOME.items(), key=lambda item: len(item[1]))
     version = letters[100:200] + {"A": "C", "C": "G", "G": "T", "T": "A"}[letters[200]] + letters[201:400]
@@ -187,10 +185,10 @@ def test_alt_contigs(
     assert (marked, alone[1], alone[2], alone[5]) == ([], "0", "version", "100M")
 
 
-def test_more_places_where_one_is_on_an_alt_contig(
+def test_more_placements_if_one_is_on_an_alt_contig(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """-h is 5,200 unless given, and one number is for both."""
+    """The default of -h is 5,200; a single number sets both limits."""
     monkeypatch.chdir(tmp_path)
     letters = max(GENOME.values(), key=len)
     other = {"A": "C", "C": "G", "G": "T", "T": "A"}
@@ -212,10 +210,12 @@ def test_more_places_where_one_is_on_an_alt_contig(
     assert places("-j") == 0
 
 
-def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_index_with_the_prefix_of_a_pipeline(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert (folder / "genome.amb").read_text() == "an index of readmap: genome.readmap\n"
     (tmp_path / "g.bwt").touch()
-    (tmp_path / "g.amb").write_text("6384 1 0\n")  # bwa's own
+    (tmp_path / "g.amb").write_text("6384 1 0\n")  # written by bwa
     assert main(["mem", str(tmp_path / "g"), str(folder / "r1.fq")]) == 1
     told = capfd.readouterr().err
     assert f"{tmp_path}/g is bwa's index, which readmap does not read" in told
@@ -227,7 +227,7 @@ def test_an_index_where_pipelines_look(folder: Path, tmp_path: Path, capfd: pyte
 
 
 def shell(command: str, folder: Path) -> str:
-    """The standard output of a command of a pipeline, with bwa's names on PATH."""
+    """Return the standard output of a command of a pipeline, with readmap on PATH as bwa and bwa-mem2."""
     path = f"{ROOT}/scripts/shims:{Path(sys.executable).parent}:{os.environ['PATH']}"
     call = ["bash", "-euo", "pipefail", "-c", command]
     done = subprocess.run(call, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, timeout=120)
@@ -237,7 +237,7 @@ def shell(command: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("program", ["bwa", "bwa-mem2"])
 def test_commands_of_pipelines(folder: Path, program: str) -> None:
-    """As the modules of nf-core, sarek and snakemake's wrappers have them."""
+    """Commands of nf-core modules, sarek and snakemake wrappers."""
     name = program.replace("-", "")
     shell(f"mkdir -p {name} && {program} index -p {name}/ref ref.fa", folder)
     found = f"INDEX=$(find -L ./{name} -name '*.amb' | sed 's/\\.amb$//')"

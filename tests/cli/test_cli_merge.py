@@ -1,4 +1,4 @@
-"""readmap merge: sorted shards are together one run, its duplicates, its metrics and its report too."""
+"""readmap merge: records, duplicates, metrics and report of merged shards equal those of one run."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_shards_are_together_one_run(searched: list[str], merged: list[str]) -> 
     assert [one | {"sample": ""} for one in told["quality"]] == [one | {"sample": ""} for one in whole["quality"]]
 
 
-def test_records_of_shards_keep_their_numbers_until_then() -> None:
+def test_records_of_shards_keep_fragment_ids() -> None:
     (first, *_) = shards()
     numbers = [int(record.rsplit("ZF:i:", 1)[1]) for record in records(first)]
     assert sorted(set(numbers)) == list(range(len(PAIRS) // SHARDS))
@@ -121,7 +121,7 @@ def records_merged(paths: list[str]) -> list[str]:
     return records("merged.bam")
 
 
-def test_order_of_shards_decides_ties_alone() -> None:
+def test_order_of_shards_only_decides_ties() -> None:
     paths = shards()
     assert sorted(records_merged(paths[::-1]), key=lambda one: one.split("\t")[0])
     assert len(records_merged(paths[::-1])) == len(records_merged(paths))
@@ -159,7 +159,7 @@ def test_shards_of_other_runs(capfd: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture
 def parts() -> None:
-    """Write 1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is no shard."""
+    """Write 1.bam to 3.bam, the parts of all reads, 2of2.bam, and 0.bam, which is not a shard."""
     assert main(["split", "all_1.fq", "all_2.fq", "-o", "table", "-q"]) == 0
     for shard, path in (("1/3", "1"), ("2/3", "2"), ("3/3", "3"), ("2/2", "2of2")):
         part = ["--split", "table", "--shard", shard, "--sample-model", "sample.json", "-o", f"{path}.bam", "-q"]
@@ -181,7 +181,7 @@ def parts() -> None:
         (["0", "1"], "no more shards", "0.bam"),
     ],
 )
-def test_shards_that_are_not_all(capfd: pytest.CaptureFixture[str], shards: list[str], wanted: str, found: str) -> None:
+def test_missing_shards(capfd: pytest.CaptureFixture[str], shards: list[str], wanted: str, found: str) -> None:
     paths = [f"{name}.bam" for name in shards]
     message = f"expected all shards of one run in order: expected {wanted}, found {found}"
     assert failure(capfd, "merge", *paths, "-o", "out.bam", "--device", "cpu", code=2) == message
@@ -224,8 +224,6 @@ def test_broken_fragments(capfd: pytest.CaptureFixture[str]) -> None:
         (["--sort", "-o", "out.cram"], "--for-merge: only with --sort by coordinate and -o out.bam"),
     ],
 )
-def test_searches_that_are_none_for_merging(
-    capfd: pytest.CaptureFixture[str], options: list[str], message: str
-) -> None:
+def test_searches_that_cannot_be_merged(capfd: pytest.CaptureFixture[str], options: list[str], message: str) -> None:
     found = failure(capfd, "search", "0_1.fq", "0_2.fq", "-x", "ref.fa", "--for-merge", *options, code=2)
     assert found.startswith(message)

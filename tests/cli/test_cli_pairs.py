@@ -1,4 +1,4 @@
-"""readmap search of pairs: its options, what it reports, records of split and repeated reads, reads without a place."""
+"""readmap search of pairs: options, reports, records of split and repeated reads, unmapped reads."""
 
 import dataclasses
 import gzip
@@ -37,13 +37,13 @@ GENOME = _genome()
 
 
 def _ends(contig: str, start: int, size: int) -> tuple[str, str]:
-    """What is read of a fragment from both its ends."""
+    """Return the mates of a fragment."""
     fragment = GENOME[contig][start : start + size]
     return fragment[:LENGTH], reverse_complement(fragment)[:LENGTH]
 
 
 def _pairs() -> list[tuple[str, str, str]]:
-    """Names that say of what kind a pair is, and both mates."""
+    """Return pairs of several kinds, by names that say the kind."""
     pairs = []
     for number in range(150):
         contig = ("one", "two")[below(DRAW, 2)]
@@ -53,7 +53,7 @@ def _pairs() -> list[tuple[str, str, str]]:
             first, second = second, first
         pairs.append((f"plain{number}", substitute(DRAW, first, below(DRAW, 3)), second))
     for number in range(12):
-        first, second = _ends("one", 1_530 + 5 * number, INSERT)  # the first in the repeat's first copy
+        first, second = _ends("one", 1_530 + 5 * number, INSERT)  # the first mate is in the first copy of the repeat
         pairs.append((f"repeat{number}", first, second))
     for number in range(6):
         first, second = _ends("one", 300 + 50 * number, INSERT)
@@ -81,7 +81,7 @@ IN_TURNS = [read for pair in zip(FIRST, SECOND, strict=True) for read in pair]
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the index and the reads in all layouts."""
+    """Write a folder with the index and the reads in all layouts."""
     folder = tmp_path_factory.mktemp("pairs")
     (folder / "ref.fa").write_bytes(fasta(GENOME))
     assert main(["index", str(folder / "ref.fa"), "-q"]) == 0
@@ -101,13 +101,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(world: Path, *arguments: str) -> int:
-    """Files of the world are named as if it were the current folder."""
+    """Run a search; names of files in `world` are relative to it."""
     named = [str(world / argument) if (world / argument).is_file() else argument for argument in arguments]
     return main(["search", "-x", str(world / "ref.fa"), "--device", "cpu", *named])
 
 
 def search(world: Path, *arguments: str) -> list[Any]:
-    """The records of a quiet search of both files."""
+    """Return the records of a search of both files."""
     assert run(world, "r1.fq", "r2.fq", "-q", *arguments, "-o", "out.sam") == 0
     with pysam.AlignmentFile("out.sam") as file:
         return list(file)
@@ -149,7 +149,7 @@ def test_summary_and_record_agree_with_the_records(world: Path, capfd: pytest.Ca
 
 def test_single_reads_have_no_pairs_to_report(world: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(world, "r1.fq", "-o", "out.sam", "--json", "report.json") == 0
-    assert "pairs" not in capfd.readouterr().err
+    assert "proper" not in capfd.readouterr().err
     report = json.loads(Path("report.json").read_text())
     assert (report["insert_sizes"], report["counts"]["properly_paired"]) == (None, 0)
 
@@ -189,12 +189,12 @@ def test_pairing(options: PairOptions, expected: Pairing) -> None:
     "size",
     ["300,20,4", "300,20,400,350", "300,20,400,200,1", "a,b", "", "0,20", "300,-1", "nan,1", "inf,1", "300,0"],
 )
-def test_what_is_no_insert_size(size: str) -> None:
+def test_invalid_insert_sizes(size: str) -> None:
     with pytest.raises(UsageError, match=r"expected (a|the) mean"):
         PairOptions(insert_size=size).pairing()
 
 
-def test_insert_sizes_as_bwa_has_them() -> None:
+def test_defaults_of_given_insert_sizes() -> None:
     """Defaults: the deviation is a tenth of the mean, and the limits are four deviations from it."""
     (size,) = fixed_insert_size(300)
     assert (size.deviation, size.low, size.high) == (30.0, 180, 420)
@@ -216,8 +216,8 @@ def test_reporting() -> None:
     ("options", "name"),
     [((), "out.fq"), (("--batch-reads", "2"), "out.fq.gz"), (("-P", "-S"), "out.fq")],
 )
-def test_pairs_without_a_place(world: Path, backends: str, options: tuple[str, ...], name: str) -> None:
-    """As they came: in their order, with their letters, qualities and comments."""
+def test_unmapped_pairs(world: Path, backends: str, options: tuple[str, ...], name: str) -> None:
+    """Unmapped pairs keep their order, letters, qualities and comments."""
     records = search(world, "--unmapped", name, "--device", backends, *options)
     written = Path(name).read_bytes()
     assert fastq([read for read in IN_TURNS if read.name.startswith(("lost", "empty"))]) == (
@@ -229,8 +229,8 @@ def test_pairs_without_a_place(world: Path, backends: str, options: tuple[str, .
     }
 
 
-def test_reads_without_a_place(world: Path) -> None:
-    """Of single reads, and without qualities; their names lose what the records' names lose."""
+def test_unmapped_reads(world: Path) -> None:
+    """Unmapped single reads, also without qualities; names are shortened as in the records."""
     assert run(world, "r.fa", "-q", "--unmapped", "out.fasta", "-o", "out.sam") == 0
     unmapped = {line.split("\t")[0] for line in lines("out.sam") if int(line.split("\t")[1]) & 4}
     assert unmapped == {"empty", *(f"{kind}{number}" for kind in ("lost", "half") for number in range(5))}
@@ -252,14 +252,14 @@ def test_all_outputs_appear_or_none(world: Path, capfd: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("options", [[], ["-p"]])
-def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
+def test_pairs_in_bam(world: Path, options: list[str]) -> None:
     assert run(world, "r1.fq", "r2.fq", "-q", "-o", "expected.sam") == 0
     assert run(world, "r.bam", *options, "-q", "-o", "out.sam", "--unmapped", "un.fq") == 0
     assert [line.split("\t")[:11] for line in lines("out.sam")] == [
         line.split("\t")[:11] for line in lines("expected.sam")
     ]
     assert Path("un.fq").read_text().startswith("@empty/1\n\n+\n\n@empty/2\n\n+\n\n")
-    assert run(world, "r.bam", "--exact", "-q", "-o", "exact.sam") == 0  # each read for itself
+    assert run(world, "r.bam", "--exact", "-q", "-o", "exact.sam") == 0  # mates are searched separately
     assert not any(int(line.split("\t")[1]) & 1 for line in lines("exact.sam"))
 
 
@@ -282,7 +282,7 @@ def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
         (["r1.fq", "--unmapped", "un", "--exact"], "--unmapped: not with --exact"),
         (["r1.fq", "-a", "-h", "3"], "-h: not with -a or --max-secondary"),
         (["r1.fq", "--max-secondary", "-1"], "-1 is not in the range 0 to"),
-        (["r1.fq", "-h", "r2.fq"], "-h / --max-alternatives r2.fq: expected N or N,N, numbers of 0 to"),
+        (["r1.fq", "-h", "r2.fq"], "r2.fq: expected N or N,N, numbers of 0 to"),
         (["r1.fq", "--unmapped", "un.sam"], "--unmapped un.sam: FASTQ is written: name it so, as unmapped.fq.gz"),
         (["r1.fq", "--unmapped", "r1.fq"], "r1.fq is a file of the reads"),
         (["r1.fq", "--unmapped", "./x", "-o", "x"], "--unmapped ./x is where the output goes: name another file"),
@@ -290,7 +290,7 @@ def test_bam_tells_that_it_holds_pairs(world: Path, options: list[str]) -> None:
         (["r1.fq", "--unmapped", "x", "--json", "x"], "--json x is where the reads without a place go"),
     ],
 )
-def test_misuse(world: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_usage_errors(world: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert message in failure(capfd, world, *arguments, code=2)
 
 

@@ -1,4 +1,4 @@
-"""readmap as a process of its own: pipes, signals, terminals, and several at once."""
+"""readmap as a separate process: pipes, signals, terminals, and several processes at once."""
 
 import contextlib
 import gzip
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import after_log_start
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = ROOT / "data/demo.fq.gz"
@@ -25,23 +26,23 @@ Process = subprocess.Popen[bytes]
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Of a process that finds this readmap wherever it runs, and no index."""
+    """Return environment variables with which a process finds this readmap, and no index."""
     monkeypatch.delenv("READMAP_INDEX", raising=False)
     return {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "80", "TERM": "xterm"}
 
 
 def started(environment: dict[str, str], folder: Path, *arguments: str | Path, **streams: Any) -> Process:
-    def hear_signals() -> None:
-        for number in (signal.SIGINT, signal.SIGHUP):  # which whoever runs the tests may ignore
+    def restore_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):  # the caller of the tests may ignore them
             signal.signal(number, signal.SIG_DFL)
 
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     command = [*READMAP, *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=hear_signals, **streams)
+    return subprocess.Popen(command, env=environment, cwd=folder, preexec_fn=restore_signals, **streams)
 
 
 def ended(process: Process, data: bytes | None = None) -> tuple[int, bytes, bytes]:
-    """The exit code, standard output and standard error."""
+    """Wait for a process; return its exit code, standard output and standard error."""
     try:
         out, err = process.communicate(data, timeout=SECONDS)
     finally:
@@ -55,7 +56,7 @@ def records(sam: bytes) -> list[bytes]:
 
 @contextlib.contextmanager
 def deadline() -> Iterator[Any]:
-    """A function that sleeps a little, and fails the test when it takes too long."""
+    """Yield a function that sleeps briefly, and fails the test after SECONDS."""
     end = time.monotonic() + SECONDS
 
     def wait() -> None:
@@ -87,7 +88,7 @@ def test_reference_and_reads_from_standard_input(environment: dict[str, str], tm
 def test_a_signal_ends_a_search_that_waits(
     environment: dict[str, str], tmp_path: Path, demo_index: Path, number: int, packed: bool
 ) -> None:
-    """The reads come to a halt in the middle; the output's temporary file shows that the work has begun."""
+    """The input stops in the middle; the temporary file of the output shows that the work has started."""
     (tmp_path / "out.sam").write_text("before")
     arguments = ("search", "-", "-x", demo_index, "-o", "out.sam", "--device", "cpu", "--json", "report.json")
     process = started(environment, tmp_path, *arguments, stdin=subprocess.PIPE)
@@ -105,8 +106,9 @@ def test_a_signal_ends_a_search_that_waits(
     assert time.monotonic() - began < 2
     process.stdin.close()
     assert process.stderr is not None
-    told = b"" if number == signal.SIGINT else b" by " + signal.Signals(number).name.encode()
-    assert (process.returncode, process.stderr.read()) == (-number, b"readmap: interrupted" + told + b"\n")
+    by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+    message = after_log_start(process.stderr.read().decode())
+    assert (process.returncode, message) == (-number, f"readmap: interrupted{by}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["out.sam"]
     assert (tmp_path / "out.sam").read_text() == "before"
 
@@ -130,7 +132,7 @@ def test_an_ignored_signal_stays_ignored(environment: dict[str, str], tmp_path: 
 
 
 def test_a_signal_ends_a_build_in_the_middle_of_sorting(environment: dict[str, str], tmp_path: Path) -> None:
-    """The sorter is one call of C, of some seconds here; the progress shows that it runs."""
+    """The sorter is one C call of some seconds; the progress shows that it runs."""
     (tmp_path / "ref.fa").write_bytes(b">a\n" + b"ACGTTGCA" * 4_000_000 + b"\n")
     reader, terminal = pty.openpty()
     process = started(environment, tmp_path, "index", "ref.fa", stderr=terminal)
@@ -153,7 +155,7 @@ def test_a_closed_pipe_is_quiet(environment: dict[str, str], tmp_path: Path, dem
     assert process.stdout.readline().startswith(b"@HD")
     process.stdout.close()
     assert process.wait(SECONDS) == 1
-    assert process.stderr.read() == b""
+    assert after_log_start(process.stderr.read().decode()) == ""
     reader, writer = os.pipe()
     os.close(reader)
     assert ended(started(environment, tmp_path, "info", demo_index, stdout=writer))[::2] == (1, b"")
@@ -163,11 +165,13 @@ def test_a_closed_pipe_is_quiet(environment: dict[str, str], tmp_path: Path, dem
 def test_full_and_closed_streams(environment: dict[str, str], tmp_path: Path, demo_index: Path) -> None:
     with open("/dev/full", "wb") as full:
         search = started(environment, tmp_path, "search", READS, "-x", demo_index, "--device", "cpu", stdout=full)
-        assert ended(search)[::2] == (1, b"readmap: error: standard output: No space left on device\n")
+        code, _, err = ended(search)
+        message = after_log_start(err.decode())
+        assert (code, message) == (1, "readmap: error: standard output: No space left on device\n")
         code, _, err = ended(started(environment, tmp_path, "info", demo_index, stdout=full))
         assert (code, err.count(b"\n")) == (1, 1)
         assert b"No space left on device" in err
-        # What cannot be said does not stop the work.
+        # Messages that cannot be printed do not stop the work.
         arguments = ("search", READS, "-x", demo_index, "-o", "out.sam", "--device", "cpu")
         assert ended(started(environment, tmp_path, *arguments, stderr=full))[0] == 0
     assert len(records((tmp_path / "out.sam").read_bytes())) == 5000
@@ -178,16 +182,17 @@ def test_full_and_closed_streams(environment: dict[str, str], tmp_path: Path, de
         env=environment,
         capture_output=True,
     )
-    assert (closed.returncode, closed.stderr) == (1, b"readmap: error: standard output: Bad file descriptor\n")
+    message = after_log_start(closed.stderr.decode())
+    assert (closed.returncode, message) == (1, "readmap: error: standard output: Bad file descriptor\n")
 
 
 def on_terminal(environment: dict[str, str], folder: Path, *arguments: str | Path, stdout: Any) -> bytes:
-    """What a command shows on a terminal, which is its standard error and, if `stdout` is None, its output too."""
+    """Return the text on a terminal: standard error and, if `stdout` is missing, standard output of a command."""
     reader, terminal = pty.openpty()
     process = started(environment, folder, *arguments, stdout=terminal if stdout is None else stdout, stderr=terminal)
     os.close(terminal)
     shown = b""
-    with contextlib.suppress(OSError):  # the terminal's other end is closed
+    with contextlib.suppress(OSError):  # the other end of the terminal is closed
         while part := os.read(reader, 1 << 16):
             shown += part
     os.close(reader)
@@ -205,7 +210,7 @@ def test_progress_is_for_terminals(environment: dict[str, str], tmp_path: Path, 
     shown = on_terminal(environment, tmp_path, *search, "--exact", "-o", "out.bed", stdout=subprocess.DEVNULL)
     assert re.search(rb"5,000 reads, [\d,]+ a second, [\d.]+% found, [\d,]+ occurrences ", shown)
     assert b"100% read: 5,000 reads, " in shown
-    # SAM on the same terminal is not mixed with it.
+    # No progress is shown if SAM goes to the same terminal.
     shown = on_terminal(environment, tmp_path, *search, stdout=None)
     assert b"\x1b[" not in shown
     assert b"@PG\t" in shown
@@ -221,6 +226,6 @@ def test_many_start_with_an_empty_cache(environment: dict[str, str], tmp_path: P
     processes = [started(environment, tmp_path, "index", "ref.fa", "-o", name, "-q") for name in names]
     assert [ended(process) for process in processes] == [(0, b"", b"")] * len(names)
     libraries = sorted(library.name.rsplit("-", 2)[0] for library in cache.iterdir())
-    assert libraries == ["common-checksums", "common-threads", "index-codes", "index-fasta", "index-index"]
+    assert libraries == ["common-checksums", "common-host_threads", "index-codes", "index-fasta", "index-index"]
     arrays = {(tmp_path / name / "suffix_array.npy").read_bytes() for name in names}
     assert len(arrays) == 1

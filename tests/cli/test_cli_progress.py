@@ -1,4 +1,4 @@
-"""Progress of a search: the part of the input that has been read, and the time left; in a log now and then."""
+"""Progress of a search: share of the input that has been read, remaining time, lines in a log."""
 
 import gzip
 import re
@@ -19,7 +19,7 @@ def search(tmp_path: Path, index: Path, *words: str) -> int:
     return main(["search", *words, "-x", str(index), "-o", str(tmp_path / "out.sam"), "--device", "cpu"])
 
 
-def test_a_line_now_and_then_in_a_log(
+def test_lines_in_a_log(
     tmp_path: Path, demo_index: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert search(tmp_path, demo_index, READS, "--batch-reads", "1000") == 0
@@ -35,7 +35,7 @@ def test_a_line_now_and_then_in_a_log(
     assert capfd.readouterr().err == ""
 
 
-def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([100.0, 110.0, 110.0, 130.0, 130.0, 900.0, 900.0])
     monkeypatch.setattr(report.time, "perf_counter", lambda: next(clock))
     left = TimeLeft()
@@ -46,7 +46,7 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("compressed", [False, True])
-def test_what_has_been_taken_of_a_file(tmp_path: Path, threads: int, compressed: bool) -> None:
+def test_read_progress_of_a_file(tmp_path: Path, threads: int, compressed: bool) -> None:
     data = bytes(range(256)) * 100_000
     (tmp_path / "file").write_bytes(gzip.compress(data, 1) if compressed else data)
     size = (tmp_path / "file").stat().st_size
@@ -59,5 +59,5 @@ def test_what_has_been_taken_of_a_file(tmp_path: Path, threads: int, compressed:
     assert source.read_progress() == (size, size)
 
 
-def test_nothing_is_known_of_a_pipe() -> None:
+def test_read_progress_of_a_pipe_is_unknown() -> None:
     assert open_bytes("/dev/zero").read_progress() is None

@@ -1,4 +1,4 @@
-"""readmap scan in this process: what it writes, reports and refuses."""
+"""readmap scan in this process: outputs, reports and errors."""
 
 import gzip
 import importlib.util
@@ -40,7 +40,7 @@ CONTIGS = {"plus": "ACCA" * 20 + GENE + "GTTG" * 10, "minus": "CCAT" * 15 + GENE
 
 @pytest.fixture(autouse=True)
 def files(elsewhere: None) -> None:
-    """Files of sequences."""
+    """Write files of sequences."""
     for path, sequences in (("q.fa", QUERIES), ("db.fa", SUBJECTS), ("gene.fa", {"g": GENE}), ("dna.fa", CONTIGS)):
         Path(path).write_text("".join(f">{name} of {path}\n{letters}\n" for name, letters in sequences.items()))
 
@@ -63,7 +63,7 @@ def rows(text: str) -> list[list[str]]:
 failure = failures(run)
 
 
-def test_hits_and_what_is_reported_of_them(capfd: pytest.CaptureFixture[str]) -> None:
+def test_hits_and_report(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("q.fa", "db.fa", "--format", "tab", "--json", "report.json", "--evalue", "1e-3") == 0
     captured = capfd.readouterr()
     assert [row[:2] for row in rows(captured.out)] == [["q1", "like_q1"], ["q2", "like_q2"]]
@@ -101,7 +101,7 @@ def test_formats(capfd: pytest.CaptureFixture[str]) -> None:
     assert gzip.decompress(Path("o.tsv.gz").read_bytes()).decode() == table
 
 
-def test_where_sequences_come_from(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_of_sequences(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     table = output(capfd, "q.fa", "db.fa", "--format", "tab")
     assert main(["index", "--database", "db.fa", "-q"]) == 0
     assert output(capfd, "q.fa", "db.fa.readmapdb", "--format", "tab") == table

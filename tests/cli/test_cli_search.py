@@ -1,4 +1,4 @@
-"""readmap search in this process: what it writes and reports, and what it answers to every slip."""
+"""readmap search in this process: outputs, reports and warnings."""
 
 import dataclasses
 import gzip
@@ -12,7 +12,7 @@ from typing import Any
 import pysam
 import pytest
 from bgzf_examples import EOF_BLOCK, blocked
-from commands import standard_input
+from commands import after_log_start, standard_input
 
 from readmap.backend import open_backend
 from readmap.cli import main
@@ -71,7 +71,7 @@ def test_bam_and_compressed_sam_are_the_same(demo_index: Path, few_reads: str, t
 
 
 def test_pairs_from_two_files_and_from_one(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """And from standard input, which may also be one of two. The order is R1, R2, R1, R2."""
+    """Either file may be standard input. Records are in the order R1, R2, R1, R2."""
     lines = Path(few_reads).read_bytes().splitlines(keepends=True)
     first = [b"".join(lines[i : i + 4]) for i in range(0, len(lines), 4)]
     second = [b"".join([lines[i], *lines[(i + 41) % 400 : (i + 41) % 400 + 3]]) for i in range(0, len(lines), 4)]
@@ -95,7 +95,7 @@ def test_pairs_from_two_files_and_from_one(demo_index: Path, few_reads: str, cap
     assert [line.split("\t")[0] for line in found[0]] == [name for name in names for _ in range(2)]
 
 
-def test_header_tells_the_command_as_typed(demo_index: Path, few_reads: str) -> None:
+def test_header_has_the_command_as_typed(demo_index: Path, few_reads: str) -> None:
     arguments = ["map", few_reads, "-x", str(demo_index), "-o", "out of it.sam", "-q", "-R", GROUP]
     assert main(arguments) == 0
     with pysam.AlignmentFile("out of it.sam") as sam:
@@ -108,7 +108,7 @@ def test_header_tells_the_command_as_typed(demo_index: Path, few_reads: str) -> 
         assert {record.get_tag("RG") for record in sam} == {"a"}
 
 
-def test_summary_and_record_agree(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_summary_and_report_agree(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("search", READS, "-x", demo_index, "-o", "out.sam", "--json", "report.json", "-t", "2") == 0
     messages = capfd.readouterr().err
     report = json.loads(Path("report.json").read_text())
@@ -131,7 +131,7 @@ def test_summary_and_record_agree(demo_index: Path, capfd: pytest.CaptureFixture
         assert sum(not record.is_unmapped for record in sam) == counts["mapped"]
 
 
-def test_record_for_programs(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_json_report(demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["search", few_reads, "-x", str(demo_index), "-o", "out.sam", "--json", "-", "-q", "--device=cpu"]) == 0
     report = json.loads(capfd.readouterr().out)
     assert report["schema"] == 2
@@ -166,7 +166,7 @@ def test_no_reads_give_a_header(demo_index: Path, capfd: pytest.CaptureFixture[s
     assert run("search", "reads.fq", "-x", demo_index) == 0
     captured = capfd.readouterr()
     assert [line[:3] for line in captured.out.splitlines()] == ["@HD", *["@SQ"] * 4, "@PG"]
-    assert captured.err.startswith("no reads\n")
+    assert after_log_start(captured.err).startswith("no reads\n")
 
 
 def scoring_of(*options: str, index: Path, reads: str) -> dict[str, int]:
@@ -175,7 +175,7 @@ def scoring_of(*options: str, index: Path, reads: str) -> dict[str, int]:
     return scoring
 
 
-def test_match_score_multiplies_what_is_not_given(demo_index: Path, few_reads: str) -> None:
+def test_match_score_multiplies_other_defaults(demo_index: Path, few_reads: str) -> None:
     names = [field.name for field in dataclasses.fields(Scoring)]
     expected = {
         (): (1, 4, 6, 1, 22, 5, 30, 17),
@@ -237,7 +237,7 @@ def test_alt_contigs_are_reported(demo_index: Path, few_reads: str, capfd: pytes
 
 
 def test_reads_that_may_be_cut_short_are_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A file that ends after a whole record is mapped with a warning, since programs of sequencers write such files."""
+    """A file that ends after a whole record is mapped with a warning: software of sequencers writes such files."""
     data = b"@a\nACGT\n+\nIIII\n" * 9
     Path("whole.gz").write_bytes(blocked(data))
     Path("cut.gz").write_bytes(blocked(data).removesuffix(EOF_BLOCK))
@@ -268,7 +268,7 @@ def test_header_lines_of_the_user(demo_index: Path, few_reads: str) -> None:
         assert header["HD"] == {"VN": "1.6", "SO": "unsorted", "GO": "query"}
 
 
-def test_comments_that_are_no_tags(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_comments_without_tags(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("reads.fq").write_text("@a RX:Z:AC\nACGT\n+\nIIII\n@b 1:X:0:ACGT\nACGT\n+\nIIII\n")
     assert run("search", "reads.fq", "-x", demo_index, "-o", "out.sam") == 0
     assert run("search", "reads.fq", "-x", demo_index, "-o", "none.sam", "-C") == 1
@@ -278,9 +278,7 @@ def test_comments_that_are_no_tags(demo_index: Path, capfd: pytest.CaptureFixtur
     assert not Path("none.sam").exists()
 
 
-def test_memory_of_a_device_is_reported_where_it_has_its_own(
-    demo_index: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_device_memory_is_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
     class Device:
         name = "cuda:0"
         max_table_bases = 15
@@ -294,7 +292,7 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     device: Any = Device()
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
-    for index in (Index.open(demo_index), both):  # what mapping does not read is not placed
+    for index in (Index.open(demo_index), both):  # structures that mapping does not read are not loaded
         needed = index.host_index(device, IndexStructure.ARRAY).nbytes
         report_memory(needed, plan_chunks([device]), device, report.say)
         messages = capfd.readouterr().err
@@ -305,13 +303,13 @@ def test_memory_of_a_device_is_reported_where_it_has_its_own(
     assert capfd.readouterr().err == ""
 
 
-def test_memory_of_what_is_searched() -> None:
+def test_memory_of_searched_structures() -> None:
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both, backend = Index.open("both"), open_backend("cpu")
     assert both.edges is not None
     held = both.reference.nbytes + both.suffixes.nbytes
-    entries = 16 * 4 ** (both.table_bases - 1)  # where walks down the tree begin
-    root, table = 64, 2 * 4  # of what is not searched, and the tables of no bases
+    entries = 16 * 4 ** (both.table_bases - 1)  # entry points of tree walks
+    root, table = 64, 2 * 4  # empty structures, and tables of zero bases
     assert both.host_index(backend, IndexStructure.TREE).nbytes == held + both.edges.nbytes + entries + table
     assert both.host_index(backend, IndexStructure.ARRAY, prefix_table=False).nbytes == held + root + 16 + table
 

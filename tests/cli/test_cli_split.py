@@ -23,7 +23,7 @@ failure = failures(lambda *arguments: main([*map(str, arguments)]))
 
 
 def draw_pairs(count: int, name: str) -> tuple[list[Read], list[Read]]:
-    """Mates of other lengths."""
+    """Return mates of different lengths."""
     files: tuple[list[Read], list[Read]] = ([], [])
     for number in range(count):
         contig = DRAW.choice([*GENOME])
@@ -36,7 +36,7 @@ def draw_pairs(count: int, name: str) -> tuple[list[Read], list[Read]]:
 
 @pytest.fixture(autouse=True)
 def files(elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference with its index, pairs in r1.fq.gz and r2.fq, interleaved and single ones."""
+    """Write a reference, its index, pairs in r1.fq.gz and r2.fq, interleaved pairs and single reads."""
     monkeypatch.setattr(file_splitter, "POINT_SPACING", 5000)
     Path("ref.fa").write_bytes(fasta(GENOME))
     first, second = draw_pairs(211, "pair")
@@ -100,7 +100,7 @@ def test_shards_of_an_exact_search() -> None:
     assert lines == Path("whole.tsv").read_text().splitlines()[1:]
 
 
-def test_samtools_joins_shards_of_which_some_are_empty() -> None:
+def test_samtools_joins_shards_and_empty_shards() -> None:
     Path("few.fq").write_bytes(b"".join(Path("single.fq").read_bytes().splitlines(keepends=True)[:12]))
     assert main(["split", "few.fq", "-o", "table", "-q"]) == 0
     names = [f"{number}.bam" for number in range(1, 6)]
@@ -113,7 +113,7 @@ def test_samtools_joins_shards_of_which_some_are_empty() -> None:
         assert file.nreferences == 2
 
 
-def test_what_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_messages(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["split", "r1.fq.gz", "r2.fq", "-o", "table", "--json", "-", "-t", "1"]) == 0
     captured = capfd.readouterr()
     report = json.loads(captured.out)
@@ -126,7 +126,7 @@ def test_what_is_told(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_table_of_more_files_under_other_names() -> None:
-    """It is by their bytes that files are known."""
+    """Files are recognized by their bytes."""
     Path("sheet.csv").write_text("sample,lane,fastq_1,fastq_2\ns,1,r1.fq.gz,r2.fq\ns,2,single.fq,\n")
     assert main(["split", "--sheet", "sheet.csv", "-o", "table", "-q"]) == 0
     Path("single.fq").rename("renamed.fq")
@@ -134,13 +134,13 @@ def test_a_table_of_more_files_under_other_names() -> None:
     assert len(records("o.sam")) == 77
 
 
-def test_blocks_without_their_end(capfd: pytest.CaptureFixture[str]) -> None:
+def test_truncated_blocks(capfd: pytest.CaptureFixture[str]) -> None:
     Path("pairs.bgz").write_bytes(Path("pairs.bgz").read_bytes()[: -len(EOF_BLOCK)])
     assert main(["split", "pairs.bgz", "-o", "table"]) == 0
     assert "warning: pairs.bgz: unexpected end of the compressed data" in capfd.readouterr().err
 
 
-def test_a_record_that_is_wrong_has_its_number_in_the_file(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_record_has_its_number_in_the_file(capfd: pytest.CaptureFixture[str]) -> None:
     lines = Path("single.fq").read_bytes().splitlines(keepends=True)
     lines[4 * 70 + 1] = b"!" + lines[4 * 70 + 1][1:]
     Path("single.fq").write_bytes(b"".join(lines))
@@ -216,7 +216,7 @@ def test_files_that_are_not_split(capfd: pytest.CaptureFixture[str], words: list
 
 
 def test_a_table_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """The one of before stays where a file cannot be read."""
+    """An existing table stays if a file cannot be read."""
     assert main(["split", "single.fq", "-o", "table", "-q"]) == 0
     before = Path("table").read_bytes()
     Path("single.fq").write_bytes(Path("single.fq").read_bytes()[:-9])

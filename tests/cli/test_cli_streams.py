@@ -1,4 +1,4 @@
-"""What surrounds a command: streams that are closed or full, an interrupt before it has begun, limits of the system."""
+"""The environment of a command: closed and full streams, an early interrupt, system limits."""
 
 import os
 import resource
@@ -28,12 +28,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
-    """Of all files within a folder."""
+    """Return the contents of all files in a folder."""
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def ended(*arguments: str, before: Callable[[], object] | None = None) -> tuple[int, str]:
-    """The exit code and standard error of a search in a process of its own."""
+    """Run a search as a separate process; return its exit code and standard error."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [*COMMAND, *arguments], env=environment, preexec_fn=before, stderr=subprocess.PIPE, timeout=60
@@ -42,7 +42,7 @@ def ended(*arguments: str, before: Callable[[], object] | None = None) -> tuple[
 
 
 def test_standard_input_is_closed(folder: Path) -> None:
-    """Another file is not taken for it."""
+    """No other file is opened as standard input."""
     assert ended("-", "-o", "out.sam", before=lambda: os.close(0)) == (
         1,
         "readmap: error: standard input: Bad file descriptor\n",
@@ -80,16 +80,16 @@ def test_a_report_without_room_leaves_no_output(folder: Path, capfd: pytest.Capt
     assert capfd.readouterr().err == "readmap: error: /dev/full: No space left on device\n"
     left = contents(folder)
     assert {name: data for name, data in left.items() if name.parts[0] != "kept"} == before
-    assert (left != before) == ("kept" in words)  # an interrupted comparison goes on from there
+    assert (left != before) == ("kept" in words)  # an interrupted comparison continues from it
     assert main([*words.split(), "-q", "--json", "report.json"]) == 0
     assert contents(folder).keys() > before.keys()
 
 
 def test_an_interrupt_while_modules_are_loaded(folder: Path) -> None:
-    """The command hears of it by a module that it needs."""
+    """A module that the command imports sends the interrupt."""
     Path("typer.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGINT)")
     environment = {**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"}
-    reset = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # whoever runs the tests may ignore it
+    reset = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  # the caller may ignore it
     done = subprocess.run(COMMAND, env=environment, preexec_fn=reset, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
@@ -146,7 +146,7 @@ def test_endings_in_upper_case(folder: Path) -> None:
     assert Path("out.Sam.GZ").read_bytes()[:2] == b"\x1f\x8b"
 
 
-def test_an_ending_that_is_none(folder: Path) -> None:
+def test_an_unknown_ending(folder: Path) -> None:
     code, message = ended("reads.fq", "-o", "out.bma")
     assert code == 2
     assert "-o out.bma: expected a name that ends with .sam, .bam, .cram, .tsv, .bed, or --format" in message

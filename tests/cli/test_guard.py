@@ -1,4 +1,4 @@
-"""Signals are heard wherever the main thread is, and leave no lock locked."""
+"""Signals interrupt the main thread everywhere, and leave no lock taken."""
 
 import contextlib
 import functools
@@ -28,7 +28,7 @@ SECONDS = 20
 
 @pytest.fixture(autouse=True)
 def usual_signals() -> Iterator[None]:
-    """A process that runs tests may ignore a signal, and what the caller ignores stays ignored."""
+    """Restore signals that the caller of the tests ignores, because an ignored signal stays ignored."""
     before = [signal.signal(number, signal.SIG_DFL) for number in SIGNALS]
     yield
     for number, handler in zip(SIGNALS, before, strict=True):
@@ -36,7 +36,7 @@ def usual_signals() -> Iterator[None]:
 
 
 def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) -> None:
-    """Another thread catches it, so that it reaches the main thread as one does just before a wait: not at all."""
+    """Another thread receives the signal, so the main thread does not notice it, as just before a wait."""
 
     def wait(catcher: threading.Thread, wait: functools.partial[object]) -> None:
         catcher.start()
@@ -68,7 +68,7 @@ def test_a_signal_that_does_not_end_a_wait(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Between two of which the main thread would not stand still."""
+    """The main thread does not stop between two blocks."""
     write, block = os.pwrite, 8
 
     def slowly(*arguments: Any) -> int:
@@ -91,7 +91,7 @@ def test_a_signal_while_threads_write_many_blocks(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_signal_while_a_lock_is_taken() -> None:
-    """An exception behind the taking and in front of the block would leave the lock locked."""
+    """An exception after `acquire` and before the block would leave the lock taken."""
     left = []
     lock = SimpleNamespace(
         acquire=None,
@@ -110,7 +110,7 @@ def test_a_signal_while_a_lock_is_taken() -> None:
     assert time.monotonic() - began < SECONDS / 2
 
 
-def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_after_an_interrupt_is_an_interrupt(capfd: pytest.CaptureFixture[str]) -> None:
     def work() -> None:
         try:
             signal.raise_signal(signal.SIGTERM)
@@ -122,14 +122,14 @@ def test_what_comes_of_an_interrupt_is_one(capfd: pytest.CaptureFixture[str]) ->
 
 
 class WithoutMemory(threading.Thread):
-    """One that finds none for its first line."""
+    """A thread without memory for its first line."""
 
     def _bootstrap(self) -> None:
         raise MemoryError
 
 
-def test_a_thread_that_cannot_begin(capfd: pytest.CaptureFixture[str]) -> None:
-    """What starts it waits until it has begun: the main thread, or another for which that waits."""
+def test_a_thread_that_cannot_start(capfd: pytest.CaptureFixture[str]) -> None:
+    """The starter waits for the thread: the main thread, or a thread for which the main thread waits."""
 
     def caught() -> int:
         with contextlib.suppress(KeyboardInterrupt):
@@ -147,7 +147,7 @@ def test_a_thread_that_cannot_begin(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_memory_of_the_device(capfd: pytest.CaptureFixture[str]) -> None:
-    """It is no reason to run the same again with more of the host's."""
+    """Exhausted device memory has exit code 1: more host memory would not help."""
     error = type("OutOfMemoryError", (MemoryError,), {"__module__": "cupy.cuda.memory"})("8 bytes")
 
     def follow() -> None:
@@ -163,9 +163,9 @@ def test_memory_of_the_device(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_ends_the_process_by_itself(number: signal.Signals) -> None:
-    """So that a shell tells 128 and its number, and make or a scheduler what has happened."""
-    code = "import time; from readmap.cli.common.guard import exit_process, run_guarded; exit_process(run_guarded(work, False))"
+def test_the_process_ends_by_the_signal(number: signal.Signals) -> None:
+    """Shells, make and schedulers see which signal ended the process."""
+    code = "import time; from readmap.cli.common import guard; guard.exit_process(guard.run_guarded(work, False))"
     work = "import sys\ndef work():\n    print(flush=True)\n    time.sleep(60)\n"
     process = subprocess.Popen(
         [sys.executable, "-c", f"{work}{code}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_usual
@@ -179,12 +179,12 @@ def test_a_signal_ends_the_process_by_itself(number: signal.Signals) -> None:
 
 
 def _usual() -> None:
-    """Python hears a signal that its parent ignores no more."""
+    """Python handles a signal that its parent no longer ignores."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
-def test_handlers_are_as_before() -> None:
+def test_handlers_are_restored() -> None:
     handlers = [signal.getsignal(number) for number in SIGNALS]
     threads = set(threading.enumerate())
 

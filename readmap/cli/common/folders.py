@@ -40,7 +40,7 @@ def molecule_of(name: str) -> Alphabet | None:
 def find_database(name: str | None) -> Path | None:
     """Return the folder of the database that a user means, or None if `name` is not a database.
 
-    name: of the folder or, if there is no index of the same name, of the FASTA file from which the database was made.
+    name: path of the folder, or of the FASTA file it was made from if this file has no index.
     """
     if name is None:
         return None

@@ -181,7 +181,7 @@ class _Interrupt:
     """A signal handler that raises KeyboardInterrupt once.
 
     is_over: the exception has been raised, or must not be raised any more. is_without_memory: a thread could not start.
-    number: of the last signal that was handled.
+    number: the last signal that was handled.
 
     A signal does not end a wait for a lock if it arrives just before the main thread starts to wait, because Python
     calls the handler only after the wait. An exception inside the library's own code for locks can leave a lock taken

@@ -54,7 +54,7 @@ class Command(TyperCommand):
     """A command. Options declared as advanced are shown by --help-all only."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return all parameters, --help as the last one."""
+        """Return all parameters, with --help at the end."""
         parameters = _without_types(super().get_params(ctx))
         for each in parameters:
             if each.name == "help":
@@ -87,7 +87,7 @@ class Command(TyperCommand):
     @property
     def _advanced(self) -> list[Any]:
         names = getattr(self.callback, "advanced", ())
-        return [each for each in self.params if each.name in names]
+        return [each for each in self.params if each.name in names and not getattr(each, "hidden", False)]
 
 
 class Group(TyperGroup):

@@ -115,8 +115,8 @@ def option(
     """Declare an option.
 
     names: separated by blanks. default: ... if it is required. check: called with the value; returns it or raises.
-    panel: title of its group in the help, by default that of the class. advanced: shown by --help-all only, by default
-    `is_advanced` of the class, else False.
+    panel: title of its group in the help (default: `panel` of the class). advanced: shown by --help-all only (default:
+    `is_advanced` of the class, else False).
     """
     info = typer.Option(default, *names.split(), metavar=metavar, help=help, show_default=False, callback=check)
     info.rich_help_panel = panel
@@ -175,7 +175,7 @@ def size(name: str, help: str, **settings: Any) -> Any:
 def parse_size(name: str, text: str | None) -> int | None:
     """Return the bytes of a size such as 500M or 1.5G, in powers of 1024; None for None.
 
-    name: of the option. Raises UsageError if the text is not a size.
+    name: spelling of the option. Raises UsageError if the text is not a size.
     """
     try:
         return None if text is None else wording.parse_size(text)

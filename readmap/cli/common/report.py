@@ -58,8 +58,8 @@ class ReportOptions:
 class Show(Protocol):
     """Shows the current state of the work.
 
-    share: of the input that has been read, if known; shown before the text. bar: share of the work that is done, if the
-    text contains it.
+    share: share of the input that has been read, if known; shown before the text. bar: share of the work that is done,
+    if the text contains it.
     """
 
     def __call__(self, text: str, share: float | None = None, bar: float | None = None) -> None: ...

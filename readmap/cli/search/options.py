@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
@@ -51,8 +51,8 @@ class LaneOptions:
 
     lanes: list[str] | None = option(  # noqa: RUF009
         "--lane",
-        r"Reads of a lane and their read group: 'L1_1.fq.gz,L1_2.fq.gz,@RG\tID:L1\tSM:s\tLB:l1', or "
-        r"'L1.fq.gz,,@RG\tID:L1\tSM:s' for single reads. May be repeated.",
+        r"Reads of a lane and their read group: '1.fq,2.fq,@RG\tID:L1\tSM:s', or '1.fq,,@RG\tID:L1\tSM:s' for single "
+        "reads. May be repeated.",
         "R1,R2,RG",
     )
     sheet: str | None = option(
@@ -361,19 +361,29 @@ class SearchOptions:
 
     def config(self, command_line: str) -> SearchConfig:
         """Return the configuration of the search; raises UsageError if options are invalid or contradict each other."""
-        known = {each.name for each in fields(SearchConfig)}
-        values = {name: value for name, value in values_of(self).items() if name in known}
-        values |= {name: tuple(values[name] or ()) for name in ("reads", "lanes", "header")}
-        values |= {
-            "check": not self.reference.no_check,
-            "alternates": not self.reference.ignore_alternates,
-            "prefix_table": not self.exact.no_prefix_table,
-            "read_group": self.output.read_group,
-            "scoring": self.scoring.scoring(),
-            "pairing": self.pairs.pairing(),
-            "reporting": self.records.reporting(),
-            "command_line": command_line,
-            "sample_model": self.shards.sample_model or self.shards.learnt,
-            "is_distributed": self.cluster.dask is not None,
-        }
-        return SearchConfig(**values)
+        values = config_values(self, command_line)
+        return SearchConfig(
+            **values,
+            prefix_table=not self.exact.no_prefix_table,
+            read_group=self.output.read_group,
+            reporting=self.records.reporting(),
+            sample_model=self.shards.sample_model or self.shards.learnt,
+            is_distributed=self.cluster.dask is not None,
+        )
+
+
+def config_values(options: Any, command_line: str) -> dict[str, Any]:
+    """Return the fields of SearchConfig that options of the same name, the scores and the pairs determine.
+
+    options: of readmap search or readmap estimate.
+    """
+    known = {each.name for each in fields(SearchConfig)} - {"sample_model"}
+    values = {name: value for name, value in values_of(options).items() if name in known}
+    values |= {name: tuple(values[name] or ()) for name in ("reads", "lanes", "header") if name in values}
+    return values | {
+        "check": not options.reference.no_check,
+        "alternates": not options.reference.ignore_alternates,
+        "scoring": options.scoring.scoring(),
+        "pairing": options.pairs.pairing(),
+        "command_line": command_line,
+    }

@@ -31,7 +31,7 @@ def penalties(names: str, help: str, default: Any, minimum: int) -> Any:
 
 
 def parse_penalties(names: str, text: str | None, minimum: int) -> Penalty | None:
-    """Return the penalties of N or N,N; None for None. names: of the option."""
+    """Return the penalties of N or N,N; None for None. names: spellings of the option."""
     if text is None:
         return None
     numbers = parse_numbers(names, text, minimum)
