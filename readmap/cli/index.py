@@ -239,6 +239,7 @@ def _describe_memory(needed: int) -> str:
 
 
 def _as_json(built: Index, target: Path, files: Mapping[str, int]) -> dict[str, Any]:
+    """Return the contents of a new index for the JSON report; files: the bytes of each file."""
     reference = built.reference
     return {
         "index": printable(str(target)),

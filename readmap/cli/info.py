@@ -69,7 +69,7 @@ def info(context: typer.Context, options: InfoOptions) -> None:
     with Report(context.obj, options.report) as report:
         if options.check:
             _check(index, options.resources, report)
-        record = _record(index, path) | {"checked": options.check}
+        record = _as_json(index, path) | {"checked": options.check}
         if options.report.prints:
             _show(record, None if options.contigs else LISTED_CONTIGS)
         if options.check:
@@ -115,7 +115,8 @@ def _check(index: Index, resources: Resources, report: Report) -> None:
             in_background(lambda: index.check(open_backend("cpu", resources.threads)))
 
 
-def _record(index: Index, path: Path) -> dict[str, Any]:
+def _as_json(index: Index, path: Path) -> dict[str, Any]:
+    """Return the contents of an index for the JSON report."""
     reference = index.reference
     files = sizes(path)
     return {

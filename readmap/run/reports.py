@@ -63,9 +63,9 @@ class QualityReports:
         lines = []
         for sample in self.samples:
             if sample.depths:
-                of = {depth: format_ratio(round(1e6 * x), 1_000_000) for depth, x in sample.depths.breadths.items()}
-                breadths = ", ".join(f"{of[depth]} by {depth}" for depth in of)
-                lines.append(f"coverage of {sample.name}: mean {sample.depths.mean:.2f}; of the bases {breadths}")
+                shares = sample.depths.breadths.items()
+                covered = ", ".join(f"{format_ratio(round(1e6 * x), 1_000_000)} at {depth}x" for depth, x in shares)
+                lines.append(f"coverage of {sample.name}: mean {sample.depths.mean:.2f}x; bases covered: {covered}")
         return lines
 
 
@@ -109,5 +109,5 @@ def duplicates_as_json(libraries: Sequence[LibraryMetrics] | None) -> dict[str, 
 def _describe_library(library: LibraryMetrics) -> str:
     pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
     singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
-    counts = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of these optical; {singles}"
+    counts = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of them optical; {singles}"
     return f"{counts}; {format_ratio(library.duplicates, library.reads)} of the mapped reads"

@@ -59,7 +59,8 @@ class Command(TyperCommand):
         for each in parameters:
             if each.name == "help":
                 each.rich_help_panel = GENERAL
-                each.help = "Show the common options." if self._advanced else "Show this help."
+                has_more = getattr(self.callback, "advanced", ())
+                each.help = "Show the common options." if has_more else "Show this help."
         return parameters
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:

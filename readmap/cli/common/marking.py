@@ -32,9 +32,9 @@ class MarkingOptions:
     """The output of marked records and its reports."""
 
     path: str = option("-o --output", "Output: BAM in coordinate order, with its index.", "FILE", default=...)
+    sort_memory: str | None = sort_memory_option()
     duplicates: DuplicateOptions
     quality: QualityOptions
-    sort_memory: str | None = sort_memory_option()
     resources: Resources
     report: ReportOptions
 
