@@ -22,6 +22,9 @@ MATRIX, MATCH, MISMATCH = "BLOSUM62", 2, 3
 #: Default maximum E-value, as in blastp, and maximum number of hits per query.
 EVALUE, MAX_HITS = 10.0, 500
 
+#: A score or the cost of a gap; None selects the default.
+Cost = int | None
+
 # The complement of each code.
 _COMPLEMENTS = np.arange(CODES)
 _COMPLEMENTS[: len(LETTERS)] = codes_of(COMPLEMENTS[LETTERS])
@@ -60,12 +63,7 @@ class ScanScoring:
 
 
 def choose_scoring(
-    molecule: Alphabet,
-    matrix: str | None,
-    match: int | None,
-    mismatch: int | None,
-    gap_open: int | None,
-    gap_extend: int | None,
+    molecule: Alphabet, matrix: str | None, match: Cost, mismatch: Cost, gap_open: Cost, gap_extend: Cost
 ) -> ScanScoring:
     """Return the scoring for a user's options; None selects defaults; UsageError for options that do not fit."""
     by_match = match is not None or mismatch is not None

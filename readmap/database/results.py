@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 from readmap.database.database import Database
 from readmap.database.letters import CODE_OF_BYTE, PAD
 from readmap.formats.alphabets import Alphabet
-from readmap.pairwise.alignments import (
-    DELETED,
-    DIFFERENT,
-    EQUAL,
-    INSERTED,
-    AlignedColumns,
-    PairAlignments,
-    cigar_operations,
-    expand,
-)
+from readmap.pairwise.alignments import DELETED, DIFFERENT, EQUAL, INSERTED, AlignedColumns, PairAlignments, cigar
 from readmap.reads.sequences import COMPLEMENTS
 
 
@@ -119,7 +110,7 @@ class ScanHit:
 
     @cached_property
     def columns(self) -> AlignedColumns:
-        return expand(self.operations, self.query, self.subject)
+        return AlignedColumns.of(self.operations, self.query, self.subject)
 
     @cached_property
     def similar(self) -> NDArray[np.bool_]:
@@ -133,10 +124,6 @@ class ScanHit:
     def positives(self) -> int:
         """Number of columns with equal or similar letters; as in BLAST, X with X counts despite its score."""
         return self.equal + int(np.count_nonzero(self.similar))
-
-
-def cigar(operations: NDArray[np.uint32]) -> bytes:
-    return b"".join(cigar_operations(operations))
 
 
 @dataclass(frozen=True)

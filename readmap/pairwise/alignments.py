@@ -76,6 +76,10 @@ def cigar_operations(operations: NDArray[np.uint32]) -> list[bytes]:
     return [b"%d%c" % each for each in zip((operations >> 4).tolist(), letters, strict=True)]
 
 
+def cigar(operations: NDArray[np.uint32]) -> bytes:
+    return b"".join(cigar_operations(operations))
+
+
 def join_alignments(parts: Sequence[PairAlignments]) -> PairAlignments:
     """Concatenate the alignments of one or more parts. The arrays must be on the host."""
     counts = [np.diff(part.operation_ends, prepend=0) for part in parts]
@@ -94,15 +98,11 @@ class AlignedColumns:
     query: NDArray[np.uint8]
     target: NDArray[np.uint8]
 
-
-def expand(operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
-    """Expand run-length operations to columns.
-
-    operations: as in PairAlignments; query, target: only the letters that these operations consume.
-    Takes about five bytes per column, little enough for alignments of whole chromosomes.
-    """
-    each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
-    return AlignedColumns(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
+    @classmethod
+    def of(cls, operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
+        """Expand operations and the letters they consume, in about five bytes per column, to whole chromosomes."""
+        each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
+        return cls(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
 
 
 def _spread(letters: NDArray[np.uint8], has_letter: NDArray[np.bool_]) -> NDArray[np.uint8]:

@@ -109,7 +109,8 @@ class Checkpoint:
 
     def save(self, index: int, sizes: TileSizes, kept: SavedSlab, best_score: int, best_cell: BestCell) -> None:
         """Store a slab and the state of the sweep after it."""
-        _write(self._folder / _file(index), _arrays(kept.slab) if self._keeps else {})
+        slab = vars(kept.slab.swept.lines) | {"above_h": kept.slab.above_h, "above_f": kept.slab.above_f}
+        _write(self._folder / _file(index), slab if self._keeps else {})
         sides = (sizes.slab_rows, sizes.tile_rows, sizes.tile_columns)
         state = {"name": self._name, "sizes": sides, "slabs": index + 1, "row_h": kept.row_h, "row_f": kept.row_f}
         _write(self._folder / _STATE, state | {"best_score": best_score, "best_cell": best_cell})
@@ -168,10 +169,6 @@ _UNREADABLE = (*NPY_HEADER_ERRORS, TypeError, KeyError, EOFError, NotImplemented
 _KEPT = tuple(field.name for field in fields(SpecialLines))
 _ROWS, _ABOVE = ("row_h", "row_f"), ("above_h", "above_f")
 _RANGES = ("query_starts", "query_ends", "target_starts", "target_ends")
-
-
-def _arrays(slab: Slab) -> dict[str, Any]:
-    return vars(slab.swept.lines) | {"above_h": slab.above_h, "above_f": slab.above_f}
 
 
 @contextlib.contextmanager

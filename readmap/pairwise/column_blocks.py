@@ -108,7 +108,7 @@ class ColumnBlock:
         return cls(matrix, first, end, borders, grid, keeps_lines)
 
     def sweep(
-        self, slab_index: int, left: RightEdge | None, highest: int | None, prunes: bool, copies_to_host: bool
+        self, slab_index: int, left: RightEdge | None, highest: int | None, prunes: bool, saves_slab: bool
     ) -> BlockResult:
         """Sweep a slab, given the right edge of the block before; highest: score to beat, None for no best cell."""
         backend, start = self.matrix.backend, slab_index * self.grid.sizes.slab_rows
@@ -121,7 +121,7 @@ class ColumnBlock:
             found = found._replace(row=start + found.row, column=self.first + found.column)
         if self.end < self.matrix.columns:
             edge = RightEdge(backend.to_host(lines.columns_h[-1]), backend.to_host(lines.columns_e[-1]))
-        if copies_to_host:
+        if saves_slab:
             # Copies, because the next slab overwrites these rows.
             below = (backend.to_host(row) for row in (self.borders.row_h, self.borders.row_f))
             rows = (row[: self.end - self.first].copy() for row in below)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock
@@ -23,17 +23,11 @@ class MultiDeviceSweep:
     """
 
     def __init__(
-        self,
-        blocks: Sequence[ColumnBlock],
-        team: Team,
-        prunes: bool,
-        copies_to_host: bool,
-        first: int,
-        highest: int | None,
+        self, blocks: list[ColumnBlock], team: Team, prunes: bool, saves_slabs: bool, first: int, highest: int | None
     ) -> None:
         """Start at slab `first`; options as in ColumnBlock.sweep; highest: None to search no best cell."""
         self._blocks, self._team, self._first = blocks, team, first
-        self._prunes, self._copies_to_host = prunes, copies_to_host
+        self._prunes, self._saves_slabs = prunes, saves_slabs
         self._highest, self._lock, self._stopped = highest, Lock(), False
         self._steps: dict[tuple[int, int], Future[BlockResult]] = {}
 
@@ -67,7 +61,7 @@ class MultiDeviceSweep:
         left = before.result().edge if before else None
         if self._stopped:
             raise _Stopped
-        step = self._blocks[block].sweep(slab, left, self._highest, self._prunes, self._copies_to_host)
+        step = self._blocks[block].sweep(slab, left, self._highest, self._prunes, self._saves_slabs)
         with self._lock:
             if step.best and self._highest is not None:
                 self._highest = max(self._highest, step.best.score)

@@ -18,7 +18,6 @@ from readmap.pairwise.alignments import (
     AlignedColumns,
     PairAlignments,
     cigar_operations,
-    expand,
 )
 from readmap.reads.sequences import Sequences
 
@@ -127,7 +126,7 @@ class Results:
         """The columns of all pairs. Raises ValueError if operations and aligned parts differ in length."""
         found = self.alignments
         query = self.queries.between(found.query_starts, found.query_ends)
-        return expand(found.operations, query, self.targets.between(found.target_starts, found.target_ends))
+        return AlignedColumns.of(found.operations, query, self.targets.between(found.target_starts, found.target_ends))
 
     def __iter__(self) -> Iterator[Result]:
         # Lists and one tuple per pair: indexing arrays would take ten times as long.

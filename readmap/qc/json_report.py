@@ -60,12 +60,12 @@ def _sample(sample: SampleTally) -> dict[str, Any]:
             {
                 "mate": mate + 1,
                 "mean_quality": _numbers(tally.mean_quality(mate)),
-                "bases": dict(zip(BASE_NAMES, _table(tally.base_shares(mate).T), strict=True)),
+                "bases": dict(zip(BASE_NAMES, map(_numbers, tally.base_shares(mate).T), strict=True)),
                 "mismatches": _numbers(tally.mismatch_shares(mate)),
             }
             for mate in mates
         ],
-        "adapters_by_cycle": dict(zip(ADAPTER_NAMES, _table(tally.adapter_shares()), strict=True)),
+        "adapters_by_cycle": dict(zip(ADAPTER_NAMES, map(_numbers, tally.adapter_shares()), strict=True)),
         "gc_of_reads": tally.gc_of_reads.sum(0).tolist(),
         "quality_of_reads": tally.quality_of_reads.sum(0).tolist(),
         "mapqs": tally.mapqs.tolist(),
@@ -97,10 +97,6 @@ def _rounded(part: float) -> float:
 def _numbers(values: NDArray[np.float64]) -> list[float | None]:
     """Return rounded values with None for NaN, which JSON does not have."""
     return [None if np.isnan(value) else _rounded(float(value)) for value in values]
-
-
-def _table(rows: NDArray[np.float64]) -> list[list[float | None]]:
-    return [_numbers(row) for row in rows]
 
 
 def _sparse(counts: NDArray[np.int64]) -> dict[str, int]:

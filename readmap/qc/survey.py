@@ -27,6 +27,7 @@ class Survey:
         self._are_sorted = are_sorted
         self._threads = threading.local()
         self._groups: Sequence[ReadGroupInfo] = ()
+        self._samples: list[str | None] = [None]  # of each read group, and of records without one
         self._contigs: Sequence[tuple[str, int]] = ()
         self._counts: RecordCounts | None = None
         self._coverage: Coverage | None = None
@@ -36,7 +37,7 @@ class Survey:
         """Set the read groups and contigs (name, length); raise UsageError if there are too many read groups."""
         if len(groups) > MAX_READ_GROUPS:
             raise UsageError(f"--report: {len(groups):,} read groups, the maximum is {MAX_READ_GROUPS}")
-        self._groups, self._contigs = groups, contigs
+        self._groups, self._contigs, self._samples = groups, contigs, [*(group.sample for group in groups), None]
 
     def measure(
         self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
@@ -66,21 +67,12 @@ class Survey:
         with self._lock:
             if self._counts is None or self._coverage is None:
                 self._counts = RecordCounts(self._groups, backend)
-                numbers = [self._sample_names.index(name) for name in self._samples_of_groups]
+                names = [*dict.fromkeys(self._samples)]
+                numbers = [names.index(name) for name in self._samples]
                 lengths = [length for _, length in self._contigs]
                 self._coverage = Coverage(self._groups, numbers, lengths, backend)
                 backend.synchronize()  # other threads use other streams
             return self._counts, self._coverage
-
-    @property
-    def _samples_of_groups(self) -> list[str | None]:
-        """The sample of each read group, then of records without one."""
-        return [*(group.sample for group in self._groups), None]
-
-    @property
-    def _sample_names(self) -> list[str | None]:
-        """The samples in the order of the header."""
-        return [*dict.fromkeys(self._samples_of_groups)]
 
     def samples(self, unnamed: str) -> list[SampleTally]:
         """Return the counts of each sample, after the last record; unnamed: name of a sample without SM."""
@@ -90,10 +82,10 @@ class Survey:
         groups = [*self._groups, ReadGroupInfo("")]
         tallies = [Tally(**{name: table[number] for name, table in tables.items()}) for number in range(len(groups))]
         found = []
-        for number, name in enumerate(self._sample_names):
+        for number, name in enumerate(dict.fromkeys(self._samples)):
             lanes = [
                 LaneTally(group.name, group.library or "", tally)
-                for group, sample, tally in zip(groups, self._samples_of_groups, tallies, strict=True)
+                for group, sample, tally in zip(groups, self._samples, tallies, strict=True)
                 if sample == name and (group.name or tally.all_records)
             ]
             if not lanes:

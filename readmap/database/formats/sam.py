@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator
 
 from readmap.database.database import Database
-from readmap.database.results import QueryHits, ScanHit, ScanQuery, cigar
+from readmap.database.results import QueryHits, ScanHit, ScanQuery
 from readmap.formats.sam import check_contig_names, header_lines, query_name
+from readmap.pairwise.alignments import cigar
 from readmap.pairwise.formats.records import REVERSE, UNKNOWN_MAPQ, UNMAPPED
 
 SECONDARY = 0x100

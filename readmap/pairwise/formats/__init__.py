@@ -28,9 +28,8 @@ class ComparisonFormat(StrEnum):
         return self in (ComparisonFormat.PAF, ComparisonFormat.SAM, ComparisonFormat.TEXT)
 
 
-ENDINGS = {".txt": ComparisonFormat.TEXT} | {
-    f".{name}": ComparisonFormat(name) for name in ("paf", "sam", "tsv", "json")
-}
+ENDINGS = {f".{name}": ComparisonFormat(name) for name in ("paf", "sam", "tsv", "json")}
+ENDINGS[".txt"] = ComparisonFormat.TEXT
 
 
 def writer(format: ComparisonFormat, targets: Sequences, version: str, command_line: str) -> RecordWriter[Results]:
