@@ -269,16 +269,6 @@ def test_an_index_named_by_the_environment_must_be_one(path: Path, monkeypatch: 
 # Writing.
 
 
-def test_an_existing_database_is_kept_unless_forced(path: Path) -> None:
-    other = Database.of(sequences_of(proteins([4])), Alphabet.PROTEINS)
-    with pytest.raises(DatabaseFolderError, match=r"db\.readmapdb exists already: --force replaces it"):
-        other.write(path)
-    assert len(Database.open(path)) == 5
-    other.write(path, force=True)
-    assert_same(Database.open(path), other)
-    assert os.listdir(path.parent) == [path.name]
-
-
 def test_the_default_index_is_not_a_database(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither by the ending of its name, nor where an index was asked for."""
     monkeypatch.chdir(path.parent)

@@ -1,5 +1,6 @@
 """Test scans on several devices: results do not depend on their number, and all stop if one fails."""
 
+import functools
 import random
 import threading
 import time
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from examples import team_of
 from numpy.typing import NDArray
-from oracles.scan import Codes, scores_of
+from oracles.scan import scores_of
 from protein_examples import COSTS, coded, proteins, random_letters, sequences_of, subjects_of
 
 from readmap import backend
@@ -24,19 +25,13 @@ from readmap.database.device_pool import DevicePool
 BLOSUM62 = COSTS["BLOSUM62"]
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database.of(sequences_of(proteins([500, 0, *range(1, 160), 2000, 0], seed=7)), "protein")
+DATABASE = Database.of(sequences_of(proteins([500, 0, *range(1, 160), 2000, 0], seed=7)), "protein")
+QUERIES = [coded(random_letters(random.Random(rows), rows)) for rows in (40, 0, 75, 3)]
 
 
-@pytest.fixture(scope="module")
-def queries() -> list[Codes]:
-    return [coded(random_letters(random.Random(rows), rows)) for rows in (40, 0, 75, 3)]
-
-
-@pytest.fixture(scope="module")
-def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
-    return scores_of(queries, subjects_of(database), BLOSUM62)
+@functools.cache
+def expected() -> NDArray[np.int32]:
+    return scores_of(QUERIES, subjects_of(DATABASE), BLOSUM62)
 
 
 @contextmanager
@@ -56,32 +51,28 @@ def letters_of(worked: DevicePool, database: Database) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_the_number_of_devices_changes_nothing(
-    backends: str, database: Database, queries: list[Codes], expected: NDArray[np.int32], count: int
-) -> None:
+def test_the_number_of_devices_changes_nothing(backends: str, count: int) -> None:
     reported: list[int] = []
-    with pool_of(database, backends, count) as worked:
+    with pool_of(DATABASE, backends, count) as worked:
         for _ in range(4):
-            assert np.array_equal(worked.scores(queries, BLOSUM62, reported.append), expected)
-        assert worked.scores([], BLOSUM62, nothing).shape == (0, len(database))
-    assert sum(reported) == 4 * database.letters * sum(map(len, queries))
+            assert np.array_equal(worked.scores(QUERIES, BLOSUM62, reported.append), expected())
+        assert worked.scores([], BLOSUM62, nothing).shape == (0, len(DATABASE))
+    assert sum(reported) == 4 * DATABASE.letters * sum(map(len, QUERIES))
 
 
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [1, 1]])
-def test_more_devices_than_sequences(backends: str, queries: list[Codes], lengths: list[int]) -> None:
+def test_more_devices_than_sequences(backends: str, lengths: list[int]) -> None:
     small = Database.of(sequences_of(proteins(lengths)), "protein")
     with pool_of(small, backends, 3) as worked:
         for _ in range(3):
-            found = worked.scores(queries, BLOSUM62, nothing)
-            assert found.shape == (len(queries), len(lengths))
-            assert found.tolist() == scores_of(queries, subjects_of(small), BLOSUM62).tolist()
+            found = worked.scores(QUERIES, BLOSUM62, nothing)
+            assert found.shape == (len(QUERIES), len(lengths))
+            assert found.tolist() == scores_of(QUERIES, subjects_of(small), BLOSUM62).tolist()
 
 
-def test_partitions_follow_the_speeds(
-    database: Database, queries: list[Codes], expected: NDArray[np.int32], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partitions_follow_the_speeds(monkeypatch: pytest.MonkeyPatch) -> None:
     even = Database.of(sequences_of(proteins([10] * 1000)), "protein")
-    of_even = scores_of(queries[3:], subjects_of(even), BLOSUM62)
+    of_even = scores_of(QUERIES[3:], subjects_of(even), BLOSUM62)
     speeds = [1.0, 1.0, 1.0]
     monkeypatch.setattr(device_pool._Worker, "speed", property(lambda self: speeds[self.backend.threads - 1]))
     with Team.of(*(open_backend("cpu", threads) for threads in (1, 2, 3))) as team:
@@ -94,19 +85,19 @@ def test_partitions_follow_the_speeds(
             ([8.0, 1.0, 1.0], [8000, 1000, 1000]),
         ):
             speeds[:] = now
-            assert np.array_equal(worked.scores(queries[3:], BLOSUM62, nothing), of_even)
+            assert np.array_equal(worked.scores(QUERIES[3:], BLOSUM62, nothing), of_even)
             assert letters_of(worked, even) == pytest.approx(partitions, abs=10)
-        worked = DevicePool(database, team)
+        worked = DevicePool(DATABASE, team)
         for chosen in ([1e-9, 1.0, 1.0], [1.0, 1e-9, 1e-9], [3.0, 2.0, 1.0]):
             speeds[:] = chosen
-            assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
-            assert sum(letters_of(worked, database)) == database.letters
+            assert np.array_equal(worked.scores(QUERIES, BLOSUM62, nothing), expected())
+            assert sum(letters_of(worked, DATABASE)) == DATABASE.letters
 
 
-def test_speeds_are_measured(backends: str, database: Database, queries: list[Codes]) -> None:
-    with pool_of(database, backends, 2) as worked:
+def test_speeds_are_measured(backends: str) -> None:
+    with pool_of(DATABASE, backends, 2) as worked:
         assert [worker.speed for worker in worked._workers] == [0, 0]
-        worked.scores(queries, BLOSUM62, nothing)
+        worked.scores(QUERIES, BLOSUM62, nothing)
         for worker in worked._workers:
             assert 1e3 < worker.speed < 1e14
 
@@ -116,7 +107,7 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_failing_device_stops_all(database: Database, queries: list[Codes], failing: int) -> None:
+def test_a_failing_device_stops_all(failing: int) -> None:
     """The error is raised for any device that fails; the other devices would take minutes."""
     scanned = [0, 0, 0]
 
@@ -133,11 +124,11 @@ def test_a_failing_device_stops_all(database: Database, queries: list[Codes], fa
         return slow
 
     began = time.perf_counter()
-    with pool_of(database, "cpu", 3) as worked:
+    with pool_of(DATABASE, "cpu", 3) as worked:
         for number, worker in enumerate(worked._workers):
             worker.partition.scores = scores(number)  # type: ignore[method-assign]
         with pytest.raises(Broken):
-            worked.scores(queries, BLOSUM62, nothing)
+            worked.scores(QUERIES, BLOSUM62, nothing)
     assert time.perf_counter() - began < 10
     assert scanned[failing] == 0
     assert min(scanned[:failing] + scanned[failing + 1 :]) > 0
@@ -145,27 +136,19 @@ def test_a_failing_device_stops_all(database: Database, queries: list[Codes], fa
 
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, Broken])
-def test_a_report_can_stop_the_scan(
-    database: Database,
-    queries: list[Codes],
-    expected: NDArray[np.int32],
-    count: int,
-    failure: type[BaseException],
-) -> None:
+def test_a_report_can_stop_the_scan(count: int, failure: type[BaseException]) -> None:
     """An error of a progress bar, or an interrupt in a thread; the pool remains usable."""
 
     def stop(cells: int) -> None:
         raise failure
 
-    with pool_of(database, "cpu", count) as worked:
+    with pool_of(DATABASE, "cpu", count) as worked:
         with pytest.raises(failure):
-            worked.scores(queries, BLOSUM62, stop)
-        assert np.array_equal(worked.scores(queries, BLOSUM62, nothing), expected)
+            worked.scores(QUERIES, BLOSUM62, stop)
+        assert np.array_equal(worked.scores(QUERIES, BLOSUM62, nothing), expected())
 
 
-def test_an_interrupt_of_the_main_thread_stops_all(
-    database: Database, queries: list[Codes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_of_the_main_thread_stops_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         time.sleep(0.05)
         raise KeyboardInterrupt
@@ -176,10 +159,10 @@ def test_an_interrupt_of_the_main_thread_stops_all(
             report(1)
 
     before = set(threading.enumerate())
-    with pool_of(database, "cpu", 2) as worked:
+    with pool_of(DATABASE, "cpu", 2) as worked:
         for worker in worked._workers:
             worker.partition.scores = endless  # type: ignore[assignment,method-assign]
         monkeypatch.setattr(backend.team, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            worked.scores(queries, BLOSUM62, nothing)
+            worked.scores(QUERIES, BLOSUM62, nothing)
     assert set(threading.enumerate()) <= before

@@ -1,5 +1,6 @@
 """Test partitions of a database: batches and cuts do not change scores."""
 
+import functools
 import random
 from typing import Any
 
@@ -25,22 +26,22 @@ def backend(backends: str) -> Backend:
     return open_backend(backends, threads=2)
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database.of(sequences_of(proteins(LENGTHS, seed=4)), "protein")
+DATABASE = Database.of(sequences_of(proteins(LENGTHS, seed=4)), "protein")
 
 
-@pytest.fixture(scope="module")
-def queries(database: Database) -> list[Codes]:
+def draw_queries() -> list[Codes]:
     """Return queries, some of which are related to subjects."""
     draw = random.Random(6)
-    text = database.subject_letters(len(LENGTHS) - 1, 100, 300).tobytes().decode()
+    text = DATABASE.subject_letters(len(LENGTHS) - 1, 100, 300).tobytes().decode()
     return [coded(each) for each in ("", "M", random_letters(draw, 70), mutated(draw, text, 0.2, RESIDUES), text[:50])]
 
 
-@pytest.fixture(scope="module")
-def expected(database: Database, queries: list[Codes]) -> NDArray[np.int32]:
-    return scores_of(queries, subjects_of(database), BLOSUM62)
+QUERIES = draw_queries()
+
+
+@functools.cache
+def expected() -> NDArray[np.int32]:
+    return scores_of(QUERIES, subjects_of(DATABASE), BLOSUM62)
 
 
 @pytest.fixture
@@ -74,93 +75,60 @@ def whole(database: Database, backend: Backend) -> Partition:
     return taken
 
 
-def test_scores(
-    database: Database, queries: list[Codes], expected: NDArray[np.int32], backend: Backend, placed: list[int]
-) -> None:
-    taken = whole(database, backend)
+def test_scores(backend: Backend, placed: list[int]) -> None:
+    taken = whole(DATABASE, backend)
     for _ in range(2):
-        found = scored(taken, queries)
+        taken.assign(0, len(DATABASE))  # subjects stay on the device
+        found = scored(taken, QUERIES)
         assert found.dtype == np.int32
-        assert np.array_equal(found, expected)
-    assert placed == [len(database)]
-    assert scored(taken, []).shape == (0, len(database))
+        assert np.array_equal(found, expected())
+    assert placed == [len(DATABASE)]
+    assert scored(taken, []).shape == (0, len(DATABASE))
 
 
 @pytest.mark.parametrize("letters", [0, 1, 10, 699, 700, 1350, 5000, LETTERS - 1, LETTERS, LETTERS + 1])
 def test_batches_change_nothing(
-    database: Database,
-    queries: list[Codes],
-    expected: NDArray[np.int32],
-    backend: Backend,
-    letters: int,
-    placed: list[int],
-    monkeypatch: pytest.MonkeyPatch,
+    backend: Backend, letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited(backend, letters, monkeypatch)
-    taken = whole(database, backend)
+    taken = whole(DATABASE, backend)
     for times in (1, 2):
-        assert np.array_equal(scored(taken, queries), expected)
-        assert sum(placed) == (times if letters < LETTERS else 1) * len(database)
+        assert np.array_equal(scored(taken, QUERIES), expected())
+        assert sum(placed) == (times if letters < LETTERS else 1) * len(DATABASE)
     # No batch has more, except a single subject that is longer.
     first = 0
     for count in placed[: len(placed) // 2]:
-        assert database.lengths[first : first + count].sum() <= max(letters, 1) or count == 1
+        assert DATABASE.lengths[first : first + count].sum() <= max(letters, 1) or count == 1
         first += count
     if letters >= 1350:
         assert len(placed) <= 2 * -(-LETTERS // (letters - 200))
 
 
-def test_minimum_size_of_batches(
-    database: Database, queries: list[Codes], backend: Backend, placed: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_minimum_size_of_batches(backend: Backend, placed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches have a minimum size even with little memory."""
     monkeypatch.setattr(backend, "memory", lambda: (1, 1 << 30))
-    scored(whole(database, backend), queries)
+    scored(whole(DATABASE, backend), QUERIES)
     assert LETTERS < device_pool.MIN_BATCH_LETTERS
-    assert placed == [len(database)]
+    assert placed == [len(DATABASE)]
 
 
 @pytest.mark.parametrize("letters", [500, LETTERS + 1])
-def test_batches_in_host_memory(
-    database: Database,
-    queries: list[Codes],
-    expected: NDArray[np.int32],
-    letters: int,
-    placed: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_batches_in_host_memory(letters: int, placed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_pool, "BATCH_LETTERS", letters)
-    assert np.array_equal(scored(whole(database, open_backend("cpu", threads=1)), queries), expected)
+    assert np.array_equal(scored(whole(DATABASE, open_backend("cpu", threads=1)), QUERIES), expected())
     assert (len(placed) == 1) == (letters > LETTERS)
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 40), (60, 60), (50, len(LENGTHS)), (105, 107)])
-def test_part_of_the_subjects(
-    database: Database,
-    queries: list[Codes],
-    expected: NDArray[np.int32],
-    backend: Backend,
-    bounds: tuple[int, int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    taken = whole(database, backend)
-    scored(taken, queries)
+def test_part_of_the_subjects(backend: Backend, bounds: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = whole(DATABASE, backend)
+    scored(taken, QUERIES)
     taken.assign(*bounds)
-    assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
+    assert np.array_equal(scored(taken, QUERIES), expected()[:, slice(*bounds)])
     limited(backend, 600, monkeypatch)
     taken.assign(0, 2)
     taken.assign(*bounds)
-    assert np.array_equal(scored(taken, queries), expected[:, slice(*bounds)])
-
-
-def test_subjects_stay_on_the_device(
-    database: Database, queries: list[Codes], backend: Backend, placed: list[int]
-) -> None:
-    taken = whole(database, backend)
-    scored(taken, queries)
-    taken.assign(0, len(database))
-    scored(taken, queries)
-    assert len(placed) == 1
+    assert np.array_equal(scored(taken, QUERIES), expected()[:, slice(*bounds)])
 
 
 @pytest.mark.parametrize("letters", [800, 1 << 40])
@@ -183,29 +151,16 @@ def test_pieces_change_nothing(
         assert pieces[2:] == [0, 0, 0]
 
 
-def test_cells_are_reported(
-    database: Database, queries: list[Codes], backend: Backend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_are_reported(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     for letters in (900, 1 << 40):
         limited(backend, letters, monkeypatch)
         reported: list[int] = []
-        whole(database, backend).scores(queries, BLOSUM62, reported.append)
-        assert sum(reported) == LETTERS * sum(map(len, queries))
-        assert (len(reported) == len(queries)) == (letters > LETTERS)
+        whole(DATABASE, backend).scores(QUERIES, BLOSUM62, reported.append)
+        assert sum(reported) == LETTERS * sum(map(len, QUERIES))
+        assert (len(reported) == len(QUERIES)) == (letters > LETTERS)
 
 
-def test_a_report_can_stop_the_scan(database: Database, queries: list[Codes], backend: Backend) -> None:
-    taken = whole(database, backend)
-
-    def stop(cells: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        taken.scores(queries, BLOSUM62, stop)
-    assert scored(taken, queries).any()
-
-
-def test_a_database_without_sequences(backend: Backend, queries: list[Codes]) -> None:
+def test_a_database_without_sequences(backend: Backend) -> None:
     for lengths in ([], [0], [0] * 20):
         empty = Database.of(sequences_of(proteins(lengths)), "protein")
-        assert np.array_equal(scored(whole(empty, backend), queries), np.zeros((len(queries), len(lengths)), np.int32))
+        assert np.array_equal(scored(whole(empty, backend), QUERIES), np.zeros((len(QUERIES), len(lengths)), np.int32))

@@ -330,13 +330,8 @@ def test_names_that_are_not_utf8() -> None:
 @pytest.mark.parametrize(
     ("name", "format"),
     [
-        ("x.tsv", ScanFormat.TAB),
-        ("x.m8.gz", ScanFormat.TAB),
-        ("a.b/x.sam.bgz", ScanFormat.SAM),
-        ("x.json", ScanFormat.JSON),
-        ("x.txt", ScanFormat.TEXT),
-        ("x", None),
-        (None, None),
+        *(("x.tsv", ScanFormat.TAB), ("x.m8.gz", ScanFormat.TAB), ("a.b/x.sam.bgz", ScanFormat.SAM)),
+        *(("x.json", ScanFormat.JSON), ("x.txt", ScanFormat.TEXT), ("x", None), (None, None)),
     ],
 )
 def test_endings(name: str | None, format: ScanFormat | None) -> None:

@@ -157,8 +157,7 @@ def test_nucleotides_match_blastn(genome: Path) -> None:
 
 
 SSEARCH_HIT = re.compile(
-    r"^>>(?!>)(\S+).*?; sw_score: (\d+)\n" + 2 * r".*?; al_start: (\d+)\n; al_stop: (\d+)\n",
-    re.MULTILINE | re.DOTALL,
+    r"^>>(?!>)(\S+).*?; sw_score: (\d+)\n" + 2 * r".*?; al_start: (\d+)\n; al_stop: (\d+)\n", re.MULTILINE | re.DOTALL
 )
 
 

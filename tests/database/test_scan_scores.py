@@ -281,11 +281,7 @@ def test_slices_of_borders_change_nothing(backends: str, related: tuple[Codes, l
 @pytest.mark.parametrize("name", ["BLOSUM62", "large"])
 @pytest.mark.parametrize("cells", [1, 1 << 20, 5_000_000])
 def test_rounds_change_nothing(
-    backend: Backend,
-    related: tuple[Codes, list[Codes]],
-    name: str,
-    cells: int,
-    monkeypatch: pytest.MonkeyPatch,
+    backend: Backend, related: tuple[Codes, list[Codes]], name: str, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query, subjects = related
     expected = found(query, subjects, COSTS[name], backend)

@@ -58,9 +58,8 @@ def family(draw: random.Random, queries: list[str], count: int, letters: str) ->
             related = draw.choice(queries)
             related = reverse_complement(related) if letters == "ACGT" and draw.random() < 0.5 else related
             start = draw.randrange(max(len(related) - 20, 1))
-            text += mutated(
-                draw, related[start : start + draw.randrange(10, 80)], draw.choice([0.1, 0.3, 0.5]), LETTERS
-            )
+            part = related[start : start + draw.randrange(10, 80)]
+            text += mutated(draw, part, draw.choice([0.1, 0.3, 0.5]), LETTERS)
             text = "".join(letter if letter in letters else letters[0] for letter in text)
         texts += [text] * draw.choice([1, 1, 1, 2])
     draw.shuffle(texts)
@@ -173,14 +172,9 @@ def test_hits_match_brute_force(backend: Backend, scoring: ScanScoring, evalue: 
 @pytest.mark.parametrize(
     "hit_filter",
     [
-        HitFilter(min_score=40),
-        HitFilter(min_score=40, evalue=1e-3),
-        HitFilter(min_score=1 << 30, evalue=1e9),
-        HitFilter(max_hits=1),
-        HitFilter(max_hits=7, evalue=1e9),
-        HitFilter(database_letters=10),
-        HitFilter(database_letters=10**14),
-        HitFilter(strand=Strand.FORWARD),
+        *(HitFilter(min_score=40), HitFilter(min_score=40, evalue=1e-3), HitFilter(min_score=1 << 30, evalue=1e9)),
+        *(HitFilter(max_hits=1), HitFilter(max_hits=7, evalue=1e9), HitFilter(database_letters=10)),
+        *(HitFilter(database_letters=10**14), HitFilter(strand=Strand.FORWARD)),
         HitFilter(strand=Strand.REVERSE, evalue=1e9),
     ],
     ids=str,
@@ -324,10 +318,9 @@ def test_scores_that_differ_by_strand(backend: Backend) -> None:
 
 def test_an_alignment_with_a_wrong_score_is_an_error(backend: Backend) -> None:
     codes = coded("MKVWW")
+    request = AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))
     with pytest.raises(InternalError, match="a hit has score 30, but its alignment 36"):
-        hit_alignment.align_hits(
-            [AlignmentRequest(codes, [codes, codes], np.array([36, 30], np.int32))], [2], BLOSUM62, backend
-        )
+        hit_alignment.align_hits([request], [2], BLOSUM62, backend)
 
 
 @pytest.mark.parametrize("letters", [0, 300, 1000])
@@ -345,11 +338,8 @@ def test_cropping_changes_nothing(backend: Backend, scoring: ScanScoring, monkey
     draw = random.Random(8)
     letters = "AWGC" if scoring is BLOSUM62 else "ACGT"
     repeat = random_letters(draw, 9, letters)
-    queries = [
-        repeat * 4,
-        *(random_letters(draw, rows, letters[:2]) for rows in (1, 5, 30)),
-        repeat + "A" * 400 + repeat,
-    ]
+    short = (random_letters(draw, rows, letters[:2]) for rows in (1, 5, 30))
+    queries = [repeat * 4, *short, repeat + "A" * 400 + repeat]
     subjects = ["", "A" * 50 + repeat * 3 + "A" * 20 + repeat * 4, repeat[::-1] + repeat, repeat + "A" * 7 + repeat]
     subjects += [random_letters(draw, length, letters[:2]) for length in (1, 2, 40, 40, 41, 90)]
     for given in ((queries, subjects), PROTEINS if scoring is BLOSUM62 else NUCLEOTIDES):

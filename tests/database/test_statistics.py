@@ -91,16 +91,9 @@ def genes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Database, pathlib.P
 
 
 def changed(letters: str, rate: float, choose: random.Random) -> str:
-    kinds = choose.choices(
-        ["same", "other", "gone", "more"], [1 - rate, rate * 0.8, rate * 0.1, rate * 0.1], k=len(letters)
-    )
-    changes = {
-        "same": lambda x: x,
-        "other": lambda x: choose.choice("ACGT"),
-        "gone": lambda x: "",
-        "more": lambda x: x + "A",
-    }
-    return "".join(changes[kind](letter) for kind, letter in zip(kinds, letters, strict=True))
+    changes = [lambda x: x, lambda x: choose.choice("ACGT"), lambda x: "", lambda x: x + "A"]
+    chosen = choose.choices(changes, [1 - rate, rate * 0.8, rate * 0.1, rate * 0.1], k=len(letters))
+    return "".join(change(letter) for change, letter in zip(chosen, letters, strict=True))
 
 
 @dataclass(frozen=True)
@@ -153,12 +146,8 @@ BLASTN = ["blastn", "-task", "blastn", "-dust", "no"]
 @pytest.mark.parametrize(
     ("name", "gaps"),
     [
-        *((name, gaps) for name, gaps in STANDARD.items()),
-        ("BLOSUM62", (9, 2)),
-        ("BLOSUM62", (9, 1)),
-        ("BLOSUM80", (25, 2)),
-        ("PAM30", (14, 1)),
-        ("PAM70", (11, 2)),
+        *STANDARD.items(),
+        *(("BLOSUM62", (9, 2)), ("BLOSUM62", (9, 1)), ("BLOSUM80", (25, 2)), ("PAM30", (14, 1)), ("PAM70", (11, 2))),
     ],
 )
 def test_evalues_match_blastp(name: str, gaps: tuple[int, int], proteins: tuple[Database, pathlib.Path]) -> None:
@@ -188,16 +177,8 @@ def test_evalues_match_blastp_with_length_adjustment(
 @pytest.mark.parametrize(
     ("match", "mismatch", "gaps"),
     [
-        (2, 3, (5, 2)),
-        (2, 3, (2, 2)),
-        (4, 6, (10, 4)),
-        (6, 9, (15, 6)),
-        (1, 3, (2, 2)),
-        (1, 1, (3, 2)),
-        (3, 4, (6, 3)),
-        (2, 7, (2, 4)),
-        (2, 5, (4, 2)),
-        (5, 4, (10, 6)),
+        *((2, 3, (5, 2)), (2, 3, (2, 2)), (4, 6, (10, 4)), (6, 9, (15, 6)), (1, 3, (2, 2))),
+        *((1, 1, (3, 2)), (3, 4, (6, 3)), (2, 7, (2, 4)), (2, 5, (4, 2)), (5, 4, (10, 6))),
     ],
 )
 def test_evalues_match_blastn(
@@ -285,10 +266,8 @@ def test_length_adjustment_is_a_fixed_point(query: int, letters: int, sequences:
         assert parameters.k * space > 0.999 * max(query, letters)
         ratio = parameters.alpha / parameters.lambda_
         assert ratio * math.log(parameters.k * space) + parameters.beta >= length - 1e-6
-    assert SearchSpace(parameters, query, letters, sequences).effective_lengths() == (
-        max(query - length, 1),
-        max(letters - sequences * length, 1),
-    )
+    effective = max(query - length, 1), max(letters - sequences * length, 1)
+    assert SearchSpace(parameters, query, letters, sequences).effective_lengths() == effective
 
 
 @pytest.mark.parametrize("matrix", [standard("BLOSUM62"), nucleotides(2, 3)], ids=["proteins", "nucleotides"])

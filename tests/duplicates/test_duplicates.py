@@ -43,9 +43,8 @@ def record(
     one = pysam.AlignedSegment(HEADER)
     one.query_name, one.flag, one.mapping_quality = name, flag, 60
     one.query_sequence = "A" * len(quality)
-    one.query_qualities = (
-        pysam.qualitystring_to_array("".join(chr(33 + value) for value in quality)) if quality else None
-    )
+    text = "".join(chr(33 + value) for value in quality)
+    one.query_qualities = pysam.qualitystring_to_array(text) if quality else None
     if contig >= 0:
         one.reference_id, one.reference_start = contig, place
     one.cigarstring = None if flag & 4 else cigar
@@ -56,15 +55,8 @@ def record(
 
 def draw_name(draw: random.Random, number: int) -> str:
     tile, x, y = draw.choice([1101, 1102, 70000]), draw.randrange(1000, 1400), draw.randrange(1000, 1400)
-    return draw.choice(
-        [
-            f"M{number}:1:FC:1:{tile}:{x}:{y}",
-            f"M{number}:1:{tile}:{x}:{y}#AC",
-            f"M{number}:1:{tile}:x:{y}",
-            f"read{number}",
-            f"M{number}:1:FC:1:{tile}:-{x}:{y}",
-        ]
-    )
+    located = [f"M{number}:1:FC:1:{tile}:{x}:{y}", f"M{number}:1:{tile}:{x}:{y}#AC", f"M{number}:1:{tile}:x:{y}"]
+    return draw.choice([*located, f"read{number}", f"M{number}:1:FC:1:{tile}:-{x}:{y}"])
 
 
 def draw_fragment(draw: random.Random, number: int) -> list[pysam.AlignedSegment]:
@@ -83,13 +75,9 @@ def draw_fragment(draw: random.Random, number: int) -> list[pysam.AlignedSegment
         reverse, place = draw.random() < 0.5, draw.choice([100, 100, 104, 200])
         hard = draw.choice(["", "", "2H"])
         if reverse:  # the same unclipped end for any clipping
-            cigar, start = (
-                f"{20 - clip}M{clip}S{hard}" if clip else f"20M{hard}",
-                place - 20 + clip - (2 if hard else 0),
-            )
-            start += clip - clip
+            cigar, start = f"{20 - clip}M{clip}S{hard}" if clip else f"20M{hard}", place - 20 + clip - len(hard)
         else:
-            cigar, start = f"{hard}{clip}S{20 - clip}M" if clip else f"{hard}20M", place + clip + (2 if hard else 0)
+            cigar, start = f"{hard}{clip}S{20 - clip}M" if clip else f"{hard}20M", place + clip + len(hard)
         ends.append((16 if reverse else 0, draw.choice([0, 0, 0, 1]), start, cigar))
     qualities = [[draw.choice([2, 14, 15, 30]) for _ in range(20)] for _ in range(2)]
     (flag, contig, place, cigar), (other_flag, other_contig, other_place, other_cigar) = ends
@@ -154,11 +142,8 @@ class Run:
             part = set(names[begin : begin + batch])
             numbers = [number for number, one in enumerate(records) if one.query_name in part]
             lengths = np.array([len(data[number]) for number in numbers], np.int64)
-            firsts = [
-                at
-                for at, number in enumerate(numbers)
-                if not at or records[number].query_name != records[numbers[at - 1]].query_name
-            ]
+            own = [records[number].query_name for number in numbers]
+            firsts = [at for at, name in enumerate(own) if not at or name != own[at - 1]]
             given = [np.frombuffer(b"".join(data[number] for number in numbers), np.uint8), lengths, np.cumsum(lengths)]
             given.append(np.array([*firsts, len(numbers)], np.int64))
             table.add(table.describe(*map(backend.to_device, given)))
@@ -184,18 +169,9 @@ def test_same_as_oracle(backends: str, tmp_path: Path, count: int, rules: Duplic
         assert found.optical == expected.optical
         counted = {one.name: one for one in found.libraries}
         for name, counts in expected.counts.items():
-            metrics_rows = counted[name]
-            assert [
-                metrics_rows.unpaired,
-                metrics_rows.pairs,
-                metrics_rows.secondary_or_supplementary,
-                metrics_rows.unmapped,
-            ] == [counts["unpaired"], counts["paired"] // 2, counts["others"], counts["unmapped"]]
-            assert [metrics_rows.unpaired_duplicates, metrics_rows.pair_duplicates] == [
-                counts["unpaired duplicates"],
-                counts["pair duplicates"],
-            ]
-            assert metrics_rows.optical_duplicates == counts["optical"]
+            names = ("others", "unmapped", "unpaired duplicates", "pair duplicates", "optical")
+            numbers = (counts["unpaired"], counts["paired"] // 2, *(counts[each] for each in names))
+            assert counted[name] == LibraryMetrics(name, *numbers)
         assert found.set_sizes.all_sets == Counter(size for size, _ in expected.set_sizes)
         assert found.set_sizes.optical_sets == Counter(1 + optical for _, optical in expected.set_sizes if optical)
     if count == 1500:
@@ -209,11 +185,8 @@ def test_same_as_picard(backends: str, tmp_path: Path, barcode_tag: str | None) 
     records = [one for one in draw_records(5, 3000) if one.has_tag("RG")]  # Picard fails without a read group
     write(records, tmp_path / "in.bam")
     command = [str(PICARD), "MarkDuplicates", "I=in.bam", "O=out.bam", "M=metrics.txt", "ASSUME_SORT_ORDER=queryname"]
-    command += [
-        "TAGGING_POLICY=All",
-        "VALIDATION_STRINGENCY=SILENT",
-        *([f"BARCODE_TAG={barcode_tag}"] if barcode_tag else []),
-    ]
+    command += ["TAGGING_POLICY=All", "VALIDATION_STRINGENCY=SILENT"]
+    command += [f"BARCODE_TAG={barcode_tag}"] if barcode_tag else []
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     with pysam.AlignmentFile(str(tmp_path / "out.bam"), check_sq=False) as out:
         marked = [one for one in out if one.is_duplicate]
@@ -239,9 +212,8 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ]
     backend = open_backend(backends)
     assert len(Run(records, tmp_path, DuplicateRules(), backend, 40).optical) == 39
-    assert (
-        len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39
-    )  # one cluster: each is near the next
+    # One cluster, because each is near the next.
+    assert len(Run(records, tmp_path, DuplicateRules(1), backend, 40).optical) == 39
     monkeypatch.setattr("readmap.duplicates.sets.MAX_OPTICAL_SET", 39)
     found = Run(records, tmp_path, DuplicateRules(), backend, 40)
     assert not found.optical
@@ -251,10 +223,8 @@ def test_large_sets(backends: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_invalid_positions(backends: str, tmp_path: Path) -> None:
     """Records mapped to no contig, or covering more bases than the contig has, do no harm."""
     far = record("far", 16, 2, 100, "268435455N" * 9000 + "20M", [30] * 20, RG="a")
-    lost, usual = (
-        record("lost", 0, -1, -1, "20M", [30] * 20, RG="a"),
-        record("usual", 0, 0, 5, "20M", [30] * 20, RG="a"),
-    )
+    lost = record("lost", 0, -1, -1, "20M", [30] * 20, RG="a")
+    usual = record("usual", 0, 0, 5, "20M", [30] * 20, RG="a")
     found = Run([far, lost, usual], tmp_path, DuplicateRules(), open_backend(backends), 3)
     assert not found.duplicates
     library = next(one for one in found.libraries if one.name == "x")

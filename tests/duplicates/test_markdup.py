@@ -112,12 +112,8 @@ def test_barcodes(folder: Path) -> None:
 
 def test_barcodes_of_names(folder: Path, tmp_path: Path) -> None:
     """bcl-convert's eighth field becomes RX, replacing a comment's RX; names without it keep the comment's."""
-    names = [
-        "M:1:FC:1:1101:1:2:ACGT+TT",
-        "M:1:FC:1:1101:1:3",
-        "M:1:FC:1:1101:1:4: RX:Z:GG",
-        "M:1:FC:1:1101:1:5:AC RX:Z:GG",
-    ]
+    fields = ("2:ACGT+TT", "3", "4: RX:Z:GG", "5:AC RX:Z:GG")
+    names = [f"M:1:FC:1:1101:1:{field}" for field in fields]
     bases = GENOME["one"][40:140]
     (tmp_path / "r.fq").write_bytes(fastq([Read(name, bases, "I" * len(bases)) for name in names]))
     words = ["search", str(tmp_path / "r.fq"), "-x", str(folder / "ref.fa"), "--barcode-name", "--device", "cpu", "-q"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from examples import below, random_bases
 from numpy.typing import NDArray
-from oracles.alignment import clean, reverse_complement
+from oracles.alignment import reverse_complement
 
 from readmap.index.building import build_index
 from readmap.index.index import Index
@@ -161,11 +161,3 @@ def test_same_locations(
         assert np.array_equal(rows_of(places), expected)
         assert not places.contigs.any()
         assert np.array_equal(places.ends - places.starts, np.full(len(places), length))
-
-
-def test_query_mix(queries: dict[int, list[str]]) -> None:
-    assert sum(map(len, queries.values())) == 100_000
-    for length, asked in queries.items():
-        assert {len(query) for query in asked} == {length}
-        assert any("N" in clean(query) for query in asked)
-        assert any(query == reverse_complement(query) for query in asked)

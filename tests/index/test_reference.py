@@ -74,15 +74,8 @@ def test_arrays(backends: str, contigs: list[str]) -> None:
 @pytest.mark.parametrize(
     "contigs",
     [
-        ["A"],
-        ["N"],
-        ["N" * 200],
-        ["A" * 63],
-        ["A" * 64],
-        ["A" * 65],
-        ["ACGT" * 2_000],
-        ["NNNRRRN" * 10, "C"],
-        ["T"] * 300,
+        *(["A"], ["N"], ["N" * 200], ["A" * 63], ["A" * 64], ["A" * 65]),
+        *(["ACGT" * 2_000], ["NNNRRRN" * 10, "C"], ["T"] * 300),
     ],
     ids=lambda contigs: f"{len(contigs)} of {contigs[0][:10]} {len(contigs[0])}",
 )

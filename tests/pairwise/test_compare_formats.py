@@ -14,11 +14,10 @@ import pytest
 from readmap.backend import open_backend
 from readmap.backend.team import Team
 from readmap.errors import DataError
-from readmap.formats.output import format_by_ending
 from readmap.formats.sam import query_name
 from readmap.pairwise.alignments import PairAlignments
 from readmap.pairwise.comparison import align_batch, compare_pairs
-from readmap.pairwise.formats import ENDINGS, ComparisonFormat, writer
+from readmap.pairwise.formats import ComparisonFormat, writer
 from readmap.pairwise.parameters import CompareSettings, Mode
 from readmap.pairwise.results import Results
 from readmap.reads.sequences import Sequences
@@ -256,20 +255,3 @@ def test_names_that_are_not_utf8() -> None:
         written: list[bytes] = []
         maker.write(results, True, written.append)
         assert written[0].startswith(b"\xff\xc3\xa9\t4") == (format is ComparisonFormat.PAF)
-
-
-@pytest.mark.parametrize(
-    ("name", "format"),
-    [
-        ("x.paf", ComparisonFormat.PAF),
-        ("x.sam.gz", ComparisonFormat.SAM),
-        ("a.b/x.tsv.bgz", ComparisonFormat.TSV),
-        ("x.json", ComparisonFormat.JSON),
-        ("x.txt", ComparisonFormat.TEXT),
-        ("x", None),
-        ("x.fa", None),
-        (None, None),
-    ],
-)
-def test_endings(name: str | None, format: ComparisonFormat | None) -> None:
-    assert format_by_ending(name, ENDINGS) is format

@@ -124,11 +124,8 @@ def test_every_query_with_every_target(backend: Backend) -> None:
     queries, targets = random_texts(4, 7), random_texts(3, 8)
     sides = sequences(queries), sequences(targets)
     reported: list[tuple[int, int]] = []
-    found = list(
-        comparison.compare_all(
-            *sides, CompareSettings(), Strand.BOTH, Team.of(backend), lambda *cells: reported.append(cells)
-        )
-    )
+    how = CompareSettings(), Strand.BOTH, Team.of(backend)
+    found = list(comparison.compare_all(*sides, *how, lambda *cells: reported.append(cells)))
     assert [(each.first_query, each.first_target) for each in found] == [(i, j) for i in range(4) for j in range(3)]
     in_pairs = pairwise(backend, [q for q in queries for _ in targets], targets * 4, strand=Strand.BOTH)
     names = [(b"s%d" % i, b"s%d" % j) for i in range(4) for j in range(3)]
@@ -156,12 +153,8 @@ def test_each_pair_and_strand_has_its_own_checkpoint(
     asked = CompareSettings(pruning=False, memory=7, checkpoint=tmp_path / "work")
     sides = sequences(["A", "C"]), sequences(["A"])
     list(comparison.compare_all(*sides, asked, Strand.BOTH, Team.of(backend), lambda *cells: None))
-    assert [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen] == [
-        "work/1-1-forward",
-        "work/1-1-reverse",
-        "work/2-1-forward",
-        "work/2-1-reverse",
-    ]
+    folders = [settings.checkpoint and settings.checkpoint.relative_to(tmp_path).as_posix() for settings in seen]
+    assert folders == ["work/1-1-forward", "work/1-1-reverse", "work/2-1-forward", "work/2-1-reverse"]
     assert {(settings.pruning, settings.memory) for settings in seen} == {(False, 7)}
 
 
@@ -207,11 +200,8 @@ def test_score_only_finds_the_end_of_the_alignment(backend: Backend) -> None:
     queries, targets = random_texts(50, 9), random_texts(50, 10)
     for strand in Strand:
         whole = pairwise(backend, queries, targets, strand=strand)
-        for one, other in zip(
-            whole,
-            pairwise(backend, queries, targets, strand=strand, settings=CompareSettings(score_only=True)),
-            strict=True,
-        ):
+        scored = pairwise(backend, queries, targets, strand=strand, settings=CompareSettings(score_only=True))
+        for one, other in zip(whole, scored, strict=True):
             assert (one.score, one.reverse, one.target_end) == (other.score, other.reverse, other.target_end)
             known = (one.query_start, -1) if one.reverse else (-1, one.query_end)
             assert (other.query_start, other.query_end) == known

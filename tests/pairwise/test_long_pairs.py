@@ -70,11 +70,8 @@ def test_tiles_slabs_and_pruning_change_nothing(backend: Backend, mode: Mode, me
             for pruning in (True, False):
                 assert parsed(align(pair, scores, mode, backend, memory=memory, pruning=pruning)) == [alignment]
             only = align(pair, scores, mode, backend, score_only=True, memory=memory)
-            assert (only.scores[0], only.query_ends[0], only.target_ends[0]) == (
-                alignment.score,
-                alignment.query_end,
-                alignment.target_end,
-            )
+            ends = alignment.score, alignment.query_end, alignment.target_end
+            assert (only.scores[0], only.query_ends[0], only.target_ends[0]) == ends
             assert (only.query_starts[0], only.target_starts[0], len(only.operations)) == (-1, -1, 0)
 
 
@@ -154,39 +151,6 @@ def test_borders_match_the_matrix(backend: Backend) -> None:
 
 class Interrupted(Exception):
     """Raised in the middle of a sweep."""
-
-
-@MODES
-@pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
-def test_an_interrupted_comparison_resumes(
-    backend: Backend, mode: Mode, score_only: bool, small_tiles: None, tmp_path: Path
-) -> None:
-    draw = random.Random(7)
-    text = random_bases(draw, 8000 if backend.warp_width == 1 else 40_000)
-    pair, folder = (text, text[:2000] + random_bases(draw, 9) + text[2000:]), tmp_path / "work"
-    expected = align(pair, MatchScores(), mode, backend, score_only=score_only)
-    reported: list[int] = []
-
-    def progress(done: int, total: int) -> None:
-        reported.append(done)
-        if len(reported) == 3:
-            raise Interrupted
-
-    with pytest.raises(Interrupted):
-        align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
-    assert (folder / "state.npz").exists()
-    with pytest.raises(DataError, match="expected a checkpoint of this comparison, found one of other sequences"):
-        align((pair[1], pair[0]), MatchScores(), mode, backend, score_only=score_only, checkpoint=folder)
-    found = align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
-    assert same(found, expected)
-    assert reported[2] < reported[3] == min(reported[3:])
-    count = len(reported)
-    again = align(pair, MatchScores(), mode, backend, score_only=score_only, progress=progress, checkpoint=folder)
-    assert same(again, expected)
-    assert len(reported) == count
-    assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
-    checkpoint.remove_checkpoints(tmp_path)
-    assert not folder.exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\3\4 a half one"])

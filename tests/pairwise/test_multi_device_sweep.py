@@ -16,7 +16,7 @@ from pair_examples import CORNERS, draw_long_pair, mutated, same
 from readmap import PairAlignments
 from readmap.backend import Backend, open_backend
 from readmap.backend.team import Team
-from readmap.errors import BackendError
+from readmap.errors import BackendError, DataError
 from readmap.pairwise import checkpoint, column_blocks, grid, long_pairs, multi_device_sweep
 from readmap.pairwise.column_blocks import ColumnBlock, Plan, column_ranges, plan
 from readmap.pairwise.comparison import compare_all
@@ -70,9 +70,8 @@ def test_the_number_of_devices_changes_nothing(backends: str, mode: Mode, count:
     pairs = [draw_long_pair(draw, 2500) for _ in range(5)]
     pairs.append((random_bases(draw, 2000), random_bases(draw, 3000)))
     for pair in pairs:
-        scores = draw.choice(
-            [MatchScores(), MatchScores(2, 3, 5, 1), MatchScores(1, 1, 0, 1), MatchScores(100, 70, 300, 50)]
-        )
+        costs = [(1, 3, 3, 2), (2, 3, 5, 1), (1, 1, 0, 1), (100, 70, 300, 50)]
+        scores = MatchScores(*draw.choice(costs))
         for memory in (1 << 16, 1 << 30):
             for how in ({}, {"pruning": False}, {"score_only": True}):
                 expected = align(pair, mode, several(backends, 1), scores, memory=memory, **how)
@@ -139,7 +138,7 @@ def test_both_strands(backends: str) -> None:
 
 @MODES
 @pytest.mark.parametrize("score_only", [True, False], ids=["score", "alignment"])
-@pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 3), (3, 1), (2, 8)])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (1, 3), (3, 1), (2, 8)])
 @pytest.mark.usefixtures("small_tiles", "lag")
 def test_an_interrupted_comparison_resumes_on_other_devices(
     backends: str, mode: Mode, score_only: bool, before: int, after: int, tmp_path: Path
@@ -158,10 +157,18 @@ def test_an_interrupted_comparison_resumes_on_other_devices(
 
     with pytest.raises(Interrupted):
         align(pair, mode, several(backends, before), **how, progress=progress, checkpoint=folder)
+    assert (folder / "state.npz").exists()
+    with pytest.raises(DataError, match="expected a checkpoint of this comparison, found one of other sequences"):
+        align((pair[1], pair[0]), mode, several(backends, after), **how, checkpoint=folder)
     found = align(pair, mode, several(backends, after), **how, progress=progress, checkpoint=folder)
     assert same(found, expected)
     assert reported[2] < reported[3] == min(reported[3:])
+    count = len(reported)
+    assert same(align(pair, mode, several(backends, after), **how, progress=progress, checkpoint=folder), expected)
+    assert len(reported) == count
     assert [path.name for path in folder.iterdir()] == ["alignment.npz"]
+    checkpoint.remove_checkpoints(tmp_path)
+    assert not folder.exists()
 
 
 @pytest.mark.usefixtures("small_tiles")

@@ -60,13 +60,9 @@ def draw_pair(draw: random.Random, longest: int) -> Pair:
     alphabet = draw.choice([LETTERS, RESIDUES, "AW", "L", "WC*"])
     letters = random_letters(draw, draw.randint(1, longest), alphabet)
     around = [random_letters(draw, draw.randint(0, longest // 4)) for _ in range(2)]
-    other = draw.choice(
-        [
-            random_letters(draw, draw.randint(1, longest), alphabet),
-            around[0] + mutated(draw, letters, draw.choice([0.05, 0.2, 0.6]), LETTERS) + around[1],
-            letters,
-        ]
-    )[:longest]
+    unrelated = random_letters(draw, draw.randint(1, longest), alphabet)
+    related = around[0] + mutated(draw, letters, draw.choice([0.05, 0.2, 0.6]), LETTERS) + around[1]
+    other = draw.choice([unrelated, related, letters])[:longest]
     return (letters, other or "A") if draw.random() < 0.5 else (other or "A", letters)
 
 

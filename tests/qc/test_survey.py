@@ -107,9 +107,8 @@ def draw_records(seed: int, fragments: int) -> Records:
             other = (contig + 1) % len(CONTIGS) if kind == "apart" else contig
             beside = min(place + draw.choice([0, 0, 7, 25]), CONTIGS[other][1] - 130)
             one = draw_record(draw, name, flags | 1 | 64 | proper | first | (8 if lost else 0), (contig, place))
-            two = draw_record(
-                draw, name, flags | 1 | 128 | proper | second | (4 if lost else 0), (other, max(beside, 0))
-            )
+            flag = flags | 1 | 128 | proper | second | (4 if lost else 0)
+            two = draw_record(draw, name, flag, (other, max(beside, 0)))
             two.flag = two.flag & ~48 | (16 if one.flag & 32 else 0) | (32 if one.flag & 16 else 0)
             one.flag = one.flag & ~32 | (32 if two.flag & 16 else 0)
             for own, mate in ((one, two), (two, one)):
@@ -202,11 +201,8 @@ def test_counts(records: Records, parts: list[bytes], pieces: int, from_host: bo
     cuts = sorted(draw.choices(range(len(parts)), k=pieces - 1))
     found = surveyed(parts, cuts, open_backend(backends, 2), from_host)
     expected = oracle.count(records)
-    assert [(sample.name, [lane.name for lane in sample.lanes]) for sample in found] == [
-        ("s", ["1", "2"]),
-        ("t", ["3"]),
-        ("unnamed", ["4", ""]),
-    ]
+    lanes = [(sample.name, [lane.name for lane in sample.lanes]) for sample in found]
+    assert lanes == [("s", ["1", "2"]), ("t", ["3"]), ("unnamed", ["4", ""])]
     for sample in found:
         for lane in sample.lanes:
             expect_tally(lane.tally, expected[lane.name or None])
@@ -232,9 +228,8 @@ def test_coverage(records: Records, parts: list[bytes], pieces: int, backends: s
             own = [count for (contig, _), count in expected.items() if contig == number]
             mean, breadths = sample.depths.of_contig(number)
             assert mean == pytest.approx(sum(own) / length)
-            assert breadths == pytest.approx(
-                {least: sum(count >= least for count in own) / length for least in (1, 10, 20, 30)}
-            )
+            shares = {depth: sum(count >= depth for count in own) / length for depth in (1, 10, 20, 30)}
+            assert breadths == pytest.approx(shares)
         assert sample.depths.all_depths.sum() == 3550
 
 
@@ -254,11 +249,8 @@ def test_reads_longer_than_the_cycles(tmp_path: Path, backends: str) -> None:
     one = pysam.AlignedSegment(HEADER)
     one.query_name, one.flag, one.query_sequence = "long", 4, "ACGT" * 200
     one.query_qualities = pysam.qualitystring_to_array("F" * 800)
-    (sample,) = [
-        each
-        for each in surveyed(encoded([one], tmp_path / "in.bam"), [], open_backend(backends, 1))
-        if each.tally.all_records
-    ]
+    found = surveyed(encoded([one], tmp_path / "in.bam"), [], open_backend(backends, 1))
+    (sample,) = [each for each in found if each.tally.all_records]
     assert sample.tally.bases_read == sample.tally.bases.sum() == sample.tally.qualities.sum() == 800
     assert sample.tally.is_last_cycle_more
     assert sample.tally.bases[0, 511].sum() == 289
@@ -268,11 +260,8 @@ def test_depth_above_the_histogram(tmp_path: Path, backends: str) -> None:
     one = pysam.AlignedSegment(HEADER)
     one.query_name, one.query_sequence, one.reference_id, one.reference_start = "r", "A" * 20, 1, 2_990
     one.cigarstring = "20M"  # after the contig's end
-    (sample,) = [
-        each
-        for each in surveyed(encoded([one] * 5000, tmp_path / "in.bam"), [1, 2000], open_backend(backends, 1))
-        if each.tally.all_records
-    ]
+    found = surveyed(encoded([one] * 5000, tmp_path / "in.bam"), [1, 2000], open_backend(backends, 1))
+    (sample,) = [each for each in found if each.tally.all_records]
     assert sample.depths is not None
     assert sample.depths.histogram[1023] == sample.depths.histogram.sum() == 10
     assert sample.depths.covered[:, 0].tolist() == [0, 50_000, 0]
