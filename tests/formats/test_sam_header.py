@@ -66,22 +66,10 @@ def test_lines_of_an_option() -> None:
     assert parse_header_lines(r"@CO\tany: text\twith tabs") == ["@CO\tany: text\twith tabs"]
     assert parse_header_lines("@RG\tID:a\tSM:\u00e9") == ["@RG\tID:a\tSM:\u00e9"]
     assert parse_header_lines(r"@HD\tVN:1.6\tSO:unsorted") == ["@HD\tVN:1.6\tSO:unsorted"]
-    for wrong in (
-        "@",
-        "@CO",
-        "@RG",
-        r"@RG\tID",
-        r"@RG\tID:",
-        r"@rg\tID:a",
-        r"@RG\t\tID:a",
-        "@CO\ta\n@CO\tb",
-        "@RG\tID:a\n@RG\tID:b",
-        "@CO\ta\0b",
-        "@PG\tID:a\r",
-        r"@RGID:a",
-    ):
+    wrong = ["@", "@CO", "@RG", r"@RG\tID", r"@RG\tID:", r"@rg\tID:a", r"@RG\t\tID:a", "@CO\ta\n@CO\tb"]
+    for line in [*wrong, "@RG\tID:a\n@RG\tID:b", "@CO\ta\0b", "@PG\tID:a\r", "@RGID:a"]:
         with pytest.raises(UsageError, match="expected a line such as"):
-            parse_header_lines(wrong)
+            parse_header_lines(line)
     with pytest.raises(FileNotFoundError):
         parse_header_lines("no such file")
 
