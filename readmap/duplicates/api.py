@@ -54,7 +54,7 @@ def mark_duplicates(
     sort_memory : int, optional
         Bytes of memory for sorting; by default a quarter of the available memory.
     device : str
-        "auto", "cpu" or "gpu".
+        "auto", "cpu", "cuda" or "cuda:N".
     threads : int, optional
         Host threads; by default all processors that this process may use.
 
