@@ -87,21 +87,10 @@ def search_pairs(
 @pytest.mark.parametrize(
     ("batch", "threads", "layout", "sample"),
     [
-        *(
-            (2, 4, PairLayout.TWO_FILES, SAMPLE),
-            (14, 3, PairLayout.INTERLEAVED, SAMPLE),
-            (100, 1, PairLayout.TWO_FILES, SAMPLE),
-        ),
-        *(
-            (14, 3, PairLayout.TWO_FILES, None),
-            (100, 1, PairLayout.INTERLEAVED, None),
-            (1_000, 4, PairLayout.INTERLEAVED, None),
-        ),
-        *(
-            (1_000, 4, PairLayout.TWO_FILES, SAMPLE),
-            (None, 4, PairLayout.TWO_FILES, None),
-            (None, 1, PairLayout.INTERLEAVED, SAMPLE),
-        ),
+        (14, 3, PairLayout.INTERLEAVED, SAMPLE),
+        (100, 1, PairLayout.TWO_FILES, SAMPLE),
+        (100, 1, PairLayout.INTERLEAVED, None),
+        (None, 4, PairLayout.TWO_FILES, None),
     ],
 )
 def test_same_bytes_for_any_batch_threads_and_layout(
@@ -160,16 +149,17 @@ def test_same_bytes_on_cpu_and_gpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stage", "limit", "sample"),
     [
-        ("search_reads", 2, SAMPLE),
-        *((stage, 60, sample) for stage in ("search_reads", "observe") for sample in (1, SAMPLE, 100_000)),
-        *(("format_records", 100, sample) for sample in (1, SAMPLE, 100_000)),
+        ("search_reads", 12, SAMPLE),
+        ("search_reads", 60, 1),
+        ("observe", 60, SAMPLE),
+        ("observe", 60, 100_000),
+        ("format_records", 100, SAMPLE),
     ],
 )
 def test_same_bytes_where_memory_makes_batches_smaller(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str, limit: int, sample: int
 ) -> None:
     """As if the device held `limit` reads and no more, also where batches are held for their insert sizes."""
-
     learn_from(monkeypatch, sample)
     map_files(world.two_files, world.index, world.backend, tmp_path / "expected", layout=PairLayout.TWO_FILES)
     backend = open_backend(world.backend.name)
