@@ -38,12 +38,9 @@ def expect_dask() -> None:
 
 @contextlib.contextmanager
 def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[Any]:
-    """Yield a client of the cluster at an address.
-
-    address: of a scheduler, or a file that the scheduler has written, or "local": then start a local cluster with a
-    worker for each GPU, or one for the CPU, which share the threads.
-    Raises BackendError if Dask is not installed or the cluster cannot be reached.
-    """
+    """Yield a client of the cluster at an address. address: of a scheduler, or a file that the scheduler has written,
+    or "local": then start a local cluster with a worker for each GPU, or one for the CPU, which share the threads.
+    Raises BackendError if Dask is not installed or the cluster cannot be reached."""
     expect_dask()
     import dask
     from distributed import Client
@@ -98,19 +95,15 @@ class Tasks:
 
     @property
     def workers(self) -> int:
-        """The current number of workers."""
         return len(self.addresses)
 
     @property
     def addresses(self) -> list[str]:
-        """The addresses of the workers, in a stable order."""
         return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, what: str, index: int, task: Callable[..., Any], *arguments: Any, **preferred: Any) -> Any:
-        """Submit a task, and return its future; lower indices have priority.
-
-        what: its name on the dashboard. preferred: further arguments of Client.submit.
-        """
+        """Submit a task, and return its future; lower indices have priority. what: its name on the dashboard.
+        preferred: further arguments of Client.submit."""
         from readmap.dask.worker import RESOURCE
 
         fixed = {"retries": RETRIES, "pure": False, "resources": {RESOURCE: 1}, "priority": -index}
@@ -122,9 +115,8 @@ class Tasks:
         """Yield the results in the order of the futures.
 
         futures: is iterated while earlier futures are waited for; it yields None if the next one is not known yet.
-        on_result: called with each result as it arrives.
-        Raises the error of the first failing future in their order, the errors of iterating `futures`, and BackendError
-        if the cluster fails.
+        on_result: called with each result as it arrives. Raises the error of the first failing future in their order,
+        the errors of iterating `futures`, and BackendError if the cluster fails.
         """
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         coming: Iterator[Any] | None = iter(futures)
@@ -168,7 +160,6 @@ class Tasks:
 
 
 def _outcome(future: Any) -> Any:
-    """Return the result of a task, or the error that ended it."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

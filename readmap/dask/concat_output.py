@@ -20,10 +20,7 @@ COPIED_BYTES = 256 << 10
 
 
 class ConcatOutput:
-    """An output that is concatenated from files; the caller commits or aborts it.
-
-    name: of the output in messages.
-    """
+    """An output that is concatenated from files; the caller commits or aborts it."""
 
     def __init__(self, output: Output, level: int | None) -> None:
         """output: where the files are appended. level: compression level of BGZF blocks, or None for text."""
@@ -36,7 +33,6 @@ class ConcatOutput:
         self._buffer = bytearray(COPIED_BYTES)
 
     def begin(self, header: bytes) -> None:
-        """Write the header; raises the errors of Output.write."""
         if self._level is None:
             self._output.write(header)
             return
@@ -46,10 +42,8 @@ class ConcatOutput:
         self._count(blocks.sizes, len(header))
 
     def add(self, path: Path, block_sizes: Sequence[int] = (), size: int = 0) -> None:
-        """Append a file and remove it.
-
-        block_sizes, size: compressed bytes of each block, and uncompressed bytes in all, if an index is made.
-        """
+        """Append a file and remove it. block_sizes, size: compressed bytes of each block, and uncompressed bytes in
+        all, if an index is made."""
         self._count(block_sizes, size)
         view = memoryview(self._buffer)
         with NamedFile(str(path)) as file:
@@ -68,14 +62,14 @@ class ConcatOutput:
         return index.write(self._block_sizes, starts)
 
     def finish(self) -> None:
-        """Write the end of BGZF; raises the errors of Output.finish."""
+        """Write the end of BGZF."""
         if self._level is not None and not self._is_finished:
             self._output.write(END_OF_FILE)
         self._is_finished = True
         self._output.finish()
 
     def commit(self) -> None:
-        """Give the output its name, and remove indexes of the file it replaces; raises the errors of Output.commit."""
+        """Give the output its name, and remove indexes of the file it replaces."""
         self.finish()
         for ending in INDEX_ENDINGS:
             with contextlib.suppress(FileNotFoundError):
@@ -83,7 +77,6 @@ class ConcatOutput:
         self._output.commit()
 
     def abort(self) -> None:
-        """Remove the unfinished output."""
         self._output.abort()
 
     def _count(self, block_sizes: Sequence[int], size: int) -> None:
@@ -93,6 +86,5 @@ class ConcatOutput:
 
 
 def open_index(path: str, index_format: IndexFormat) -> ByteSink:
-    """Open the index file of an output."""
     plain = open_output(f"{path}.{index_format}")
     return BgzfOutput(plain, 1) if index_format is IndexFormat.CSI else plain

@@ -42,14 +42,8 @@ from readmap.run.summary import Origin, SearchSummary
 
 @dataclass(frozen=True)
 class DistributedSearch:
-    """A search that has been checked and that `run` distributes.
-
-    Attributes:
-        job: without its folder and its number of tasks.
-        path, index: of the reference.
-        header: bytes before the records.
-        model: the sample model, or None to estimate it.
-    """
+    """A search that has been checked. job: without its folder and its number of tasks. header: bytes before the
+    records. model: None to estimate it."""
 
     job: Job
     path: Path
@@ -77,11 +71,9 @@ class DistributedSearch:
     def run(
         self, client: Any, monitor: Monitor, tasks: int | None = None, address: str | None = None
     ) -> Iterator[FinishedSearch]:
-        """Run the search; on exit abort the outputs that the caller has not committed.
-
-        tasks: equal shards, or None for shards of a size that suits the workers. address: of the cluster, for the
-        report. Raises the errors of open_search, and BackendError if the cluster fails.
-        """
+        """Run the search; on exit abort the outputs that the caller has not committed. tasks: equal shards, or None for
+        shards of a size that suits the workers. address: of the cluster, for the report. Raises the errors of
+        open_search, and BackendError if the cluster fails."""
         config, cluster = self.job.config, Tasks(client)
         for line in describe_start(self.path, config):
             monitor.say(line)
@@ -106,7 +98,6 @@ class DistributedSearch:
 
     @property
     def index_format(self) -> IndexFormat | None:
-        """The format of the output's index, or None if it has none."""
         if not self.job.is_sorted:
             return None
         wanted = self.job.config.index_format
@@ -135,12 +126,11 @@ class _Outputs:
 
     @property
     def pending(self) -> list[PendingOutput]:
-        """All outputs, in the order in which they are committed."""
         return [*self.joined.values(), *self.others.values()]
 
 
 class _Run:
-    """One run of a distributed search."""
+    """One run of a distributed search. job: with its folder. tasks: as in DistributedSearch.run."""
 
     def __init__(
         self,

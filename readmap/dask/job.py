@@ -22,15 +22,9 @@ RECORDS, UNMAPPED = "records", "unmapped"
 
 @dataclass(frozen=True)
 class Job:
-    """A distributed search.
-
-    Attributes:
-        config: of the search; its lanes and its index have absolute paths, which all workers see.
-        contig_lengths: of the index.
-        groups: the read groups of the header. program: ID of readmap's @PG line in the header.
-        folder: where tasks write, on a file system that all workers see.
-        tasks: the number of shards, once it is known.
-    """
+    """A distributed search. config: its lanes and its index have absolute paths, which all workers see. groups: the
+    read groups of the header. program: ID of readmap's @PG line in the header. folder: where tasks write, on a file
+    system that all workers see. tasks: the number of shards, once it is known."""
 
     config: SearchConfig
     lanes: tuple[Lane, ...]
@@ -42,7 +36,6 @@ class Job:
 
     @classmethod
     def of(cls, config: SearchConfig, files: InputFiles, path: Path, index: Index, header: list[str]) -> Job:
-        """Return the job of a search; path: of the index. header: lines of the user."""
         lanes = tuple(Lane(tuple(map(os.path.abspath, lane.files)), lane.layout, lane.group) for lane in files.lanes)
         groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
         own = replace(config, index=str(path.absolute()), sample_model=None, is_lenient=True)
@@ -51,46 +44,38 @@ class Job:
 
     @property
     def files(self) -> list[str]:
-        """The files of all lanes."""
         return [file for lane in self.lanes for file in lane.files]
 
     @property
     def layouts(self) -> list[PairLayout]:
-        """The pair layout of each lane."""
         return [lane.layout for lane in self.lanes]
 
     @property
     def is_sorted(self) -> bool:
-        """True if the records are sorted."""
         return self.config.sort
 
     @property
     def rules(self) -> DuplicateRules | None:
-        """What duplicates are, or None if they are not marked."""
         return self.config.duplicate_rules if self.config.marks_duplicates else None
 
     @property
     def level(self) -> int:
-        """The compression level."""
         return self.config.level or LEVEL
 
     @property
     def outputs(self) -> list[str]:
-        """The names of a shard's outputs."""
         return [RECORDS, *([UNMAPPED] if self.config.unmapped is not None else [])]
 
     def is_compressed(self, name: str) -> bool:
-        """Return True if an output consists of BGZF blocks."""
         if name == RECORDS:
             return self.config.is_binary or (self.config.output or "").lower().endswith(COMPRESSED_ENDINGS)
         return (self.config.unmapped or "").lower().endswith(COMPRESSED_ENDINGS)
 
     def shard(self, index: int) -> Path:
-        """Return the folder of a shard, by its index from 0."""
         return Path(self.folder) / f"shard-{index}"
 
     def range(self, index: int) -> Path:
-        """Return the folder of a range of sort keys, by its index from 0."""
+        """Return the folder of a range of sort keys."""
         return Path(self.folder) / f"range-{index}"
 
     @property

@@ -40,12 +40,8 @@ from readmap.run.search import make_processor, run_batches
 
 @dataclass(frozen=True)
 class MappedShard:
-    """What a task returns about its shard.
-
-    Attributes:
-        fragments: [first, end) of the shard's fragment numbers. The numbers of all shards ascend, with gaps.
-        samples: uint64, sampled sort keys of its records, see RunSidecar.
-    """
+    """What a task returns about its shard. fragments: [first, end) of the shard's fragment numbers; the numbers of all
+    shards ascend, with gaps. samples: uint64, sampled sort keys of its records, see RunSidecar."""
 
     summary: MappingSummary
     fragments: tuple[int, int]
@@ -54,7 +50,6 @@ class MappedShard:
 
 @return_errors
 def estimate(job: Job) -> SampleModel:
-    """Estimate the sample model, library by library."""
     with take_turn() as turn:
         index, backend = worker_index(job.config, turn)
         config = replace(job.config, threads=backend.threads)
@@ -74,7 +69,6 @@ def map_shard(job: Job, shard: int, parts: Sequence[RecordRange], model: SampleM
 
 
 def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskTurn, folder: Path) -> MappedShard:
-    """Map a shard and write its outputs, and the sidecar of sorted records, to `folder`."""
     index, backend = worker_index(job.config, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()

@@ -46,7 +46,6 @@ class Merged:
 
     @property
     def size(self) -> int:
-        """Uncompressed bytes of the range."""
         return sum(entries.size for entries in self.entries)
 
 
@@ -58,7 +57,6 @@ def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> 
 
 
 def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> MarkedDuplicates:
-    """Find the duplicates and write a mark for each fragment number to `folder`."""
     backend = config_backend(job.config)
     with backend.thread_stream():
         marker, ranges = DuplicateMarker(rules, backend), []
@@ -83,7 +81,6 @@ def merge_range(job: Job, index: int, start: Border | None, end: Border | None) 
 
 
 def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> Merged:
-    """Merge one range of sort keys and write it to `folder`."""
     backend, lengths = config_backend(job.config), job.contig_lengths
     host, codec = CpuBackend(backend.threads), choose_codec(job.config.codec, job.level, [backend])
     index, entries = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()

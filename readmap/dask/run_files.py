@@ -37,7 +37,6 @@ class RunSidecar:
     """Collects the keys and ends of sorted records while they are written."""
 
     def __init__(self, contigs: int) -> None:
-        """contigs: the number of contigs of the header."""
         self._contigs, self._backend = contigs, CpuBackend(1)
         self._keys: list[Keys] = []
         self._borders: list[Offsets] = [np.zeros(1, np.int64)]
@@ -50,13 +49,11 @@ class RunSidecar:
         return keys, ends.copy()
 
     def accumulate(self, seen: tuple[Keys, Offsets]) -> None:
-        """Append the keys and ends of the next records."""
         keys, ends = seen
         self._keys.append(keys)
         self._borders.append(ends + self._borders[-1][-1])
 
     def write(self, folder: Path) -> None:
-        """Write the sidecar files."""
         np.save(folder / KEYS, np.concatenate([np.empty(0, np.uint64), *self._keys]))
         np.save(folder / BORDERS, np.concatenate(self._borders))
 
@@ -80,7 +77,6 @@ def ranges(borders: Sequence[Border]) -> Iterator[tuple[Border | None, Border | 
 
 
 def open_part(folder: Path, shard: int, start: Border | None, end: Border | None) -> Run:
-    """Return the records of a shard between two borders."""
     keys, borders = np.load(folder / KEYS, mmap_mode="r"), np.load(folder / BORDERS, mmap_mode="r")
     first = 0 if start is None else _before(keys, start, shard)
     last = len(keys) if end is None else _before(keys, end, shard)

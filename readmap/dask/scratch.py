@@ -18,11 +18,9 @@ RESULT = "result"
 
 
 def make_once(target: Path, make: Callable[[Path], Made]) -> Made:
-    """Let `make` fill a folder, which is renamed to `target` when it is complete, and return the result of `make`.
-
-    If `target` exists, return the result of the task that made it. Raises UsageError if this machine does not see the
-    job's folder.
-    """
+    """Let `make` fill a folder, which is renamed to `target` when it is complete, and return the result of `make`. If
+    `target` exists, return the result of the task that made it. Raises UsageError if this machine does not see the
+    job's folder."""
     result = target / RESULT
     if not target.parent.is_dir():
         raise UsageError(

@@ -16,14 +16,9 @@ from readmap.run.device_lease import DeviceLease
 
 
 class TaskTurns:
-    """What a worker's tasks wait for: the right to read and the device, each of which one task has at a time.
-
-    Attributes:
-        changed: guards the others.
-        reader, holder: the tasks that read and that use the device.
-        order: the tasks that have begun to read and have not had the device; they get it in this order.
-        active: the number of tasks that have begun and not ended.
-    """
+    """What a worker's tasks wait for: the right to read and the device, each of which one task has at a time. changed:
+    guards the others. order: the tasks that have begun to read and have not had the device; they get it in this order.
+    active: the number of tasks that have begun and not ended."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -63,19 +63,14 @@ class TaskLimit(WorkerPlugin):
 
 def dask_setup(worker: Any) -> None:
     """Let a worker of a local cluster ignore interrupts: a terminal sends them to workers too, and the search ends
-    them.
-
-    Dask calls this when a worker starts. Its warnings about the tasks that are cancelled then are suppressed.
-    """
+    them. Dask calls this when a worker starts. Its warnings about the tasks that are cancelled then are suppressed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("distributed.worker.state_machine").setLevel(logging.ERROR)
 
 
 def _keep_memory() -> None:
-    """Let malloc keep freed memory, as it does by default.
-
-    Dask's nannies make it return all memory at once, so that a third of a batch's time goes to page faults.
-    """
+    """Let malloc keep freed memory, as it does by default. Dask's nannies make it return all memory at once, so that a
+    third of a batch's time goes to page faults."""
     with contextlib.suppress(AttributeError):  # not glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
@@ -115,15 +110,12 @@ _loaded: _LoadedIndex | None = None
 
 
 def address() -> str:
-    """Return the address of this worker."""
     return str(get_worker().address)
 
 
 def worker_backend(device: str, threads: int | None = None, gpu_memory: int | None = None) -> Backend:
-    """Return this worker's device, which is opened once; arguments and errors are those of open_backend.
-
-    threads: default, those of the worker.
-    """
+    """Return this worker's device, which is opened once; arguments and errors are those of open_backend. threads:
+    default, those of the worker."""
     key = device, threads or get_worker().state.nthreads, gpu_memory
     if key not in _backends:
         _backends[key] = open_backend(*key)
@@ -141,15 +133,12 @@ def task_reads(config: SearchConfig) -> int:
 
 
 def config_backend(config: SearchConfig) -> Backend:
-    """Return the device on which this worker does a search."""
     return worker_backend(config.device, config.threads, config.gpu_memory_limit)
 
 
 def worker_index(config: SearchConfig, turn: TaskTurn) -> tuple[DeviceIndex, Backend]:
-    """Return the index of a search on this worker's device, where it stays until another index is searched.
-
-    The calling thread uses the device. Raises the errors of Index.open and Index.to_device.
-    """
+    """Return the index of a search on this worker's device, where it stays until another index is searched. The calling
+    thread uses the device. Raises the errors of Index.open and Index.to_device."""
     global _loaded
     path = Path(config.index or "")
     backend, manifest = config_backend(config), path / MANIFEST

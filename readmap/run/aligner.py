@@ -104,7 +104,6 @@ class Aligner:
 
     @property
     def index(self) -> DeviceIndex:
-        """The index on the device."""
         return self._context.index
 
     @property
@@ -115,7 +114,6 @@ class Aligner:
 
     @functools.cached_property
     def header(self) -> pysam.AlignmentHeader:
-        """The header for a file of segments."""
         return _header_of(self._host.reference.contigs)
 
     def map(self, sequences: Texts, qualities: Texts | None = None, *, on_device: bool = False) -> Hits:
@@ -301,7 +299,6 @@ class Aligner:
         insert_size: tuple[float, ...] | None,
         names: Texts | None,
     ) -> _Searched:
-        """Search pairs and estimate the sample from them."""
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._search(reads, count, True, insert_size or self.pairing.insert_size)
 
@@ -326,7 +323,6 @@ class Aligner:
         return part, alignments
 
     def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
-        """Align a searched batch and return its records."""
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
             records = format_records(alignments, part, RecordStyle(), searched.context)
@@ -343,7 +339,6 @@ class Aligner:
         named: bool = False,
         on_device: bool = False,
     ) -> Hits:
-        """Return the primary alignments of a batch of reads."""
         found = gather_hits(alignments, count, 0, 1, batch, self._context)
         names = read_names(batch.reads, self.backend) if named else None
         operations = alignments.extensions.operations
@@ -389,11 +384,10 @@ def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dt
 
 
 def _header_of(contigs: Sequence[Contig]) -> pysam.AlignmentHeader:
-    """Return the header of a file with these contigs and readmap as its program."""
     return pysam.AlignmentHeader.from_text(sam.header(contigs, __version__, "").decode())
 
 
 def _parse_records(records: Array, header: pysam.AlignmentHeader, backend: Backend) -> list[pysam.AlignedSegment]:
-    """Return the segments of SAM records, uint8 on the device."""
+    """Return the segments of SAM records; records: uint8, on the device."""
     lines = backend.to_host(records).tobytes().decode("utf-8", "replace").split("\n")[:-1]
     return [pysam.AlignedSegment.fromstring(line, header) for line in lines]

@@ -13,18 +13,10 @@ from readmap.run.writer import Block
 
 @dataclass
 class RunSummary:
-    """What a run counted.
-
-    Attributes:
-        reads: records read.
-        replaced: ambiguous letters of reads other than N, which are written as N.
-        warnings: doubts about the files of reads, and devices that failed.
-        seconds: time since the first chunk was asked for.
-        waiting: seconds that the mapping threads waited, on average, for the reader and for the writer.
-        devices: by name of a device, the reads it mapped and the seconds that each of its threads waited, on average,
-            for
-            the reader and for its turn to write.
-    """
+    """What a run counted. replaced: ambiguous letters of reads other than N, which are written as N. warnings: doubts
+    about the files of reads, and devices that failed. waiting: seconds that the mapping threads waited, on average, for
+    the reader and for the writer. devices: by name of a device, the reads it mapped and the seconds that each of its
+    threads waited, on average, for the reader and for its turn to write."""
 
     reads: int = 0
     replaced: int = 0
@@ -39,7 +31,6 @@ class RunSummary:
         return self.reads
 
     def describe_progress(self) -> str:
-        """Return the counts so far as text."""
         return f"{self.reads:,} reads"
 
 

@@ -33,7 +33,6 @@ class ChunkPlan(NamedTuple):
         return self.at_once * self.nbytes * WORKING_BYTES
 
     def buffers(self, devices: int) -> int:
-        """Return the number of chunk buffers on the host."""
         return FILLED + (WAITING + self.at_once) * devices
 
 
@@ -43,11 +42,9 @@ MULTI_DEVICE_PLAN = ChunkPlan(3, 768 << 20)
 
 
 def plan_chunks(backends: Sequence[Backend], needed: int = 0, is_sorted: bool = False) -> ChunkPlan:
-    """Return the plan for devices of one kind, by their free memory.
-
-    needed: bytes of device memory that will be taken by other data, such as the index. is_sorted: records are sorted,
-    for which the first device reserves the rest of its memory.
-    """
+    """Return the plan for devices of one kind, by their free memory. needed: bytes of device memory that other data
+    will take, such as the index. is_sorted: records are sorted, for which the first device reserves the rest of its
+    memory."""
     one, memory = backends[0], [held[0] for backend in backends if (held := backend.memory())]
     if not memory:
         return ChunkPlan(one.concurrent_chunks, one.chunk_bytes)
@@ -59,7 +56,6 @@ def plan_chunks(backends: Sequence[Backend], needed: int = 0, is_sorted: bool = 
 
 
 def _fit_memory(plan: ChunkPlan, free: int) -> ChunkPlan:
-    """Return the plan with chunks that fit into `free` bytes of device memory."""
     return plan._replace(nbytes=min(plan.nbytes, max(free // (WORKING_BYTES * plan.at_once), MIN_CHUNK_BYTES)))
 
 

@@ -20,10 +20,7 @@ class Preempted(Exception):
 
 
 class ChunkTurns:
-    """The order of chunks, by their index from 0.
-
-    serial: no chunk is mapped out of turn.
-    """
+    """The order of chunks, by their index from 0. serial: no chunk is mapped out of turn."""
 
     def __init__(self, serial: bool = False) -> None:
         self._changed = threading.Condition()
@@ -58,10 +55,8 @@ class ChunkTurns:
         self._wait(lambda: self._current == chunk_index)
 
     def wait_exclusive(self, chunk_index: int) -> bool:
-        """Wait until no other chunk holds device memory, then run all later chunks one at a time.
-
-        Return True if another chunk may have been holding memory. Raises Stopped and Preempted.
-        """
+        """Wait until no other chunk holds device memory, then run all later chunks one at a time. Return True if
+        another chunk may have been holding memory. Raises Stopped and Preempted."""
         self.wait(chunk_index)
         with self._changed:
             were_others, self._is_serial = not self._is_serial, True
@@ -92,16 +87,13 @@ class ChunkTurn:
         self._chunk_index = chunk_index
 
     def wait(self) -> None:
-        """Wait for the turn. Raises Stopped and Preempted."""
         start = time.perf_counter()
         self._turns.wait(self._chunk_index)
         self.waited += time.perf_counter() - start
 
     def wait_exclusive(self) -> bool:
-        """Wait for the turn after memory has run out, and until no other chunk holds memory.
-
-        Return True if more memory may be free now. Raises Stopped and Preempted.
-        """
+        """Wait for the turn after memory has run out, and until no other chunk holds memory. Return True if more memory
+        may be free now. Raises Stopped and Preempted."""
         return self._turns.wait_exclusive(self._chunk_index)
 
 

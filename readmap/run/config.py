@@ -31,13 +31,10 @@ from readmap.strand import Strand
 class SearchConfig:
     """Everything that determines a search; `readmap.search` documents each field.
 
-    Enumerations, shards and sizes may be given as text, as on the command line. Raises UsageError if a value is invalid
-    or if options contradict each other.
-
-    Attributes:
-        command_line: text for the header's @PG line and for metrics.
-        is_lenient: accept options that contradict each other or that the reads do not need, as bwa mem does.
-        is_distributed: Dask workers map the reads.
+    Enumerations, shards and sizes may be given as text, as on the command line. command_line: for the header's @PG line
+    and for metrics. is_lenient: accept options that contradict each other or that the reads do not need, as bwa mem
+    does. is_distributed: Dask workers map the reads. Raises UsageError if a value is invalid or if options contradict
+    each other.
     """
 
     reads: Sequence[str] = ()
@@ -160,17 +157,15 @@ class SearchConfig:
 
     @property
     def marks_duplicates(self) -> bool:
-        """True if duplicates are marked or removed."""
         return self.mark_duplicates or self.remove_duplicates
 
     @property
     def duplicate_rules(self) -> DuplicateRules:
-        """What duplicates are and what happens to them; raises UsageError if the barcode tag is invalid."""
+        """Raises UsageError if the barcode tag is invalid."""
         return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
     @property
     def makes_quality_report(self) -> bool:
-        """True if the written records are counted for a quality report."""
         return self.report is not None or self.multiqc is not None
 
     @property
@@ -182,7 +177,6 @@ class SearchConfig:
 
     @property
     def worker_threads(self) -> int:
-        """The number of CPU threads."""
         return self.threads or available_processors()
 
     @property
@@ -191,7 +185,6 @@ class SearchConfig:
         return None if self.gpu_memory is None else int(self.gpu_memory)
 
     def open_backends(self) -> list[Backend]:
-        """Open the devices; raises what readmap.backend.open_backends raises."""
         return open_backends(self.device, self.gpus, self.threads, self.gpu_memory_limit)
 
 

@@ -23,10 +23,8 @@ _DUPLICATES = ("mark_duplicates", "remove_duplicates")
 
 
 def check_conflicts(config: SearchConfig, given: Collection[str] | None = None) -> None:
-    """Raise UsageError for the first conflict between options.
-
-    given: names of the options that were given; default, those that differ from their defaults.
-    """
+    """Raise UsageError for the first conflict between options. given: names of the options that were given; default,
+    those that differ from their defaults."""
     known = config.given if given is None else given
     rules = (
         _input_conflicts,
@@ -51,7 +49,6 @@ def check_pair_options(given: Collection[str], is_paired: bool) -> None:
 
 
 def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts about reads, lanes, shards and the sample model."""
     lanes, sheet = f"{option('lanes')} or {option('sheet')}", config.sheet is not None
     has_lanes = bool(config.lanes) or sheet
     yield _NAMED, has_lanes, f"not with {lanes}, which name files of reads"
@@ -93,7 +90,6 @@ def _exact_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts with the format of the output and its compression."""
     kind, by_ending, path = config.output_format, output_format_of(config.output), config.output or ""
     named = config.format is not None
     is_table = config.count_only or kind in TABLES
@@ -114,7 +110,6 @@ def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts about sorting, and options that need sorted records."""
     kind, unsorted = config.output_format, not config.sort
     only = f"only with {option('sort')}"
     yield ["sort_memory", "sort_order", "index_format"], unsorted, only
@@ -129,7 +124,6 @@ def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts about duplicates."""
     marks = f"only with {option('mark_duplicates')} or {option('remove_duplicates')}"
     details = ("optical_distance", "duplicate_type", "barcode_tag", "metrics")
     yield details, not config.marks_duplicates and not config.for_merge, marks
@@ -149,7 +143,6 @@ def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
 
 
 def _dask_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts with a search by Dask workers."""
     if not config.is_distributed:
         return
     dask = f"not with {option('dask')}"

@@ -24,13 +24,8 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceReads:
-    """The valid reads of a chunk, or some of them, on a device.
-
-    Attributes:
-        device_index: of the device.
-        source: the chunk, from which the reads can be parsed again; None if they cannot.
-        first: index of the first of these reads among those of the chunk.
-    """
+    """The valid reads of a chunk, or some of them, on a device. source: the chunk, from which the reads can be parsed
+    again, or None. first: index of the first of these reads among those of the chunk."""
 
     reads: Reads
     device_index: int = 0
@@ -48,7 +43,6 @@ class DeviceReads:
             return cls.of(source, _replace_device(devices, device_index, error))
 
     def part(self, first: int, last: int) -> DeviceReads:
-        """Return the reads [first, last)."""
         return replace(self, reads=self.reads.part(first, last), first=self.first + first)
 
     def halves(self) -> tuple[DeviceReads, DeviceReads]:
@@ -68,10 +62,8 @@ class DeviceReads:
         return self.on(self.leave(error))
 
     def leave(self, error: Exception) -> int:
-        """Exclude this device, which has failed with `error`, and let the calling thread use another one.
-
-        Return the other device's index; raise the error if no device is left.
-        """
+        """Exclude this device, which has failed with `error`, and let the calling thread use another one; return its
+        index. Raise the error if no device is left."""
         if self.source is None:
             raise error
         return _replace_device(self.source.devices, self.device_index, error)

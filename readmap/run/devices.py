@@ -21,12 +21,10 @@ class Devices:
 
     @property
     def first(self) -> Backend:
-        """The device of index 0."""
         return self.backends[0]
 
     @property
     def working(self) -> Sequence[int]:
-        """The indices of the devices that have not failed."""
         return self._working
 
     @property
@@ -36,12 +34,10 @@ class Devices:
 
     @property
     def concurrent_chunks(self) -> int:
-        """The number of chunks that all devices together map at once."""
         return self.at_once * len(self.backends)
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """The exceptions that are raised if a device fails."""
         return tuple({error for backend in self.backends for error in backend.device_errors})
 
     @contextlib.contextmanager
@@ -72,5 +68,4 @@ def describe_device(backend: Backend) -> str:
 
 
 def describe_devices(backends: Sequence[Backend]) -> str:
-    """Return the names of devices that work together, separated by commas."""
     return ", ".join(map(describe_device, backends))

@@ -54,7 +54,6 @@ class _Observer:
         return replace(model, libraries={**model.libraries, **{n: model.libraries.get(n) for n in self._libraries}})
 
     def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
-        """Observe the reads; raise _Complete if no more reads are needed."""
         turn.wait()
         library = self._libraries[reads.reads.lane]
         self._estimator.start_library(library)
@@ -67,7 +66,6 @@ class _Observer:
         return iter(())
 
     def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
-        """Estimate from the reads that there were."""
         self._estimator.finish()
         return iter(())
 
@@ -76,9 +74,7 @@ def estimate_sample_model(
     config: SearchConfig, monitor: Monitor | None = None, more_outputs: Mapping[str, str | None] = NO_OUTPUTS
 ) -> SampleModel:
     """Return the sample model that a search with this configuration would estimate, reading no more than it needs.
-
-    more_outputs: paths that the caller writes, by the names of their options. Raises the errors of open_search.
-    """
+    more_outputs: paths that the caller writes, by the names of their options. Raises the errors of open_search."""
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     path, index = open_index(config, more_outputs)
     backends = config.open_backends()

@@ -44,7 +44,6 @@ class LineFormat(StrEnum):
 
     @property
     def number(self) -> int:
-        """The value of the format in kernels."""
         return constant("run/exact.cu", self.name)
 
     @property
@@ -56,13 +55,9 @@ class LineFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What an exact search looks for, and what it writes.
-
-    Attributes:
-        structure: array or tree.
-        max_hits: limit of the occurrences of a read that are written; all are counted.
-        read_group, program: of SAM or BAM records; program is the ID of readmap's @PG line in the header.
-    """
+    """What an exact search looks for, and what it writes. max_hits: limit of the occurrences of a read that are
+    written; all are counted. read_group, program: of SAM or BAM records; program is the ID of readmap's @PG line in the
+    header."""
 
     strand: Strand = Strand.BOTH
     structure: IndexStructure = IndexStructure.ARRAY
@@ -73,18 +68,13 @@ class Parameters:
 
     @property
     def encoding(self) -> SamEncoding:
-        """The encoding of records."""
         return SamEncoding.BINARY if self.format is LineFormat.BAM else SamEncoding.TEXT
 
 
 @dataclass
 class ExactSummary(RunSummary):
-    """What an exact search counted.
-
-    Attributes:
-        found: reads that occur; unique: reads that occur once.
-        occurrences: of all reads, including those that were not written.
-        ambiguous: reads that occur nowhere because they contain an ambiguous base.
+    """What an exact search counted. found: reads that occur; unique: reads that occur once. occurrences: of all reads,
+    including those that were not written. ambiguous: reads that occur nowhere because they contain an ambiguous base.
     """
 
     found: int = 0
@@ -93,7 +83,6 @@ class ExactSummary(RunSummary):
     ambiguous: int = 0
 
     def describe_progress(self) -> str:
-        """Return the counts so far as text."""
         return f"{format_ratio(self.found, self.reads)} found, {pluralize(self.occurrences, 'occurrence')}"
 
 
@@ -111,7 +100,6 @@ class _OnDevice:
 
     @classmethod
     def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _OnDevice:
-        """Copy the tags of the parameters to a device."""
         tags = common_tags(parameters.read_group, parameters.program, parameters.encoding)
         with backend.thread_stream():
             return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
@@ -123,7 +111,6 @@ class ExactSearch:
     comments = False
 
     def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
-        """indexes: a copy of the index for each device."""
         self.summary = ExactSummary()
         self.parameters = parameters
         self._devices = [
@@ -138,10 +125,8 @@ class ExactSearch:
     def _blocks_from(
         self, first: int, reads: DeviceReads, turn: ChunkTurn, replay_filter: ReplayFilter, is_counted: bool = False
     ) -> Iterator[Block]:
-        """Yield the blocks of the lines from index `first` on, on another device if this one fails.
-
-        replay_filter: knows what the output has of these lines. is_counted: the batch has been counted.
-        """
+        """Yield the blocks of the lines from index `first` on, on another device if this one fails. is_counted: the
+        batch has been counted."""
         written = first
         try:
             for end, block in self._blocks(first, reads, turn, is_counted):
@@ -184,11 +169,9 @@ class ExactSearch:
             self._add(reads, found, backend)
 
     def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
-        """Yield nothing: no batch is kept."""
         return iter(())
 
     def _lines(self, reads: Reads, found: Occurrences, place: _OnDevice) -> _Lines:
-        """Return the kernel's table of what lines are written from."""
         index, tags, parameters = place.index, place.tags, self.parameters
         return _Lines(
             texts=reads,
@@ -205,7 +188,6 @@ class ExactSearch:
         )
 
     def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
-        """Count a batch."""
         summary, totals = self.summary, backend.to_host(count_occurrences(found, backend))
         empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
         summary.reads += reads.count

@@ -31,34 +31,24 @@ _CONTENTS = {
 
 @dataclass(frozen=True)
 class InputFiles:
-    """The files of reads of a search.
-
-    Attributes:
-        lanes: at least one; reads that are named without lanes are one lane.
-        are_lanes_named: True if the user named lanes.
-    """
+    """The files of reads of a search, at least one lane. are_lanes_named: False if reads were named without lanes."""
 
     lanes: list[Lane]
     are_lanes_named: bool
 
     @property
     def paths(self) -> list[str]:
-        """The files of all lanes."""
         return [file for lane in self.lanes for file in lane.files]
 
     @property
     def layouts(self) -> list[PairLayout]:
-        """The pair layout of each lane."""
         return [lane.layout for lane in self.lanes]
 
 
 def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> InputFiles:
-    """Return the files of reads after checking all inputs and outputs.
-
-    more_outputs: paths of further outputs by the names of their options. Raises UsageError if there are no reads or too
-    many files, or if an output is an input or another output; OSError if a file of reads cannot be read; the errors of
-    resolve_lanes.
-    """
+    """Return the files of reads after checking all inputs and outputs. more_outputs: paths of further outputs by the
+    names of their options. Raises UsageError if there are no reads or too many files, or if an output is an input or
+    another output; OSError if a file of reads cannot be read; the errors of resolve_lanes."""
     lanes, are_named = resolve_lanes(config.lanes, config.sheet, config.sample), True
     if not lanes:
         if not config.reads:
@@ -76,7 +66,7 @@ def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = N
 
 
 def _layout_of(config: SearchConfig) -> PairLayout:
-    """Return the pair layout of the files that are named without lanes; raises UsageError if they are too many."""
+    """Raises UsageError if too many files are named without lanes."""
     paths = config.reads
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and config.exact:
@@ -96,7 +86,6 @@ def _layout_of(config: SearchConfig) -> PairLayout:
 
 
 def _check_outputs(config: SearchConfig, reads: Sequence[str], more_outputs: Mapping[str, str | None]) -> None:
-    """Raise UsageError if outputs have unsuitable names, or are inputs or each other."""
     check_report_paths(config.report, config.multiqc)
     if output_format_of(config.unmapped) is not None:
         name = f"{option('unmapped')} {config.unmapped}"

@@ -125,7 +125,6 @@ class Hits:
         return f"<Hits of {pluralize(len(self), 'sequence')}, {placed:,} with a place{where}>"
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the first rows, for notebooks."""
         own = self.to_host()
         titles = ("query", "contig", "ref_start", "ref_end", "strand", "mapq", "cigar", "score", "edit_distance")
         rows = []
@@ -159,7 +158,6 @@ class Hits:
         return "".join(f"{int(op) >> 4}{OPERATIONS[int(op) & 15]}" for op in operations) or "*"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the table as an Arrow stream, in a capsule."""
         return stream_capsule(self._columns())
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -203,7 +201,6 @@ class Hits:
         return [Column(name, array, placed) for name, array in arrays.items()]
 
     def _columns(self) -> list[Column]:
-        """Return all columns of the Arrow table."""
         own = self.to_host()
         placed = own.contigs >= 0
         contigs = [contig.name.encode() for contig in own.names]
@@ -230,7 +227,6 @@ class Hits:
         return found
 
     def _hit(self, query: int) -> Hit:
-        """Return the placement in a row that has one."""
         return Hit(
             self.first + query,
             self.names[int(self.contigs[query])].name,

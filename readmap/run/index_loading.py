@@ -24,13 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LoadedIndex:
-    """An index on the devices of a search.
-
-    Attributes:
-        indexes, backends: a copy of the index for each device, and the devices, in the same order.
-        plan: sizes of chunks, or None to choose them by the memory that is free.
-        structure: the structure that is searched.
-    """
+    """A copy of the index on each device. plan: sizes of chunks, or None to choose them by the free memory."""
 
     indexes: Sequence[DeviceIndex]
     backends: Sequence[Backend]
@@ -77,10 +71,8 @@ def load_index(
     is_sorted: bool,
     say: Say,
 ) -> LoadedIndex:
-    """Copy the part of an index that is searched to the first device, and from there to the others.
-
-    path: for messages. is_sorted: True if records are sorted, for which the first device reserves memory.
-    """
+    """Copy the part of an index that is searched to the first device, and from there to the others. path: for messages.
+    is_sorted: records are sorted, for which the first device reserves memory."""
     try:
         needed = index.host_index(backends[0], structure, prefix_table).nbytes
     except IndexFolderError as error:

@@ -25,15 +25,9 @@ KEPT_LINES = ("@PG", "@CO")
 
 @dataclass
 class OpenReads:
-    """The open files of reads.
-
-    Attributes:
-        layouts: the pair layout of each lane.
-        header: lines to add to the output's header.
-        comments: True if the comments of the reads are tags to write.
-        alignments: the file if it is BAM or CRAM, else None.
-        parts: the records of each file that belong to a shard; empty if whole files are mapped.
-    """
+    """The open files of reads. header: lines to add to the output's header. comments: the comments of the reads are
+    tags to write. alignments: the file if it is BAM or CRAM, else None. parts: the records of each file that belong to
+    a shard; empty if whole files are mapped."""
 
     layouts: list[PairLayout]
     header: list[str]
@@ -45,7 +39,6 @@ class OpenReads:
 
     @property
     def is_paired(self) -> bool:
-        """True if some reads may have mates."""
         return any(layout.paired for layout in self.layouts)
 
     def share(self) -> float | None:
@@ -77,11 +70,9 @@ class OpenReads:
 def open_inputs(
     config: SearchConfig, files: InputFiles, header: Sequence[str], inflaters: Inflaters
 ) -> Iterator[OpenReads]:
-    """Open the files of reads; on exit close those that nobody has taken, and end what reads alignments.
-
-    header: lines of the user for the output's header. inflaters: decompress the files.
-    Raises UsageError if options do not suit the files, and the errors of open_reads.
-    """
+    """Open the files of reads; on exit close those that nobody has taken, and end what reads alignments. header: lines
+    of the user for the output's header. inflaters: decompress the files. Raises UsageError if options do not suit the
+    files, and the errors of open_reads."""
     threads, parts = config.worker_threads, _parts_of_shard(config, files)
     reads = OpenReads(files.layouts, [], config.comments, parts=parts)
     with contextlib.ExitStack() as alignments, reads._unread:
@@ -126,7 +117,6 @@ def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange
 
 
 def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
-    """Raise UsageError if a BAM or CRAM file is in a lane or is not the only file."""
     if files.are_lanes_named:
         raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
     if len(files.paths) > 1:
@@ -137,7 +127,6 @@ def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
 
 
 def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
-    """Raise UsageError if options of BAM and CRAM are given for FASTQ or FASTA."""
     for name, is_given, advice in (
         ("keep_tags", config.keep_tags is not None, f"{option('comments')} takes tags of FASTQ comments"),
         ("collate", config.collate, f"two files of reads, or {option('interleaved')}, say where its mates are"),

@@ -63,11 +63,8 @@ LaneLike = Lane | str | Sequence[str]
 
 
 def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | None) -> list[Lane]:
-    """Return the lanes that were given or that a sample sheet lists, in their order.
-
-    Raises UsageError if a lane is invalid or two lanes contradict each other, DataError and OSError if the sheet cannot
-    be read.
-    """
+    """Return the lanes that were given or that a sample sheet lists, in their order. Raises UsageError if a lane is
+    invalid or two lanes contradict each other, DataError and OSError if the sheet cannot be read."""
     lanes = [_lane(one) for one in given]
     if sheet is not None:
         lanes += read_sheet(sheet, sample)
@@ -85,7 +82,6 @@ def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
 
 
 def _lane(given: LaneLike) -> Lane:
-    """Return the lane that a user described."""
     if isinstance(given, Lane):
         return given
     if not isinstance(given, str):
@@ -102,10 +98,8 @@ def _layout_of(files: Sequence[str]) -> PairLayout:
 
 
 def read_sheet(path: str, sample: str | None) -> list[Lane]:
-    """Return the lanes of a sample in a sheet; sample: None if the sheet has only one sample.
-
-    Raises UsageError if the sheet has several samples and none of them is named, DataError with the line of an error.
-    """
+    """Return the lanes of a sample in a sheet; sample: None if the sheet has only one sample. Raises UsageError if the
+    sheet has several samples and none of them is named, DataError with the line of an error."""
     name = printable(path)
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -136,7 +130,6 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
 
 
 def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
-    """Return the lane of a row; raises UsageError if it is invalid."""
     for column in NO_READS:
         if cells.get(column):
             raise UsageError(f"{column} is {cells[column]}: expected files of FASTQ in {FIRST} and {SECOND}")

@@ -28,10 +28,7 @@ class Item(NamedTuple):
 
 
 class Mappers:
-    """Threads that map chunks, some on each device, and write their blocks in the order of the chunks.
-
-    The calling thread is one of them.
-    """
+    """Threads, one of them the calling thread, that map chunks and write their blocks in the order of the chunks."""
 
     def __init__(
         self,

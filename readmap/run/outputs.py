@@ -44,13 +44,8 @@ UNPACKED_LETTERS = 1 << 24
 
 @dataclass(frozen=True)
 class SearchOutputs:
-    """The open outputs of a search.
-
-    Attributes:
-        sinks: by their names in the JSON report: "output" and, if wanted, "unmapped", "fragments" and "metrics".
-        marker: finds the duplicates among the sorted records, or None.
-        survey: counts the sorted records for the quality reports, or None.
-    """
+    """The open outputs of a search. sinks: by their names in the JSON report: "output" and, if wanted, "unmapped",
+    "fragments" and "metrics". survey: counts the sorted records for the quality reports, or None."""
 
     sinks: dict[str, ByteSink]
     compression: Compression
@@ -60,7 +55,6 @@ class SearchOutputs:
 
     @property
     def records(self) -> ByteSink:
-        """The output of the records."""
         return self.sinks["output"]
 
     @property
@@ -91,10 +85,8 @@ def choose_compression(config: SearchConfig, backends: Sequence[Backend]) -> Com
 
 @contextlib.contextmanager
 def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[Backend]) -> Iterator[SearchOutputs]:
-    """Open the outputs of a search; on exit abort those that have not been committed.
-
-    backends: the devices; the first one sorts, marks and counts records.
-    """
+    """Open the outputs of a search; on exit abort those that have not been committed. The first device sorts, marks and
+    counts records."""
     first = backends[0]
     marker: DuplicateMarker | None = None
     shard = config.shard if isinstance(config.shard, Shard) else None
@@ -119,9 +111,7 @@ def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[
 
 def describe_sorting(config: SearchConfig, reads: Sequence[str], backend: Backend) -> str | None:
     """Return a line about the memory and disk that sorting takes; None if nothing is sorted or sizes are unknown.
-
-    reads: paths of the files of reads.
-    """
+    reads: paths of the files of reads."""
     memory, sizes = config.sort_bytes, [_letters_of(path) for path in reads]
     if memory is None or config.output is None or not all(sizes):
         return None
@@ -153,10 +143,8 @@ def open_records(
     observers: Sequence[Observer] = (),
 ) -> ByteSink:
     """Open the output of the records, with sorting, compression and an index if the configuration asks for them.
-
-    marker: knows which records are duplicates. observers: measure the sorted records.
-    Raises UsageError if a contig is too long for the index format that was asked for.
-    """
+    marker: knows which records are duplicates. observers: measure the sorted records. Raises UsageError if a contig is
+    too long for the index format that was asked for."""
     path, kind, order, threads = config.output, config.output_format, config.order, backend.threads
     if kind not in BINARY:
         return open_by_ending(path, threads, compression)

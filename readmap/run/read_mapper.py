@@ -27,14 +27,9 @@ from readmap.run.writer import Block
 
 @dataclass
 class MappingSummary(RunSummary, Counters):
-    """What a search counted and estimated.
-
-    Attributes:
-        bases_per_difference: bases in which one difference from the reference is expected; None without reads.
-        libraries: by library with pairs, the insert sizes, one for each orientation.
-        work: what was done for the reads.
-        lost: reads of BAM or CRAM that are mapped as single because their mates were not found; None for other files.
-    """
+    """What a search counted and estimated. bases_per_difference: bases in which one difference from the reference is
+    expected; None without reads. libraries: by library with pairs, the insert sizes, one for each orientation. lost:
+    reads of BAM or CRAM that are mapped as single because their mates were not found; None for other files."""
 
     bases_per_difference: int | None = None
     libraries: dict[str, tuple[InsertSize, ...]] = field(default_factory=dict)
@@ -48,25 +43,17 @@ class MappingSummary(RunSummary, Counters):
 
     @property
     def written(self) -> int:
-        """The number of reads whose primary records have been written."""
         return self.primary
 
     def describe_progress(self) -> str:
-        """Return the counts so far as text."""
         return f"{format_ratio(self.mapped, self.reads)} mapped"
 
 
 @dataclass
 class PendingBatch:
-    """Reads that are to be aligned.
-
-    Attributes:
-        reads: on a device.
-        batch: the searched batch, or None if the reads still have to be searched; work: what searching it took.
-        has_overflowed: a device list had too little room for what was found for these reads.
-        is_counted: the records have been counted, though not all have been copied.
-        replay_filter: knows what the outputs already have of these reads.
-    """
+    """Reads that are to be aligned. batch: the searched batch, or None if the reads still have to be searched; work:
+    what searching it took. has_overflowed: a device list had too little room for what was found for these reads.
+    is_counted: the records have been counted, though not all have been copied."""
 
     reads: DeviceReads
     batch: Batch | None = None
@@ -94,12 +81,8 @@ class ReadMapper:
         marker: DuplicateMarker | None = None,
         model: SampleModel | None = None,
     ) -> None:
-        """contexts: one for each device, with its copy of the index. pairs_may_come: even if the first reads are
-        single.
-
-        marker: is given all fragments if duplicates are marked. model: what is known before the first read; libraries
-        that it does not contain are estimated.
-        """
+        """contexts: one for each device. pairs_may_come: even if the first reads are single. marker: is given all
+        fragments. model: what is known before the first read; libraries that it does not contain are estimated."""
         self.summary = MappingSummary()
         # If all places of a read are reported, what one batch needs predicts little of the next.
         rates = [None if context.reporting.max_secondary else CapacityEstimates() for context in contexts]
@@ -118,7 +101,6 @@ class ReadMapper:
 
     @property
     def comments(self) -> bool:
-        """True if the comments of reads are written as tags."""
         return self._style.comments
 
     def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
@@ -153,7 +135,6 @@ class ReadMapper:
         return device_index
 
     def _count_model(self) -> None:
-        """Copy the estimates so far to the summary."""
         model = self._estimator.model
         self.summary.bases_per_difference = model.bases_per_difference
         known = {name: model.libraries.get(name) for name in [*self._libraries, *model.libraries]}
@@ -231,10 +212,8 @@ class ReadMapper:
 def observe_reads(
     reads: DeviceReads, contexts: Sequence[Context], sample: Sample, errors: tuple[type[Exception], ...]
 ) -> tuple[PendingBatch, Observation]:
-    """Search reads; return them as a pending batch, and what they contribute to the sample model.
-
-    errors: of devices; if one fails, another device takes over, on which the pending batch is.
-    """
+    """Search reads; return them as a pending batch, and what they contribute to the sample model. errors: of devices;
+    if one fails, another device takes over, on which the pending batch is."""
     context = _with_exact_sizes(replace(contexts[reads.device_index], sample=sample))
     try:
         batch = search_reads(reads.reads, context)

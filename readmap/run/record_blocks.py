@@ -30,13 +30,11 @@ class RecordBlocks:
     """Makes the blocks of batches. Records are sorted on the first device, where all sorted runs are merged."""
 
     def __init__(self, first: Context, style: RecordStyle, marker: DuplicateMarker | None) -> None:
-        """first: of the first device. marker: is given all fragments if duplicates are marked."""
         self._first = first.backend
         self._contigs = len(first.index.contig_names.offsets) - 1
         self._style, self._marker = style, marker
 
     def of(self, batch: Batch, alignments: Alignments, context: Context) -> RecordBatch:
-        """Return the blocks of the alignments of a batch."""
         records, fragments = format_records(alignments, batch, self._style, context), None
         backend, blocks = context.backend, list[Block]()
         if self._style.order:

@@ -16,10 +16,8 @@ class ReplayFilter:
         self._ahead = Counter[int]()
 
     def missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Yield the bytes of blocks that the outputs do not have.
-
-        Raises the error of a device that fails before all bytes are copied; then all these blocks are made again.
-        """
+        """Yield the bytes of blocks that the outputs do not have. Raises the error of a device that fails before all
+        bytes are copied; then all these blocks are made again."""
         given = Counter[int]()
         for block in blocks:
             known = min(self._ahead[block.output], len(block.bytes))

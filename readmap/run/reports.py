@@ -20,12 +20,8 @@ from readmap.qc.tally import SampleTally
 
 
 class QualityReports:
-    """The quality reports of a run.
-
-    Attributes:
-        outputs: the page, if one is written, then MultiQC's files; the caller commits them with the records.
-        samples: the counts of each sample, after `write`.
-    """
+    """The quality reports of a run. outputs: the page, if one is written, then MultiQC's files; the caller commits them
+    with the records. samples: the counts of each sample, after `write`."""
 
     def __init__(
         self, page: str | None, multiqc: str | None, survey: Survey | None, opened: contextlib.ExitStack
@@ -71,11 +67,8 @@ class QualityReports:
 
 @contextlib.contextmanager
 def open_reports(page: str | None, multiqc: str | None, survey: Survey | None) -> Iterator[QualityReports]:
-    """Open the quality reports; on exit abort what has not been committed and remove MultiQC's folder if it is new and
-    empty.
-
-    page, multiqc: path of the page and of MultiQC's folder, or None. Raises OSError if a path cannot be written.
-    """
+    """Open the quality page and MultiQC's folder, given by their paths or None; on exit abort what has not been
+    committed and remove the folder if it is new and empty. Raises OSError if a path cannot be written."""
     with contextlib.ExitStack() as opened:
         if multiqc is not None and not os.path.isdir(multiqc):
             os.makedirs(multiqc)

@@ -31,14 +31,9 @@ Pending = TypeVar("Pending")
 
 @dataclass(frozen=True)
 class Observation:
-    """What the reads of one batch contribute to the estimates.
-
-    Attributes:
-        reads: the number of reads, without absent mates.
-        tallies: int64 [at most READS, ...], from measure_divergence, of the first reads.
-        directions, sizes: uint8 and int32 [pairs], from measure_inserts.
-        pair_ends: int64 [pairs], the number of reads up to the end of each pair.
-    """
+    """What the reads of one batch contribute to the estimates. reads: their number, without absent mates. tallies:
+    int64 [at most READS, ...], from measure_divergence, of the first reads. directions, sizes: uint8 and int32 [pairs],
+    from measure_inserts. pair_ends: int64 [pairs], the number of reads up to the end of each pair."""
 
     reads: int
     tallies: NDArray[np.int64]
@@ -63,15 +58,12 @@ def observe(batch: Batch, context: Context) -> Observation:
 
 
 def have_pairs(observations: Sequence[Observation]) -> bool:
-    """Return True if any observed reads were pairs."""
     return any(len(o.sizes) for o in observations)
 
 
 def are_sufficient(observations: Sequence[Observation], insert_size: tuple[float, ...] | None) -> bool:
     """Return True if further reads would not change the estimates, unless these reads are single and pairs follow.
-
-    insert_size: given by the user, or None to estimate it.
-    """
+    insert_size: given by the user, or None to estimate it."""
     if sum(len(o.tallies) for o in observations) < READS:
         return False
     if insert_size is not None or not have_pairs(observations):
@@ -80,10 +72,8 @@ def are_sufficient(observations: Sequence[Observation], insert_size: tuple[float
 
 
 def estimate_sample(observations: Sequence[Observation], insert_size: tuple[float, ...] | None) -> Sample:
-    """Return the estimates from the first reads.
-
-    insert_size: given by the user for FR pairs, or None to estimate it; raises UsageError if it is invalid.
-    """
+    """Return the estimates from the first reads. insert_size: given by the user for FR pairs, or None to estimate it;
+    raises UsageError if it is invalid."""
     sizes: tuple[InsertSize, ...] = ()
     if have_pairs(observations):
         sizes = fixed_insert_size(*insert_size) if insert_size else _estimate_sizes(observations)
@@ -108,10 +98,8 @@ def _pair_ends(observations: Sequence[Observation]) -> NDArray[np.int64]:
 
 @dataclass
 class _Library(Generic[Pending]):
-    """The library that is being estimated: its observations and the batches that wait for the estimate.
-
-    needs_pairs: only the insert sizes are unknown, so single reads need not wait.
-    """
+    """The library that is being estimated: its observations and the batches that wait for the estimate. needs_pairs:
+    only the insert sizes are unknown, so single reads need not wait."""
 
     name: str
     observations: list[Observation] = field(default_factory=list)
@@ -125,10 +113,7 @@ class SampleEstimator(Generic[Pending]):
     Batches arrive in the order of the reads: `start_library` before each batch; then, if `wants` it, `add` with what
     was observed. Both return the pending batches to align now, in order; `finish` returns the last ones. Insert sizes
     of a library are estimated from its lanes up to the first lane of another library, the divergence from the first
-    reads of all.
-
-    Attributes:
-        model: what was known before the first read, and what has been estimated since.
+    reads of all. model: what was known before the first read, and what has been estimated since.
     """
 
     def __init__(
@@ -156,7 +141,6 @@ class SampleEstimator(Generic[Pending]):
         return library not in self._samples or self._current is not None
 
     def sample_of(self, library: str) -> Sample:
-        """Return what is expected of the reads of a library."""
         return self._samples[library]
 
     def start_library(self, library: str) -> list[Pending]:

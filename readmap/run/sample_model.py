@@ -93,7 +93,6 @@ def read_sample_model(path: str) -> SampleModel:
 
 
 def _parse(record: dict[str, Any]) -> SampleModel:
-    """Return the model of a record; raises ValueError, TypeError, KeyError or AttributeError if it is invalid."""
     divergence, libraries, scoring = record["bases_per_difference"], record["libraries"], record["scoring"]
     limits = MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE
     if divergence is not None and not limits[0] <= operator.index(divergence) <= limits[1]:
@@ -107,7 +106,6 @@ def _parse(record: dict[str, Any]) -> SampleModel:
 
 
 def _parse_sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
-    """Return the insert sizes of a library; raises ValueError, TypeError or KeyError if they are invalid."""
     if record is None:
         return None
     sizes = tuple(InsertSize(**size) for size in record)

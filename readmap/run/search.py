@@ -70,11 +70,8 @@ class FinishedSearch(NamedTuple):
 def open_search(
     config: SearchConfig, monitor: Monitor | None = None, more_outputs: Mapping[str, str | None] = NO_OUTPUTS
 ) -> Iterator[FinishedSearch]:
-    """Run a search; on exit abort the outputs that the caller has not committed.
-
-    more_outputs: paths that the caller writes, by the names of their options. Raises UsageError, DataError,
-    BackendError and OSError.
-    """
+    """Run a search; on exit abort the outputs that the caller has not committed. more_outputs: paths that the caller
+    writes, by the names of their options. Raises UsageError, DataError, BackendError and OSError."""
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     lines = [line for given in config.header for line in parse_header_lines(given)]
     path, index = open_index(config, more_outputs)
@@ -115,11 +112,9 @@ def make_processor(
     marker: DuplicateMarker | None = None,
     model: SampleModel | None = None,
 ) -> ReadMapper | ExactSearch:
-    """Return what turns batches of reads into records.
-
-    program: ID of readmap's @PG line in the header. comments: write the comments of reads as tags. is_paired: reads may
-    have mates. marker: is given all fragments. model: what is known of the sample before the first read.
-    """
+    """Return what turns batches of reads into records. program: ID of readmap's @PG line in the header. comments: write
+    the comments of reads as tags. is_paired: reads may have mates. marker: is given all fragments. model: what is known
+    of the sample before the first read."""
     if config.exact:
         return ExactSearch(loaded.indexes, exact_parameters(config, loaded.structure, program), loaded.backends)
     contexts = [
@@ -167,14 +162,12 @@ def run_batches(
 def record_style(
     config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False
 ) -> RecordStyle:
-    """Return how alignment records are written."""
     encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
     unmapped = config.unmapped is not None
     return RecordStyle(encoding, groups, program, comments, config.barcode_name, config.order, unmapped)
 
 
 def exact_parameters(config: SearchConfig, structure: IndexStructure, program: str = PROGRAM) -> Parameters:
-    """Return what an exact search looks for and writes."""
     limit = config.max_hits or ALL
     return Parameters(Strand(config.strand), structure, line_format(config), limit, config.group, program)
 
@@ -203,10 +196,8 @@ def make_header(
     marker: DuplicateMarker | None = None,
     survey: Survey | None = None,
 ) -> bytes:
-    """Return the header of SAM or BAM, or the first line of a table.
-
-    lines: of the user and of the file of reads. marker, survey: are told the read groups and contigs.
-    """
+    """Return the header of SAM or BAM, or the first line of a table. lines: of the user and of the file of reads.
+    marker, survey: receive the read groups and contigs."""
     if (kind := line_format(config)) not in (LineFormat.SAM, LineFormat.BAM):
         return kind.header
     groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
@@ -262,7 +253,6 @@ def _load(
 
 
 def kernel_rooms(config: SearchConfig) -> list[str]:
-    """Return the folders of kernels that a search needs."""
     others = {
         "bam": config.is_binary,
         "duplicates": config.marks_duplicates or config.for_merge,
@@ -273,7 +263,6 @@ def kernel_rooms(config: SearchConfig) -> list[str]:
 
 @contextlib.contextmanager
 def _short_switch_interval() -> Iterator[None]:
-    """Shorten the interpreter's switch interval for the duration of the context."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
@@ -292,7 +281,6 @@ def _origin(
     outputs: SearchOutputs,
     reads: OpenReads,
 ) -> Origin:
-    """Return what the summary says about inputs, outputs, reference and devices."""
     backends = loaded.backends
     return Origin(
         index=str(path),
@@ -312,7 +300,6 @@ def _origin(
 def _summarize(
     config: SearchConfig, origin: Origin, processor: ReadMapper | ExactSearch, outputs: SearchOutputs
 ) -> Summary:
-    """Return the summary of a finished search."""
     if isinstance(processor, ExactSearch):
         return ExactSearchSummary(origin, processor.summary, processor.parameters, config.prefix_table)
     marker = None if isinstance(outputs.marker, FragmentRecorder) else outputs.marker

@@ -43,10 +43,9 @@ def run(
 
     paths: of files, or open sources, or alignments that have been started. backends: the devices, in the processor's
     order; the first one merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory
-    that is free.
-    progress: called after every block. lease: default, the search has its devices alone.
-    Reads before an invalid record, or before its pair, and before a file that cannot be read are written before the
-    DataError or OSError is raised.
+    that is free. progress: called after every block. lease: default, the search has its devices alone. Reads before an
+    invalid record, or before its pair, and before a file that cannot be read are written before the DataError or
+    OSError is raised.
     """
     summary, lease = processor.summary, lease or DeviceLease()
     start = time.perf_counter()
@@ -80,10 +79,7 @@ def run(
 
 
 def _read_ahead(chunks: Iterator[AnyChunk], end: Callable[[], None]) -> queue.Queue[Item | None]:
-    """Read chunks in a thread of their own into a queue, which None ends, also after an error.
-
-    end: called after the last chunk.
-    """
+    """Read chunks in a thread of their own into a queue, which None ends, also after an error; then call `end`."""
     ready: queue.Queue[Item | None] = queue.Queue()
 
     def read() -> None:

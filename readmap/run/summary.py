@@ -31,15 +31,10 @@ STRUCTURES = {IndexStructure.ARRAY: "suffix array", IndexStructure.TREE: "suffix
 
 @dataclass(frozen=True)
 class Origin:
-    """What a search read and where it ran: the parts of the JSON report that all searches have.
-
-    Attributes:
-        index, reads, outputs: paths, those of outputs by their names in the report.
-        device, threads, devices: the first device, its CPU threads, and all devices as text.
-        load_seconds: time to load the index, or None on a cluster.
-        cluster: address, workers and tasks of a search on a cluster.
-        shard, parts: the shard that was mapped, and its records of each file.
-    """
+    """What a search read and where it ran: the parts of the JSON report that all searches have. outputs: paths by their
+    names in the report. device, devices: the first device, and all devices as text. load_seconds: time to load the
+    index, or None on a cluster. cluster: address, workers and tasks of a search on a cluster. parts: the records of
+    each file that belong to the shard."""
 
     index: str
     reads: Sequence[str]
@@ -55,7 +50,6 @@ class Origin:
     parts: Sequence[RecordRange] = ()
 
     def as_json(self, counts: RunSummary) -> dict[str, Any]:
-        """Return the fields for JSON; counts: of the run."""
         record: dict[str, Any] = {"index": printable(self.index), "reads": [*map(printable, self.reads)]}
         record |= {name: printable(path) for name, path in self.outputs.items()}
         record |= {"codec": self.codec} if self.codec else {}
@@ -89,7 +83,6 @@ class Origin:
 
 
 def describe_shard(shard: Shard | None, parts: Sequence[RecordRange]) -> list[str]:
-    """Return a line about the shard that is mapped; none if all reads are mapped."""
     if not shard:
         return []
     taken, whole = _records(parts)
@@ -97,7 +90,6 @@ def describe_shard(shard: Shard | None, parts: Sequence[RecordRange]) -> list[st
 
 
 def reads_per_second(counts: RunSummary) -> float:
-    """Return the speed of a search."""
     return counts.reads / max(counts.seconds, 1e-9)
 
 
@@ -284,7 +276,6 @@ class ExactSearchSummary:
 
 
 def describe_divergence(bases_per_difference: int) -> str:
-    """Return a line about the estimated divergence of the sample."""
     return f"estimated divergence from the reference: 1 in {bases_per_difference:,} bases"
 
 
@@ -333,7 +324,6 @@ def _of(library: str, result: MappingSummary) -> str:
 
 
 def _bins(histogram: NDArray[np.int64]) -> dict[str, int]:
-    """Return the counts of each bin of MAPQ by the name of the bin."""
     ends = [*BINS[1:], BINS[-1] + 1]
     names = [f"{low}-{end - 1}" if end - low > 1 else f"{low}" for low, end in zip(BINS, ends, strict=True)]
     counts = [int(histogram[low:end].sum()) for low, end in zip(BINS, ends, strict=True)]

@@ -31,14 +31,9 @@ _Coming = tuple[Buffer, int, Callable[[], None]]
 
 @dataclass(eq=False)
 class Block:
-    """Bytes to write.
-
-    Attributes:
-        bytes: uint8, on the device `backend`, which the thread uses.
-        output: index of the output.
-        run: the sorted records if the output is sorted; then on the first device.
-        error: of the device if it failed before all bytes were copied; copied: bytes that the output has received.
-    """
+    """Bytes to write: uint8, on the device `backend`, which the thread uses. output: index of the output. run: the
+    sorted records if the output is sorted; then on the first device. error: of the device if it failed before all bytes
+    were copied; copied: bytes that the output has received."""
 
     bytes: Array
     backend: Backend
@@ -57,10 +52,8 @@ class _Step(NamedTuple):
 
 
 class Writer:
-    """A thread that writes blocks to outputs in order; its error is raised in the caller's thread.
-
-    waited: seconds that callers waited for outputs.
-    """
+    """A thread that writes blocks to outputs in order; its error is raised in the caller's thread. waited: seconds that
+    callers waited for outputs."""
 
     def __init__(
         self,
@@ -70,9 +63,7 @@ class Writer:
         device_errors: tuple[type[Exception], ...] = (),
     ) -> None:
         """limit: approximate size of a block in bytes. device_errors: are stored in the block instead of raised, since
-        the
-        caller can make the block on another device; empty if there is no other device.
-        """
+        the caller can make the block on another device; empty if there is no other device."""
         self.waited = 0.0
         self._outputs, self._backend, self._device_errors = outputs, backend, device_errors
         self._pool = BufferPool(backend.host_buffer, min(limit, OUTPUT_BYTES), OUTPUT_BUFFERS)
@@ -96,10 +87,8 @@ class Writer:
             raise self._error
 
     def write(self, block: Block) -> None:
-        """Queue a block for writing; the caller must not change it.
-
-        If another device could make the block, wait until it has been copied or has the error of its device.
-        """
+        """Queue a block for writing; the caller must not change it. If another device could make the block, wait until
+        it has been copied or has the error of its device."""
         try:
             block.backend.synchronize()  # the writer's stream does not wait for this thread's
         except self._device_errors as error:
@@ -131,7 +120,6 @@ class Writer:
             del step  # frees the memory of the block while waiting for the next one
 
     def _write_step(self, step: _Step) -> None:
-        """Write one block to its output and release it."""
         block, done, _ = step
         sink, run = self._outputs[block.output], block.run
         if sink.from_device or run is not None:
@@ -150,10 +138,8 @@ class Writer:
         done()
 
     def _download(self, step: _Step) -> Iterator[tuple[Buffer, int]]:
-        """Yield the bytes of a block in host buffers, each with its number of bytes, while the next ones are copied.
-
-        If the device fails, store its error in the block and stop.
-        """
+        """Yield the bytes of a block in host buffers, each with its number of bytes, while the next ones are copied. If
+        the device fails, store its error in the block and stop."""
         array, backend, coming = step.block.bytes, step.block.backend, deque[_Coming]()
         try:
             backend.use_thread_stream()
@@ -185,7 +171,6 @@ class Writer:
 
 
 def _is_working(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool:
-    """Return True if a device has not failed."""
     try:
         backend.synchronize()
     except device_errors:
@@ -202,7 +187,6 @@ def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:
 
 
 def _sorting(sink: ByteSink) -> SortedOutput:
-    """Return an output that receives sorted runs as the SortedOutput it is."""
     if not isinstance(sink, SortedOutput):
         raise TypeError(f"{sink.name} sorts nothing")
     return sink
