@@ -14,13 +14,7 @@ from typing import Any
 import typer
 
 from readmap.backend.machine import available_memory
-from readmap.cli.common.folders import (
-    DATABASES,
-    database_as_json,
-    molecule_of,
-    molecule_option,
-    structure_as_json,
-)
+from readmap.cli.common.folders import DATABASES, database_as_json, molecule_of, molecule_option, structure_as_json
 from readmap.cli.common.guard import in_background
 from readmap.cli.common.options import argument, choice, command, declared, flag, option, refuse_conflicts
 from readmap.cli.common.report import Report, ReportOptions, Show

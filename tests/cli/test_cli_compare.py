@@ -143,7 +143,7 @@ def test_settings_reach_the_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
     ("options", "message"),
     [
         (["--pairs", "--no-pruning"], "--no-pruning: not with --pairs"),
-        (["--pairs", "--memory", "1G", "--checkpoint", "d"], "--memory, --checkpoint: not with --pairs"),
+        (["--pairs", "--memory", "1G", "--checkpoint", "d"], "--checkpoint, --memory: not with --pairs"),
         (["--mode", "global"], "--mode: only with --pairs"),
         (["--mode", "glocal", "--pairs"], "expected local, global or semiglobal, found 'glocal'"),
         (["--strand", "up"], "expected both, forward or reverse, found 'up'"),

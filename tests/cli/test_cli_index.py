@@ -75,7 +75,7 @@ def test_common_and_advanced_options(capfd: pytest.CaptureFixture[str], monkeypa
         assert found is not None
         assert len(option.findall(complete)) - len(option.findall(common)) == int(found[1])
         assert "--help-all" in common
-        assert "more option" not in complete
+        assert "more options: " not in complete
         if command == "search":
             assert 24 <= len(option.findall(common)) <= 28
             assert common.index("--index") < common.index("--output") < common.index("--threads")

@@ -41,10 +41,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
 REPEAT_SECONDS = 0.02
 
 #: Source files that take and release locks, or whose exceptions are dropped.
-LOCKING = {
-    *(module.__file__ for module in (threading, queue, weakref, _base, thread)),
-    "<frozen importlib._bootstrap>",
-}
+LOCKING = {*(module.__file__ for module in (threading, queue, weakref, _base, thread)), "<frozen importlib._bootstrap>"}
 
 Result = TypeVar("Result")
 

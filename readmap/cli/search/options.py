@@ -33,10 +33,7 @@ class ReferenceOptions:
     panel: ClassVar = INPUT
 
     index: str | None = option(
-        "-x --index",
-        "Index folder, or the FASTA file it was made from (default: $READMAP_INDEX, else the only *.readmap in the "
-        "current folder).",
-        "INDEX",
+        "-x --index", "Index folder or its FASTA file (default: $READMAP_INDEX, else the only *.readmap here).", "INDEX"
     )
     no_check: bool = no_check_option("index")
     ignore_alternates: bool = flag("-j --ignore-alt", "Treat ALT contigs (ref.fa.alt) like all others.", advanced=True)
@@ -79,8 +76,8 @@ class PairOptions:
     )
     insert_size: str | None = option(
         "-I --insert-size",
-        "Insert size in bases, FR: mean, standard deviation (default: 0.1 * mean), maximum and minimum (default: mean "
-        "+- 4 SD), such as 400,60 (default: estimated from the first pairs).",
+        "Insert size in bases (FR): mean, SD, maximum and minimum, such as 400,60 (default: estimated; SD 0.1 * mean, "
+        "limits 4 SD from the mean).",
         "MEAN[,SD[,MAX[,MIN]]]",
     )
     no_pairing: bool = flag("-P --no-pairing", "Place mates independently of each other, as for Hi-C.", advanced=True)
