@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 #: The address that starts a cluster on this machine.
 LOCAL = "local"
-
 #: Approximate reads of a task on the CPU and on a GPU. Tasks, and so the blocks of BAM, do not depend on the workers.
 TASK_READS, GPU_TASK_READS = 1_000_000, 10_000_000
 

@@ -15,13 +15,10 @@ from readmap.errors import BackendError, ReadmapError
 
 #: Host of a local cluster, and the variable that lists the GPUs visible to CUDA.
 LOOPBACK, VISIBLE = "127.0.0.1", "CUDA_VISIBLE_DEVICES"
-
 #: Setting of Dask: how long a local cluster waits for a lost worker to return.
 LOST_WORKER = "distributed.deploy.lost-worker-timeout"
-
 #: How often a failed task is tried again, since its reason may pass, such as a full disk.
 RETRIES = 3
-
 #: Seconds to wait for a scheduler and for its first worker, and between two requests for further tasks.
 CONNECT_SECONDS, POLL_SECONDS = 30, 0.05
 

@@ -24,7 +24,6 @@ from readmap.duplicates.shards import read_fragments
 from readmap.formats.output import open_output
 
 MARKS = "marks.npy"
-
 #: Bytes of records that a thread merges at once, from all shards.
 MERGED_BYTES = MAX_PIECE // 4
 

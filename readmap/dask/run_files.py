@@ -18,7 +18,6 @@ from readmap.dask.job import RECORDS
 
 #: Sidecar files: the sort key of each record, and where each record starts and ends.
 KEYS, BORDERS = "keys.npy", "borders.npy"
-
 #: Bytes of records between two sampled keys, and the approximate size of a range.
 SAMPLED_BYTES, RANGE_BYTES = 1 << 20, 256 << 20
 

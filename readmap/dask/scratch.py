@@ -12,7 +12,6 @@ from readmap.errors import UsageError
 from readmap.formats.atomic_files import temporary_folder
 
 Made = TypeVar("Made")
-
 #: The file of a task's result in its folder.
 RESULT = "result"
 

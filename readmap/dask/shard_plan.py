@@ -9,11 +9,9 @@ from readmap.reads.shards import RecordRange, Shard, SplitLanes
 
 #: A shard starts at a mark of the split table, which needs no search, if it has at least this many marks.
 MIN_MARKS = 16
-
 #: The first shard is halved this often, and the next ones less often, since workers wait until it has been located. The
 #: last ones are halved too, since the search waits for the last worker and for its records to be copied.
 HALVINGS = 3
-
 #: The records of each file that belong to a shard, or None while more reads have to be located.
 Parts = list[RecordRange] | None
 

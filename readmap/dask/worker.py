@@ -29,10 +29,8 @@ from readmap.version import __version__
 #: The Dask resource that a task takes, and the tasks of a worker at once: one maps while another one reads ahead or
 #: writes its last records. With three tasks a GPU took a quarter longer.
 RESOURCE, CONCURRENT_TASKS = "readmap", 2
-
 #: Parameters of mallopt, and bytes of free memory that malloc keeps.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, KEPT_BYTES = -1, -3, 32 << 20
-
 #: Limit of a device's host buffers that stay from task to task, and their largest share of the available memory. New
 #: buffers for each task would take a sixth of a GPU's time.
 BUFFER_BYTES, BUFFER_SHARE = 8 << 30, 8

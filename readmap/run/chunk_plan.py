@@ -10,13 +10,10 @@ from readmap.backend.machine import available_memory
 
 #: Bytes of device memory that all stages together need for a byte of reads, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
-
 #: Buffers in addition to those of the chunks that are mapped: being filled, and waiting for each device.
 FILLED, WAITING = 1, 1
-
 #: Chunks are not planned smaller than this: a chunk that does not fit is halved when memory runs out.
 MIN_CHUNK_BYTES = 1 << 20
-
 #: The buffers of larger chunks may take 1 / HOST_SHARE of the available host memory; those of GPUs are page-locked.
 HOST_SHARE = 4
 

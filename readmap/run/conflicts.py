@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 #: Names of options, whether giving one of them is an error, and the reason.
 Conflict = tuple[Collection[str], Any, str]
-
 #: Options of reads that are named directly, without lanes.
 _NAMED = ("reads", "interleaved", "smart_pairing", "collate")
 

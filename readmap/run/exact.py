@@ -26,7 +26,6 @@ from readmap.strand import Strand
 
 _COUNT = Kernel("run/exact", "count_lines")
 _MEASURE, _WRITE = Kernel("run/exact", "measure_lines"), Kernel("run/exact", "write_lines")
-
 #: Upper bound of the device memory that a line takes for its length, its end and its bytes.
 LINE_BYTES = 512
 

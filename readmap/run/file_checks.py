@@ -20,7 +20,6 @@ from readmap.run.output_format import ENDINGS, has_unknown_ending, output_format
 NO_OUTPUTS: Mapping[str, str | None] = {}
 
 PAGE_ENDINGS = (".html", ".htm")
-
 #: What goes to some outputs, for messages.
 _CONTENTS = {
     option("unmapped"): "the reads without a place go",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import polars
 
 OPERATIONS = "MIDNS"
-
 #: The number of rows that a notebook shows.
 SHOWN = 8
 

@@ -20,7 +20,6 @@ FIRST, SECOND, SAMPLE, LANE, PATIENT = "fastq_1", "fastq_2", "sample", "lane", "
 GROUP_FIELD = re.compile(r"[A-Z][A-Z0-9]")
 BEYOND = ""  # key of the values of a row that has more values than there are columns
 NO_READS = ("bam", "bai", "cram", "crai", "spring_1", "spring_2")
-
 #: Bytes that contain the first line of a FASTQ file.
 START_BYTES = 1 << 12
 

@@ -37,7 +37,6 @@ from readmap.run.reports import QualityReports, open_reports
 #: records in a byte of FASTQ; and the endings of uncompressed FASTQ.
 COMPRESSED_SHARE, BAM_SHARE = 3.0, 1.15
 PLAIN = (".fq", ".fastq", ".fa", ".fasta")
-
 #: Letters of the reference that are unpacked at a time.
 UNPACKED_LETTERS = 1 << 24
 

@@ -16,7 +16,6 @@ from readmap.mapping.parameters import Scoring
 
 #: Version of the file format. Version 1 had other names for its fields.
 FORMAT = 2
-
 #: Largest insert size that a file may contain, in bases.
 MAX_INSERT_SIZE = 1 << 20
 

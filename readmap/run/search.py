@@ -52,7 +52,6 @@ from readmap.version import __version__
 #: Seconds between switches of threads in the Python interpreter. The default of 5 ms is too long: a GPU maps 70,000
 #: reads in that time while threads that read, write and copy wait for the interpreter's lock.
 SWITCH_SECONDS = 0.0005
-
 #: The rooms of kernels that every search needs.
 KERNEL_ROOMS = ("common", "index", "reads", "mapping", "run")
 

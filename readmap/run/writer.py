@@ -20,7 +20,6 @@ from readmap.formats.output import ByteSink
 
 #: Limit of the blocks that outputs have not released yet.
 LENT_BLOCKS = 2
-
 #: Size and number of the host buffers, and the number of copies from the device in flight.
 OUTPUT_BYTES, OUTPUT_BUFFERS, IN_FLIGHT = 64 << 20, 4, 2
 
