@@ -86,7 +86,7 @@ class DistributedSearch:
             device = f"{pluralize(cluster.workers, 'worker')} of Dask"
             origin = Origin(
                 index=str(self.path),
-                reads=self.job.files,
+                reads=self.job.files.paths,
                 outputs=outputs.paths,
                 reference=self.index,
                 device=device,
@@ -175,10 +175,10 @@ class _Run:
         table_path = self._job.config.split
         if table_path is not None:
             table = read_table(table_path)
-            whole = self._lanes([table.find(file) for file in self._job.files])
+            whole = self._lanes([table.find(file) for file in self._job.files.paths])
             yield lambda: whole
             return
-        with FileSplitter(self._job.files, available_processors(), self.summary.warnings.append) as splitter:
+        with FileSplitter(self._job.files.paths, available_processors(), self.summary.warnings.append) as splitter:
 
             def located() -> SplitLanes:
                 splitter.wait(0)
@@ -194,8 +194,9 @@ class _Run:
 
     def _lanes(self, files: Sequence[SplitFile]) -> SplitLanes:
         self._located, threads = sum(file.records for file in files), available_processors()
-        locators = [RecordLocator(path, file, threads) for path, file in zip(self._job.files, files, strict=True)]
-        return SplitLanes(locators, self._job.layouts)
+        paths, layouts = self._job.files.paths, self._job.files.layouts
+        locators = [RecordLocator(path, file, threads) for path, file in zip(paths, files, strict=True)]
+        return SplitLanes(locators, layouts)
 
     def _map(self, parts: Iterator[Parts], model: SampleModel) -> list[Any]:
         """Map all shards, and append the records of unsorted ones in order; return what the tasks returned."""

@@ -11,10 +11,8 @@ from readmap.duplicates.marker import DuplicateRules
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.sam import PROGRAM, ReadGroupInfo, program_name, read_groups
 from readmap.index.index import Index
-from readmap.reads.chunks import PairLayout
 from readmap.run.config import SearchConfig
 from readmap.run.file_checks import InputFiles
-from readmap.run.lanes import Lane
 
 #: The names of a shard's outputs: its records, and its unmapped reads.
 RECORDS, UNMAPPED = "records", "unmapped"
@@ -27,7 +25,7 @@ class Job:
     system that all workers see. tasks: the number of shards, once it is known."""
 
     config: SearchConfig
-    lanes: tuple[Lane, ...]
+    files: InputFiles
     contig_lengths: tuple[int, ...]
     groups: tuple[ReadGroupInfo, ...] = ()
     program: str = PROGRAM
@@ -36,19 +34,11 @@ class Job:
 
     @classmethod
     def of(cls, config: SearchConfig, files: InputFiles, path: Path, index: Index, header: list[str]) -> Job:
-        lanes = tuple(Lane(tuple(map(os.path.abspath, lane.files)), lane.layout, lane.group) for lane in files.lanes)
+        lanes = [replace(lane, files=tuple(map(os.path.abspath, lane.files))) for lane in files.lanes]
         groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
         own = replace(config, index=str(path.absolute()), sample_model=None, is_lenient=True)
         lengths = tuple(contig.length for contig in index.reference.contigs)
-        return cls(own, lanes, lengths, tuple(read_groups([*groups, *header])), program_name(header))
-
-    @property
-    def files(self) -> list[str]:
-        return [file for lane in self.lanes for file in lane.files]
-
-    @property
-    def layouts(self) -> list[PairLayout]:
-        return [lane.layout for lane in self.lanes]
+        return cls(own, InputFiles(lanes, True), lengths, tuple(read_groups([*groups, *header])), program_name(header))
 
     @property
     def is_sorted(self) -> bool:

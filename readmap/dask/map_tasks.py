@@ -28,10 +28,8 @@ from readmap.reads.inflaters import inflaters_for
 from readmap.reads.shards import RecordRange
 from readmap.run.chunk_plan import plan_chunks
 from readmap.run.estimation import estimate_from_lanes
-from readmap.run.file_checks import InputFiles
 from readmap.run.index_loading import LoadedIndex
-from readmap.run.inputs import OpenReads, open_inputs, open_parts
-from readmap.run.lanes import Lane
+from readmap.run.inputs import open_parts
 from readmap.run.monitor import Silent
 from readmap.run.read_mapper import MappingSummary
 from readmap.run.sample_model import SampleModel
@@ -53,12 +51,8 @@ def estimate(job: Job) -> SampleModel:
     with take_turn() as turn:
         index, backend = worker_index(job.config, turn)
         config = replace(job.config, threads=backend.threads)
-
-        def open_lanes(lanes: Sequence[Lane]) -> contextlib.AbstractContextManager[OpenReads]:
-            return open_inputs(config, InputFiles(list(lanes), True), [], inflaters_for(backend))
-
         with backend.thread_stream():
-            return estimate_from_lanes(config, job.lanes, LoadedIndex([index], [backend]), open_lanes, Silent())
+            return estimate_from_lanes(config, job.files, LoadedIndex([index], [backend]), Silent())
 
 
 @return_errors
@@ -72,8 +66,9 @@ def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskT
     index, backend = worker_index(job.config, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
-    first = _fragments_before([part.first_record for part in parts], job.layouts)
-    last = _fragments_before([part.end_record for part in parts], job.layouts)
+    layouts = job.files.layouts
+    first = _fragments_before([part.first_record for part in parts], layouts)
+    last = _fragments_before([part.end_record for part in parts], layouts)
     with backend.thread_stream(), contextlib.ExitStack() as opened:
         recorder = None
         if job.rules:
@@ -81,18 +76,9 @@ def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskT
             recorder.set_header(job.groups, job.contig_lengths)
         sidecar = RunSidecar(len(job.contig_lengths))
         sinks = [opened.enter_context(_open_output(job, name, folder, backend, sidecar)) for name in job.outputs]
-        reads = open_parts(parts, job.layouts, job.config.comments, backend.threads, inflaters_for(backend))
+        reads = open_parts(parts, layouts, job.config.comments, backend.threads, inflaters_for(backend))
         loaded = LoadedIndex([index], [backend])
-        processor = make_processor(
-            job.config,
-            job.lanes,
-            loaded,
-            program=job.program,
-            comments=job.config.comments,
-            is_paired=reads.is_paired,
-            marker=recorder,
-            model=model,
-        )
+        processor = make_processor(job.config, job.files.lanes, loaded, reads, job.program, recorder, model)
         run_batches(job.config, processor, reads, sinks, loaded, lease=turn)
         if recorder:
             sinks.append(opened.enter_context(open_output(str(folder / f"{RECORDS}{FRAGMENTS_SUFFIX}"))))

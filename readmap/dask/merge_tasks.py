@@ -83,10 +83,7 @@ def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> 
     backend, lengths = config_backend(job.config), job.contig_lengths
     host, codec = CpuBackend(backend.threads), choose_codec(job.config.codec, job.level, [backend])
     index, entries = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
-    with (
-        backend.thread_stream(),
-        codec.open(open_output(str(folder / RECORDS)), backend.threads, job.level) as output,
-    ):
+    with backend.thread_stream(), codec.open(open_output(str(folder / RECORDS)), backend.threads, job.level) as output:
         runs = SortedRuns(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)
         try:
             for shard in range(job.tasks):

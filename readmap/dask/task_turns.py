@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 
-from readmap.run.device_lease import DeviceLease
+from readmap.run.chunk_turns import DeviceLease
 
 
 class TaskTurns:

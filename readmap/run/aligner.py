@@ -13,7 +13,6 @@ import pysam
 from readmap.backend import Array, Backend, open_backend
 from readmap.errors import UsageError
 from readmap.formats import sam
-from readmap.formats.fasta import Contig
 from readmap.index import folder
 from readmap.index.building import build_index
 from readmap.index.device import DeviceIndex
@@ -114,7 +113,7 @@ class Aligner:
 
     @functools.cached_property
     def header(self) -> pysam.AlignmentHeader:
-        return _header_of(self._host.reference.contigs)
+        return pysam.AlignmentHeader.from_text(sam.header(self._host.reference.contigs, __version__, "").decode())
 
     def map(self, sequences: Texts, qualities: Texts | None = None, *, on_device: bool = False) -> Hits:
         """Map one DNA sequence or several.
@@ -142,7 +141,7 @@ class Aligner:
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend)
         searched = self._search(reads, count, qualities is not None)
-        return self._hits(*self._primary(searched), searched.count, on_device=on_device)
+        return self._hits(*self._aligned(searched.batch, searched.context), searched.count, on_device=on_device)
 
     def map_pairs(
         self,
@@ -178,7 +177,8 @@ class Aligner:
             If the insert size is invalid.
         """
         searched = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
-        return self._pairs(*self._primary(searched), searched.context, searched.count)
+        batch, alignments = self._aligned(searched.batch, searched.context)
+        return self._pairs(batch, alignments, searched.context, searched.count)
 
     def map_file(self, path: str | Path, *, batch_reads: int | None = None) -> Iterator[Hits]:
         """Map the reads of a file batch by batch, as the primary records of `readmap search` do.
@@ -313,9 +313,6 @@ class Aligner:
         context = replace(self._context, sample=sample)
         return _Searched(search_again(batch, context), context, count)
 
-    def _primary(self, searched: _Searched) -> tuple[Batch, Alignments]:
-        return self._aligned(searched.batch, searched.context)
-
     def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
         """Align a batch without secondary alignments, which hits do not report."""
         reporting = replace(self.reporting, max_secondary=0)
@@ -381,10 +378,6 @@ def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dt
     ends = [np.where(hits.strands < 0, hits.ref_ends, hits.ref_starts) for hits in (first, second)]
     together = (first.contigs >= 0) & (first.contigs == second.contigs)
     return np.where(together, ends[1] - ends[0], 0)
-
-
-def _header_of(contigs: Sequence[Contig]) -> pysam.AlignmentHeader:
-    return pysam.AlignmentHeader.from_text(sam.header(contigs, __version__, "").decode())
 
 
 def _parse_records(records: Array, header: pysam.AlignmentHeader, backend: Backend) -> list[pysam.AlignedSegment]:

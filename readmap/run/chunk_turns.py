@@ -1,4 +1,4 @@
-"""The order of chunks that several threads map at once.
+"""The order of chunks that several threads map at once, and of searches that share a device.
 
 Out of turn a thread computes, with memory that an earlier chunk may need. In turn it estimates, counts and writes.
 After memory has run out once, chunks are mapped one at a time (serial mode).
@@ -100,3 +100,20 @@ class ChunkTurn:
 def exclusive_turn() -> ChunkTurn:
     """Return the turn of a batch that runs alone."""
     return ChunkTurn(ChunkTurns(serial=True), 0)
+
+
+class DeviceLease:
+    """What a search waits for and what it releases; this class is for a search that has its devices alone."""
+
+    def is_ahead(self) -> bool:
+        """Return True if another search still uses the device, so that nobody waits for this one's first reads."""
+        return False
+
+    def wait_for_device(self) -> None:
+        """Wait until no other search uses the device; from then on this one uses it."""
+
+    def end_reading(self) -> None:
+        """Let the next search read: all reads of this one have been read."""
+
+    def release_device(self) -> None:
+        """Let the next search use the device. Each thread that has no reads left to map calls this."""

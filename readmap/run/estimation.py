@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from readmap.index.reference import reference_checksum
-from readmap.index.suffix_array import kernel_types
 from readmap.mapping.batch import Context
 from readmap.reads.inflaters import inflaters_for
 from readmap.run import stream
@@ -16,18 +15,15 @@ from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.config import SearchConfig
 from readmap.run.device_reads import DeviceReads
 from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
-from readmap.run.index_loading import LoadedIndex, describe_start, load_index, open_index, warn_index
-from readmap.run.inputs import OpenReads, open_inputs
+from readmap.run.index_loading import LoadedIndex, open_index
+from readmap.run.inputs import open_inputs
 from readmap.run.lanes import Lane, first_lanes
 from readmap.run.monitor import Monitor, Silent
 from readmap.run.read_mapper import observe_reads
 from readmap.run.sample import SampleEstimator
 from readmap.run.sample_model import SampleModel
-from readmap.run.search import KERNEL_ROOMS, searched_structure
+from readmap.run.search import load_searched_index
 from readmap.run.writer import Block
-
-#: Opens the files of some lanes.
-OpenLanes = Callable[[Sequence[Lane]], contextlib.AbstractContextManager[OpenReads]]
 
 
 class _Complete(Exception):
@@ -77,35 +73,20 @@ def estimate_sample_model(
     more_outputs: paths that the caller writes, by the names of their options. Raises the errors of open_search."""
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     path, index = open_index(config, more_outputs)
-    backends = config.open_backends()
-    for line in describe_start(path, config, backends):
-        monitor.say(line)
-    warn_index(path, index, config, monitor.say)
-    for backend in backends:
-        backend.compile_missing(kernel_types(index.suffixes), list(KERNEL_ROOMS), monitor.say)
-    monitor.show("loading the index")
-    structure = searched_structure(config, index)
-    loaded = load_index(path, index, structure, True, backends, False, monitor.say)
-
-    def open_lanes(lanes: Sequence[Lane]) -> contextlib.AbstractContextManager[OpenReads]:
-        own = InputFiles(list(lanes), files.are_lanes_named)
-        return open_inputs(config, own, [], inflaters_for(backends[0]))
-
-    model = estimate_from_lanes(config, files.lanes, loaded, open_lanes, monitor)
+    loaded = load_searched_index(config, files, path, index, config.open_backends(), monitor)
+    model = estimate_from_lanes(config, files, loaded, monitor)
     return replace(model, scoring=config.scoring, reference=reference_checksum(index.reference.contigs))
 
 
-def estimate_from_lanes(
-    config: SearchConfig, lanes: Sequence[Lane], loaded: LoadedIndex, open_lanes: OpenLanes, monitor: Monitor
-) -> SampleModel:
-    """Return the sample model of some lanes, library by library; open_lanes: opens their files."""
-    model = SampleModel()
+def estimate_from_lanes(config: SearchConfig, files: InputFiles, loaded: LoadedIndex, monitor: Monitor) -> SampleModel:
+    """Return the sample model of the reads, library by library."""
+    model, inflaters = SampleModel(), inflaters_for(loaded.backends[0])
     contexts = [
         Context(index, backend, config.scoring, config.pairing)
         for index, backend in zip(loaded.indexes, loaded.backends, strict=True)
     ]
-    for own in first_lanes(lanes):
-        with open_lanes(own) as reads:
+    for own in first_lanes(files.lanes):
+        with open_inputs(config, InputFiles(own, files.are_lanes_named), [], inflaters) as reads:
             observer = _Observer(contexts, own, reads.is_paired, model)
             counts, layouts = observer.summary, reads.layouts
 

@@ -20,8 +20,7 @@ from readmap.reads.parsing import Reads
 from readmap.run.batch_processor import RunSummary
 from readmap.run.chunk_turns import ChunkTurn
 from readmap.run.device_reads import DeviceReads
-from readmap.run.replay_filter import ReplayFilter
-from readmap.run.writer import Block
+from readmap.run.writer import Block, ReplayFilter
 from readmap.strand import Strand
 
 _COUNT = Kernel("run/exact", "count_lines")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +25,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class LoadedIndex:
-    """A copy of the index on each device. plan: sizes of chunks, or None to choose them by the free memory."""
+    """A copy of the index on each device. plan: of chunks, or None to plan by the free memory. seconds: to load it."""
 
     indexes: Sequence[DeviceIndex]
     backends: Sequence[Backend]
     plan: ChunkPlan | None = None
     structure: IndexStructure = IndexStructure.ARRAY
+    seconds: float = 0.0
 
 
 def open_index(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> tuple[Path, Index]:
@@ -73,6 +75,7 @@ def load_index(
 ) -> LoadedIndex:
     """Copy the part of an index that is searched to the first device, and from there to the others. path: for messages.
     is_sorted: records are sorted, for which the first device reserves memory."""
+    start = time.perf_counter()
     try:
         needed = index.host_index(backends[0], structure, prefix_table).nbytes
     except IndexFolderError as error:
@@ -85,7 +88,7 @@ def load_index(
     for backend in backends[1:]:
         with backend.thread_stream():
             indexes.append(indexes[0].copy_to(backend))
-    return LoadedIndex(indexes, backends, plan, structure)
+    return LoadedIndex(indexes, backends, plan, structure, time.perf_counter() - start)
 
 
 def report_memory(needed: int, plan: ChunkPlan, backend: Backend, say: Say) -> None:

@@ -19,10 +19,9 @@ from readmap.run.batch_processor import DoesNotFit, RunSummary
 from readmap.run.chunk_turns import ChunkTurn, exclusive_turn
 from readmap.run.device_reads import DeviceReads
 from readmap.run.record_blocks import RecordBatch, RecordBlocks
-from readmap.run.replay_filter import ReplayFilter
 from readmap.run.sample import Observation, SampleEstimator, observe
 from readmap.run.sample_model import SampleModel
-from readmap.run.writer import Block
+from readmap.run.writer import Block, ReplayFilter
 
 
 @dataclass

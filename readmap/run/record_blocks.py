@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 from typing import NamedTuple
 
-from readmap.backend import Array, Backend
+import numpy as np
+
+from readmap.backend import Array, Backend, Kernel
+from readmap.backend.tables import Table
 from readmap.bam.order import SortedRecords, SortOrder, sort_by_name, sort_records
 from readmap.duplicates.fragments import FragmentBatch
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.mapping.alignments import Alignments
 from readmap.mapping.batch import Batch, Context
 from readmap.mapping.records import AlignmentRecords, RecordStyle, format_records
-from readmap.run.unmapped import format_unmapped
+from readmap.reads.parsing import Reads
 from readmap.run.writer import Block
 
 #: The indices of the outputs: records and unmapped reads.
 RECORDS, UNMAPPED_READS = range(2)
+
+_MEASURE, _WRITE = Kernel("run/fastq", "measure_unmapped"), Kernel("run/fastq", "write_unmapped")
 
 
 class RecordBatch(NamedTuple):
@@ -43,7 +48,7 @@ class RecordBlocks:
         else:
             blocks.append(Block(records.bytes, backend, RECORDS))
         if self._style.unmapped:
-            unmapped = format_unmapped(alignments, batch.reads, backend)
+            unmapped = _format_unmapped(alignments, batch.reads, backend)
             if len(unmapped):
                 blocks.append(Block(unmapped, backend, UNMAPPED_READS))
         return RecordBatch(blocks, fragments)
@@ -77,3 +82,23 @@ class RecordBlocks:
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
         """Let the thread use the first device for a while; backend: the one that it uses."""
         return contextlib.nullcontext() if backend is self._first else self._first.thread_stream()
+
+
+class _UnmappedReads(Table, struct="run/fastq.cu:UnmappedReads"):
+    """Reads with the offsets and flags of their records."""
+
+
+def _format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
+    """Return the unmapped reads of a batch, and the pairs of which both mates are unmapped, as uint8 on the device.
+
+    They are in the order of the input: mates alternate, and their names end in /1 and /2.
+    """
+    unmapped = _UnmappedReads(
+        texts=reads, lengths=reads.lengths, line_offsets=alignments.plan.offsets, line_flags=alignments.flags
+    )
+    lengths = backend.empty(reads.count, np.int64)
+    backend.launch(_MEASURE, reads.count, reads=unmapped, lengths_out=lengths)
+    ends, total = backend.inclusive_sum_with_total(lengths)
+    out = backend.empty(total, np.uint8)
+    backend.launch(_WRITE, reads.count, reads=unmapped, record_ends=ends, out=out)
+    return out

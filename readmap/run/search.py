@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from readmap.duplicates.marker import DuplicateMarker
 from readmap.duplicates.shards import FragmentRecorder
 from readmap.formats.fasta import Contig
 from readmap.formats.output import ByteSink, PendingOutput
-from readmap.formats.sam import PROGRAM, SamEncoding, header, parse_header_lines, program_name, read_groups
+from readmap.formats.sam import SamEncoding, header, parse_header_lines, program_name, read_groups
 from readmap.index.device import IndexStructure
 from readmap.index.index import Index
 from readmap.index.reference import reference_checksum
@@ -23,12 +22,12 @@ from readmap.mapping.batch import Context
 from readmap.mapping.records import RecordStyle
 from readmap.qc.survey import Survey
 from readmap.reads.inflaters import inflaters_for
-from readmap.reads.shards import Shard
+from readmap.reads.shards import RecordRange, Shard
 from readmap.run import stream
 from readmap.run.batch_processor import BatchProcessor, RunSummary
+from readmap.run.chunk_turns import DeviceLease
 from readmap.run.config import SearchConfig
 from readmap.run.conflicts import check_pair_options
-from readmap.run.device_lease import DeviceLease
 from readmap.run.devices import describe_devices
 from readmap.run.exact import ALL, ExactSearch, LineFormat, Parameters
 from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
@@ -39,13 +38,7 @@ from readmap.run.monitor import Monitor, Silent
 from readmap.run.outputs import SearchOutputs, describe_sorting, open_outputs
 from readmap.run.read_mapper import ReadMapper
 from readmap.run.sample_model import SampleModel, read_sample_model
-from readmap.run.summary import (
-    ExactSearchSummary,
-    Origin,
-    SearchSummary,
-    describe_shard,
-    reads_per_second,
-)
+from readmap.run.summary import ExactSearchSummary, Origin, SearchSummary, describe_shard, reads_per_second
 from readmap.strand import Strand
 from readmap.version import __version__
 
@@ -80,23 +73,14 @@ def open_search(
         reads = opened.enter_context(open_inputs(config, files, lines, inflaters_for(backends[0])))
         if not config.is_lenient:
             check_pair_options(config.given, reads.is_paired)
-        loaded, seconds = _load(config, path, index, files, reads, backends, monitor)
-        contigs = index.reference.contigs
-        outputs.records.write(make_header(config, files.lanes, contigs, reads.header, outputs.marker, outputs.survey))
-        processor = make_processor(
-            config,
-            files.lanes,
-            loaded,
-            program=program_name(reads.header),
-            comments=reads.comments,
-            is_paired=reads.is_paired,
-            marker=outputs.marker,
-            model=model,
-        )
+        loaded = load_searched_index(config, files, path, index, backends, monitor, reads.parts)
+        contigs, program, marker = index.reference.contigs, program_name(reads.header), outputs.marker
+        outputs.records.write(make_header(config, files.lanes, contigs, reads.header, marker, outputs.survey))
+        processor = make_processor(config, files.lanes, loaded, reads, program, marker, model)
         counts = run_batches(config, processor, reads, list(outputs.sinks.values()), loaded, monitor=monitor)
         reads.check_complete(counts)
         outputs.finish(config.command_line, monitor.show)
-        origin = _origin(config, files, path, index, loaded, seconds, outputs, reads)
+        origin = _origin(config, files, path, index, loaded, outputs, reads)
         yield FinishedSearch(_summarize(config, origin, processor, outputs), outputs.pending)
 
 
@@ -104,23 +88,26 @@ def make_processor(
     config: SearchConfig,
     lanes: Sequence[Lane],
     loaded: LoadedIndex,
-    *,
-    program: str = PROGRAM,
-    comments: bool = False,
-    is_paired: bool = True,
-    marker: DuplicateMarker | None = None,
-    model: SampleModel | None = None,
+    reads: OpenReads,
+    program: str,
+    marker: DuplicateMarker | None,
+    model: SampleModel | None,
 ) -> ReadMapper | ExactSearch:
-    """Return what turns batches of reads into records. program: ID of readmap's @PG line in the header. comments: write
-    the comments of reads as tags. is_paired: reads may have mates. marker: is given all fragments. model: what is known
-    of the sample before the first read."""
+    """Return what turns batches of reads into records. program: ID of readmap's @PG line in the header. marker: is
+    given all fragments. model: what is known of the sample before the first read.
+    """
     if config.exact:
-        return ExactSearch(loaded.indexes, exact_parameters(config, loaded.structure, program), loaded.backends)
+        strand, limit = Strand(config.strand), config.max_hits or ALL
+        parameters = Parameters(strand, loaded.structure, line_format(config), limit, config.group, program)
+        return ExactSearch(loaded.indexes, parameters, loaded.backends)
     contexts = [
         Context(index, backend, config.scoring, config.pairing, config.reporting)
         for index, backend in zip(loaded.indexes, loaded.backends, strict=True)
     ]
-    return ReadMapper(contexts, record_style(config, lanes, program, comments), is_paired, marker, model)
+    encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
+    unmapped = config.unmapped is not None
+    style = RecordStyle(encoding, groups, program, reads.comments, config.barcode_name, config.order, unmapped)
+    return ReadMapper(contexts, style, reads.is_paired, marker, model)
 
 
 def run_batches(
@@ -141,34 +128,23 @@ def run_batches(
             speed = f"{counts.reads:,} reads, {reads_per_second(counts):,.0f} a second"
             monitor.show(f"{speed}, {counts.describe_progress()}", reads.share())
 
-    with _short_switch_interval():
-        sources, layouts, limit = reads.take(), reads.layouts, config.batch_reads
-        plan, devices = loaded.plan, loaded.backends
+    switch_seconds = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
         stream.run(
-            sources,
+            reads.take(),
             sinks,
             processor,
-            devices,
-            layout=layouts,
-            batch_reads=limit,
-            plan=plan,
+            loaded.backends,
+            layout=reads.layouts,
+            batch_reads=config.batch_reads,
+            plan=loaded.plan,
             progress=progress,
             lease=lease,
         )
+    finally:
+        sys.setswitchinterval(switch_seconds)
     return counts
-
-
-def record_style(
-    config: SearchConfig, lanes: Sequence[Lane], program: str = PROGRAM, comments: bool = False
-) -> RecordStyle:
-    encoding, groups = SamEncoding.BINARY if config.is_binary else SamEncoding.TEXT, tuple(lane.group for lane in lanes)
-    unmapped = config.unmapped is not None
-    return RecordStyle(encoding, groups, program, comments, config.barcode_name, config.order, unmapped)
-
-
-def exact_parameters(config: SearchConfig, structure: IndexStructure, program: str = PROGRAM) -> Parameters:
-    limit = config.max_hits or ALL
-    return Parameters(Strand(config.strand), structure, line_format(config), limit, config.group, program)
 
 
 def line_format(config: SearchConfig) -> LineFormat:
@@ -224,18 +200,18 @@ def known_sample_model(config: SearchConfig, files: InputFiles, index: Index) ->
     return model
 
 
-def _load(
+def load_searched_index(
     config: SearchConfig,
+    files: InputFiles,
     path: Path,
     index: Index,
-    files: InputFiles,
-    reads: OpenReads,
     backends: Sequence[Backend],
     monitor: Monitor,
-) -> tuple[LoadedIndex, float]:
-    """Compile the kernels and load the index to the devices; return it and the seconds of loading."""
-    shard = config.shard if isinstance(config.shard, Shard) else None
-    for line in [*describe_start(path, config, backends), *describe_shard(shard, reads.parts)]:
+    parts: Sequence[RecordRange] = (),
+) -> LoadedIndex:
+    """Start the log, compile the kernels and load the index to the devices; parts: the records of a shard."""
+    shard = config.shard if isinstance(config.shard, Shard) and parts else None
+    for line in [*describe_start(path, config, backends), *describe_shard(shard, parts)]:
         monitor.say(line)
     warn_index(path, index, config, monitor.say)
     if needs := describe_sorting(config, files.paths, backends[0]):
@@ -246,9 +222,8 @@ def _load(
     monitor.show("loading the index")
     for backend in backends:
         backend.preload(types, ("common", "reads", "mapping", "run"))
-    start, structure = time.perf_counter(), searched_structure(config, index)
-    loaded = load_index(path, index, structure, config.prefix_table, backends, config.sort, monitor.say)
-    return loaded, time.perf_counter() - start
+    structure = searched_structure(config, index)
+    return load_index(path, index, structure, config.prefix_table, backends, config.sort, monitor.say)
 
 
 def kernel_rooms(config: SearchConfig) -> list[str]:
@@ -260,23 +235,12 @@ def kernel_rooms(config: SearchConfig) -> list[str]:
     return [*KERNEL_ROOMS, *(room for room, is_needed in others.items() if is_needed)]
 
 
-@contextlib.contextmanager
-def _short_switch_interval() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
 def _origin(
     config: SearchConfig,
     files: InputFiles,
     path: Path,
     index: Index,
     loaded: LoadedIndex,
-    load_seconds: float,
     outputs: SearchOutputs,
     reads: OpenReads,
 ) -> Origin:
@@ -289,7 +253,7 @@ def _origin(
         device=backends[0].name,
         devices=describe_devices(backends),
         threads=backends[0].threads,
-        load_seconds=load_seconds,
+        load_seconds=loaded.seconds,
         codec=outputs.compression.codec_name,
         shard=config.shard if isinstance(config.shard, Shard) else None,
         parts=reads.parts,

@@ -20,7 +20,7 @@ from readmap.reads.alignment_reads import AlignmentReads
 from readmap.reads.chunks import PairLayout, read_chunks
 from readmap.run.batch_processor import BatchProcessor
 from readmap.run.chunk_plan import ChunkPlan, plan_chunks
-from readmap.run.device_lease import DeviceLease
+from readmap.run.chunk_turns import DeviceLease
 from readmap.run.device_reads import AnyChunk
 from readmap.run.devices import Devices
 from readmap.run.mappers import Item, Mappers

@@ -5,9 +5,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +42,31 @@ class Block:
     copied: int = 0
 
 
+class ReplayFilter:
+    """Counts the bytes that outputs have received for some reads, whose blocks may be made again."""
+
+    def __init__(self) -> None:
+        self._ahead = Counter[int]()
+
+    def missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield the bytes of blocks that the outputs do not have. Raises the error of a device that fails before all
+        bytes are copied; then all these blocks are made again."""
+        given = Counter[int]()
+        for block in blocks:
+            known = min(self._ahead[block.output], len(block.bytes))
+            self._ahead[block.output] -= known
+            given[block.output] += known
+            if known and known == len(block.bytes):
+                continue
+            rest = replace(block, bytes=block.bytes[known:]) if known else block
+            yield rest
+            if rest.error:
+                given[block.output] += rest.copied
+                self._ahead += given
+                raise rest.error
+            given[block.output] += len(rest.bytes)
+
+
 class _Step(NamedTuple):
     """A block for the writing thread; done: releases it; ended: set when it has been copied or has failed."""
 
@@ -55,11 +80,7 @@ class Writer:
     callers waited for outputs."""
 
     def __init__(
-        self,
-        outputs: Sequence[ByteSink],
-        backend: Backend,
-        limit: int,
-        device_errors: tuple[type[Exception], ...] = (),
+        self, outputs: Sequence[ByteSink], backend: Backend, limit: int, device_errors: tuple[type[Exception], ...] = ()
     ) -> None:
         """limit: approximate size of a block in bytes. device_errors: are stored in the block instead of raised, since
         the caller can make the block on another device; empty if there is no other device."""

@@ -168,12 +168,7 @@ WORKS: dict[str, tuple[Make, PairLayout]] = {
 
 
 def searched(
-    name: str,
-    index: Index,
-    backends: Sequence[Backend],
-    files: list[Path],
-    out: Path,
-    batch_reads: int | None = BATCH,
+    name: str, index: Index, backends: Sequence[Backend], files: list[Path], out: Path, batch_reads: int | None = BATCH
 ) -> tuple[bytes, RunSummary]:
     """What a work wrote and counted."""
     make, layout = WORKS[name]

@@ -78,11 +78,7 @@ def places_of(bases: str, strand: str = "both") -> list[tuple[int, int, int]]:
 
 
 def lines_of(
-    read: Read,
-    format: str,
-    places: Sequence[tuple[int, int, int]],
-    contigs: Sequence[str],
-    most: int | None = None,
+    read: Read, format: str, places: Sequence[tuple[int, int, int]], contigs: Sequence[str], most: int | None = None
 ) -> str:
     """Return the lines of a read that occurs at `places`, at most `most` of them; contigs: their names."""
     name, total, letters, marks = shown_name(read.name), len(places), clean(read.bases), read.quality or "*"
@@ -163,7 +159,7 @@ def test_mapq_tells_how_many_there_are(world: World, tmp_path: Path) -> None:
     search_files([tmp_path / "reads.fq"], index, world.backend, tmp_path / "out", Parameters())
     rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
     assert [(row[0], row[4]) for row in rows if row[1] == "0"] == [
-        *(("0", "60"), ("1", "3"), ("2", "1"), ("3", "1"), ("4", "0"), ("5", "0"), ("6", "0")),
+        *(("0", "60"), ("1", "3"), ("2", "1"), ("3", "1"), ("4", "0"), ("5", "0"), ("6", "0"))
     ]
     assert all(row[13] == f"NH:i:{int(row[0]) + 1}" for row in rows)
 

@@ -49,7 +49,7 @@ from readmap.mapping.parameters import (
 from readmap.mapping.pipeline import search_reads
 from readmap.run import chunk_plan, device_reads, read_mapper, record_blocks, sample, stream
 from readmap.run.chunk_plan import ChunkPlan
-from readmap.run.device_lease import DeviceLease
+from readmap.run.chunk_turns import DeviceLease
 
 DRAW = random.Random(61)
 GENOME = small_genome(DRAW)
