@@ -144,7 +144,7 @@ def merge_shard(
 ) -> int:
     """Write the records of a shard to a sorting output and register its fragments; return the number of records.
 
-    path: of the shard read by `reads`. progress: called with the number of records so far. Raises DataError if a record
+    path: the shard that `reads` reads. progress: called with the number of records so far. Raises DataError if a record
         does not belong to the shard, and the errors of reading and writing.
     """
     fragments, record_count = read_fragments(path), 0

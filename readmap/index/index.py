@@ -309,7 +309,7 @@ class Index:
         Returns
         -------
         Locations
-            Grouped by sequence, forward strand first. On each strand the order is that of the suffix array: by the
+            Grouped by sequence, forward strand first. Each strand is in suffix array order: by the
             bases that follow, up to an ambiguous base or the contig's end, then by position.
 
         Raises

@@ -83,7 +83,7 @@ class SortPart:
 
 @dataclass(frozen=True)
 class SortPlan:
-    """Plan of a suffix sort; length: of the reference with barriers; dtype: of positions; parts: in slot order."""
+    """The plan of a suffix sort; length: positions with barriers; dtype: of a position; parts: in slot order."""
 
     length: int
     dtype: np.dtype[Any]

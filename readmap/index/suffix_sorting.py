@@ -125,7 +125,7 @@ def _size(updates: Sequence[_RankUpdate | None]) -> int:
 
 
 def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
-    """Give all devices all ranks, each of which one device knows; no array is read while it is written."""
+    """Give all devices all ranks; one device has each rank. No array is read while it is written."""
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))

@@ -44,7 +44,7 @@ class RecordCounts:
     """Counts of the records of each read group; the last row is for records without a read group of the header."""
 
     def __init__(self, groups: Sequence[ReadGroupInfo], backend: Backend) -> None:
-        """groups: of the header. backend: the device of the records."""
+        """groups: the header's read groups. backend: the device of the records."""
         self._backend, self._groups = backend, len(groups)
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         self._names = backend.to_device(names)

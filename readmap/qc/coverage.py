@@ -64,7 +64,7 @@ class Coverage:
     def __init__(
         self, groups: Sequence[ReadGroupInfo], samples: Sequence[int], lengths: Sequence[int], backend: Backend
     ) -> None:
-        """samples: index of the sample of each read group, and of records without one. lengths: of the contigs."""
+        """samples: sample index of each read group, then of records without a group. lengths: contig lengths."""
         self._backend = backend
         names = np.array([hash_text(group.name.encode()) for group in groups], np.uint64)
         arrays = {"contigs": np.cumsum([0, *(length + 1 for length in lengths)]), "names": names}

@@ -43,7 +43,7 @@ def write_page(samples: Sequence[SampleTally], tables: Sequence[ReportTable], ou
         f'<nav aria-label="Samples"><ul>{links}</ul></nav>' if len(names) > 1 else "",
         "</header>\n<main>\n",
         *(_section(sample, number, len(samples) == 1) for number, sample in enumerate(samples)),
-        *map(_further, tables),
+        *map(_table_section, tables),
         "</main>\n</body></html>\n",
     ]
     return "".join(parts)
@@ -126,7 +126,7 @@ def _contigs(depths: Depths) -> str:
     return f'<div class="table"><h3>Coverage by contig</h3>{_table(columns, rows, tall=True)}{note}</div>\n'
 
 
-def _further(table: ReportTable) -> str:
+def _table_section(table: ReportTable) -> str:
     return (
         f'<section aria-label="{escape(table.title)}"><h2>{escape(table.title)}</h2>'
         f'<div class="table"><h3>{escape(table.description)}</h3>{_table(table.columns, table.rows)}</div></section>\n'
