@@ -63,6 +63,7 @@ class DeviceOutput(BlockOutput):
         release()
 
     def _fill(self, data: Any) -> None:
+        """Append an array on the host or the device, and submit each batch that is full."""
         self._expect_open()
         while len(data):
             self._batch = self._batch or self._batches.take()

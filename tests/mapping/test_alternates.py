@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from examples import (
     Read,
-    batch_of,
     below,
     context_of,
     delete,
@@ -29,19 +28,16 @@ from examples import (
 )
 from oracles.alignment import best_anywhere, local_score, parse_cigar
 from search_runs import map_files
+from test_windows import find
 
 from readmap.backend import Backend, open_backend
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.device_counts import DeviceList
 from readmap.formats.sam import SamEncoding
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
-from readmap.mapping.batch import MAX_WINDOWS, WINDOW, Context
-from readmap.mapping.diagonals import DIAGONAL, find_diagonals
+from readmap.mapping.batch import Context
 from readmap.mapping.parameters import DIVERGENT, Reporting, Scoring, SearchPass
 from readmap.mapping.records import RecordStyle
-from readmap.mapping.seeds import Selection, find_seeds
-from readmap.mapping.windows import replace_windows
 from readmap.reads.chunks import PairLayout
 
 MAX_DIAGONALS = constant("mapping/diagonals.cuh", "MAX_DIAGONALS")
@@ -350,31 +346,17 @@ def test_alt_contigs_take_at_most_half_of_the_windows(backends: str, own: int, v
     index = index_of(contigs, alternates=[name for name in contigs if name != "one"])
     context = Context(index.to_device(backend), backend)
     search_pass = SearchPass(DIVERGENT, 4, 4, 10, 10_000)
-    kept, windows = found_of(unit, context, search_pass)
-    scores = [
-        (int(score), is_alternate)
-        for is_alternate, chosen in ((0, copies[:own]), (1, copies[own:]))
-        for score in (local_score(unit, copy, dataclasses.replace(Scoring(), gap_open=1000)) for copy in chosen)
-    ]
+    (found,) = find([unit], context, search_pass.stride, search_pass)
+    kept, windows = found.diagonals, found.windows
+    ungapped = dataclasses.replace(Scoring(), gap_open=1000)
     assert len(kept) >= min(MAX_DIAGONALS, own + versions)
-    for found, most in ((kept, MAX_DIAGONALS), (windows, MAX_SEED_WINDOWS)):
-        assert own + versions <= most or int(sum(found["alternate"])) <= max(most // 2, most - own)
-    best = sorted((score for score, is_alternate in scores if not is_alternate), reverse=True)
+    for rows, most in ((kept, MAX_DIAGONALS), (windows, MAX_SEED_WINDOWS)):
+        assert own + versions <= most or int(sum(rows["alternate"])) <= max(most // 2, most - own)
+    best = sorted((int(local_score(unit, copy, ungapped)) for copy in copies[:own]), reverse=True)
     whole = [int(row["score"]) for row in kept if not row["alternate"] and row["end"] - row["start"] > 60]
     assert whole[:5] == best[: len(whole[:5])]
     keys = [(-int(row["score"]), int(row["alternate"])) for row in kept]
     assert keys == sorted(keys)
-
-
-def found_of(read: str, context: Context, search_pass: SearchPass) -> tuple[np.ndarray, np.ndarray]:
-    """Return the diagonals and windows of a read."""
-    host = context.backend.to_host
-    batch = batch_of([read], context)
-    selection = Selection(DeviceList.of(batch.queries.slot_of), search_pass.stride, search_pass)
-    diagonals = find_diagonals(selection, find_seeds(selection, batch, context), batch, context)
-    replace_windows(selection.slots, diagonals, batch, context)
-    kept = host(diagonals.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS)[0, : host(diagonals.counts)[0]]
-    return kept, host(batch.windows.rows).view(WINDOW).reshape(-1, MAX_WINDOWS)[0, : host(batch.windows.counts)[0]]
 
 
 @pytest.mark.skipif(shutil.which("bwa") is None, reason="bwa is not installed")

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from examples import Read, below, random_bases, reads_of
-from oracles.alignment import canonical, clean, reverse_complement
+from oracles.alignment import clean, reverse_complement
 from oracles.placements import chance
 from window_bench import Bench, Window, window_at
 
@@ -84,8 +84,7 @@ def draw_case(generator: random.Random) -> Case:
 def batch_of(bench: Bench, cases: list[Case], with_qualities: bool = True) -> Batch:
     windows: list[list[Window]] = []
     for case in cases:
-        bases = case.read.bases
-        window = window_at(bench, case.contig, case.start, len(bases), canonical(bases) != clean(bases), case.reverse)
+        window = window_at(bench, case.read.bases, case.contig, case.start, case.reverse)
         begin, end = case.part
         score = window.score + 5 * case.gapped
         windows.append([dataclasses.replace(window, start=begin, end=end, score=score)])

@@ -304,21 +304,11 @@ def benches(backends: str) -> dict[str, Bench]:
 
 
 @pytest.mark.parametrize("bits", [16, 32])
-@pytest.mark.parametrize("genome", GENOMES)
-def test_scores(benches: dict[str, Bench], genome: str, bits: int) -> None:
-    generator = random.Random(12)
-    tasks = make_tasks(generator, GENOMES[genome], 2 * SHORT, ["narrow", "middle"])
-    if genome == "ambiguous":
-        tasks = ambiguous_reads(generator, tasks)
-    benches[genome].check_scores(tasks, DEFAULT, bits)
-
-
-@pytest.mark.parametrize("bits", [16, 32])
 @pytest.mark.parametrize("name", SCORINGS)
 def test_scores_by_any_scoring(benches: dict[str, Bench], name: str, bits: int) -> None:
-    generator = random.Random(13)
+    generator, lengths = random.Random(13), 2 * SHORT if name == "default" else SHORT[::2]
     for genome, contigs in GENOMES.items():
-        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[::2], ["narrow", "middle"]))
+        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, lengths, ["narrow", "middle"]))
         benches[genome].check_scores(tasks, SCORINGS[name], bits)
 
 
@@ -496,21 +486,12 @@ def test_fits_16_bits() -> None:
 # CIGARs.
 
 
-@pytest.mark.parametrize("genome", GENOMES)
-def test_cigars(benches: dict[str, Bench], genome: str) -> None:
-    generator = random.Random(21)
-    tasks = make_tasks(generator, GENOMES[genome], 2 * SHORT, ["narrow", "middle"])
-    if genome == "ambiguous":
-        tasks = ambiguous_reads(generator, tasks)
-    benches[genome].check_alignments(tasks, DEFAULT, [benches[genome].expected(task) for task in tasks])
-
-
 @pytest.mark.parametrize("name", SCORINGS)
 def test_cigars_by_any_scoring(benches: dict[str, Bench], name: str) -> None:
-    generator = random.Random(22)
+    generator, lengths = random.Random(22), 2 * SHORT if name == "default" else SHORT[1::2]
     scoring = SCORINGS[name]
     for genome, contigs in GENOMES.items():
-        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, SHORT[1::2], ["narrow", "middle"]))
+        tasks = ambiguous_reads(generator, make_tasks(generator, contigs, lengths, ["narrow", "middle"]))
         scores = [benches[genome].expected(task, scoring) for task in tasks]
         benches[genome].check_alignments(tasks, scoring, scores)
 
@@ -532,7 +513,7 @@ def test_cigars_with_long_gaps(benches: dict[str, Bench], name: str) -> None:
 def test_cigars_without_bonuses(benches: dict[str, Bench], genome: str) -> None:
     """If the best alignment misses the minimum score without bonuses, the best one without bonuses is reported."""
     generator, bench, plain = random.Random(29), benches[genome], dataclasses.replace(DEFAULT, clip_penalty=0)
-    tasks = make_tasks(generator, GENOMES[genome], 5 * SHORT, ["narrow", "middle", "wide"])
+    tasks = make_tasks(generator, GENOMES[genome], 10 * SHORT, ["narrow", "middle", "wide"])
     if genome == "ambiguous":
         tasks = ambiguous_reads(generator, tasks)
     fallen = other = 0

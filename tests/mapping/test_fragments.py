@@ -53,12 +53,11 @@ def test_when_placements_are_joined(
     """Both mates must have more placements than windows, and further fragments must not be negligible."""
     bench, generator = Bench([random_bases(random.Random(1), 3_000)], backends), random.Random(2)
     reads = [random_bases(generator, 50) for _ in range(2)]
-    flipped = [canonical(read) != clean(read) for read in reads]
     windows = []
-    for mate, (count, last) in enumerate(zip(counts, losses, strict=True)):
+    for mate, (read, count, last) in enumerate(zip(reads, counts, losses, strict=True)):
         # The first windows are a fragment of the likeliest size; the others are far from each other.
-        own = [window_at(bench, 0, 1_000 + 250 * mate, 50, flipped[mate], bool(mate))]
-        own += [window_at(bench, 0, 30 * i + 1_500 * mate, 50, flipped[mate], False) for i in range(count - 1)]
+        own = [window_at(bench, read, 0, 1_000 + 250 * mate, bool(mate))]
+        own += [window_at(bench, read, 0, 30 * i + 1_500 * mate) for i in range(count - 1)]
         windows.append([own[0], *(dataclasses.replace(w, ungapped=40, score=40, deficit=last) for w in own[1:])])
     world, given = bench.world(reads, windows, [0, 0]), list[Any]()
     monkeypatch.setattr(fragments, "_parts", lambda *arguments: given.append(arguments) or [])
@@ -79,7 +78,7 @@ def test_all_placements_that_share_a_seed(backends: str, length: int) -> None:
     contigs = ["".join(f"{copy}{random_bases(generator, 40)}" for copy in copies), reverse_complement(unit)]
     bench, scoring = Bench(contigs, backends), Scoring()
     reads = [substitute(generator, unit[:length], 2), reverse_complement(unit[-length:])]
-    windows = [[dataclasses.replace(window_at(bench, 0, 0, length, False, False), ungapped=length)] for _ in reads]
+    windows = [[dataclasses.replace(window_at(bench, read, 0, 0), ungapped=length)] for read in reads]
     world = bench.world(reads, windows, [0, 0], variants=[20, 33])
     host, slots = bench.backend.to_host, world.batch.queries.slot_of
     held = DeviceList.of(slots)
@@ -142,7 +141,7 @@ def test_best_fragments(backends: str, monkeypatch: pytest.MonkeyPatch, library:
     generator, bench = random.Random(4), Bench(["ACGT" * 700, "ACGT" * 150], backends)
     penalties = {(s.direction, size): _penalty(size, s) for s in library for size in range(s.low, s.high + 1)}
     reads = ["ACGT" * (5 + below(generator, 30)) for _ in range(40)]
-    world = bench.world(reads, [[window_at(bench, 0, 0, len(read), False, False)] for read in reads], [0] * len(reads))
+    world = bench.world(reads, [[window_at(bench, read, 0, 0)] for read in reads], [0] * len(reads))
     ends: list[dict[End, int]] = []
     for read in reads:
         drawn = {}
@@ -191,7 +190,7 @@ def test_mates_in_a_satellite_are_not_joined(
     """The number of fragments is limited, in the same way for both mates."""
     bench, read = Bench(["ACGT" * 300], backends), "ACGT" * 10
     library = [InsertSize("FR", 200, 100, 1, 2_000), InsertSize("RF", 200, 100, 1, 2_000)]
-    window = window_at(bench, 0, 0, len(read), False, False)
+    window = window_at(bench, read, 0, 0)
     world = bench.world([read, read], [[window], [window]], [0, 0])
     assert 63**2 <= MAX_FRAGMENTS < 66**2
     places = [(key_of(side, (8 * i + 40 * side, bool(side)), 40), 0) for side in range(2) for i in range(copies)]

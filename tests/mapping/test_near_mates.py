@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from examples import Read, below, context_of, draw_pairs, fastq, index_of, random_bases, reads_of, small_genome
 from oracles.alignment import reverse_complement
+from test_partition_seeds import changed
 
 from readmap.backend import open_backend
 from readmap.backend.compilation.declarations import constant
@@ -21,15 +22,7 @@ from readmap.mapping.pipeline import search_again, search_reads
 
 MAX_OCCURRENCES = constant("mapping/partition_seeds.cuh", "MAX_OCCURRENCES")
 COPIES, LENGTH, INSERT = MAX_OCCURRENCES + 3, 150, 400
-OTHER_BASE = str.maketrans("ACGT", "CATG")
 LIBRARY = Sample(insert_sizes=fixed_insert_size(INSERT, 20))
-
-
-def changed(bases: str, places: Sequence[int]) -> str:
-    letters = list(bases)
-    for place in places:
-        letters[place] = letters[place].translate(OTHER_BASE)
-    return "".join(letters)
 
 
 def pair_at(contig: str, begin: int, own: Sequence[int] = (), insert: int = INSERT) -> list[Read]:

@@ -29,10 +29,8 @@ MAX_INSERT_SIZE, FAR_APART = (constant("mapping/pairs.cuh", name) for name in ("
 MAX_ANCHORS, DOUBT_PHRED, MIN_GAIN = (
     constant("mapping/rescues.cu", name) for name in ("MAX_ANCHORS", "DOUBT_PHRED", "MIN_GAIN")
 )
-MIN_INSERT_MAPQ, MIN_RUN = (
-    constant("mapping/pairs.cu", "MIN_INSERT_MAPQ"),
-    constant("mapping/diagonal_range.cuh", "MIN_RUN"),
-)
+MIN_INSERT_MAPQ = constant("mapping/pairs.cu", "MIN_INSERT_MAPQ")
+MIN_RUN = constant("mapping/diagonal_range.cuh", "MIN_RUN")
 
 UNPAIRED, COMPLEMENT = Scoring().unpaired_phred, str.maketrans("ACGT", "TGCA")
 RANDOM = random.Random(111)
@@ -76,9 +74,8 @@ def test_every_direction_and_distance(bench: Bench) -> None:
             read = random_bases(generator, 20 + below(generator, 15))
             start = below(generator, len(CONTIGS[contig]) - len(read) + 1)
             reverse = bool(below(generator, 2))
-            flipped = canonical(read) != clean(read)
             reads.append(read)
-            windows.append([window_at(bench, contig, start, len(read), flipped, reverse)])
+            windows.append([window_at(bench, read, contig, start, reverse)])
             ends.append((start + (len(read) if reverse else 0), reverse))
         expected.append(fragment(*ends) if contigs[0] == contigs[1] else None)
     world = bench.world(reads, windows, [0] * len(reads), [MIN_INSERT_MAPQ] * len(reads))
@@ -104,25 +101,19 @@ def test_only_confident_pairs_are_measured(
     bench: Bench, mapqs: tuple[int, int], chosen: tuple[int, int], measured: bool
 ) -> None:
     reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][200:250])]
-    flipped = [canonical(read) != clean(read) for read in reads]
-    windows = [[window_at(bench, 0, 100, 50, flipped[0], False)], [window_at(bench, 0, 200, 50, flipped[1], True)]]
+    windows = [[window_at(bench, reads[0], 0, 100)], [window_at(bench, reads[1], 0, 200, True)]]
     world = bench.world(reads, windows, chosen, mapqs)
     directions, sizes = measure_inserts(world.batch, bench.context)
-    assert (directions.tolist(), sizes.tolist()) == (
-        ([DIRECTIONS.index("FR")], [150]) if measured else ([len(DIRECTIONS)], [0])
-    )
+    expected = (DIRECTIONS.index("FR"), 150) if measured else (len(DIRECTIONS), 0)
+    assert (directions.tolist(), sizes.tolist()) == ([expected[0]], [expected[1]])
 
 
 def test_far_pairs_are_not_measured(backends: str) -> None:
     contig = random_bases(random.Random(113), MAX_INSERT_SIZE + 200)
     bench = Bench([contig], backends)
     reads = [contig[100:150], reverse_complement(contig[MAX_INSERT_SIZE + 50 : MAX_INSERT_SIZE + 100])] * 2
-    flipped = [canonical(read) != clean(read) for read in reads]
-    starts = (100, MAX_INSERT_SIZE + 50, 100, MAX_INSERT_SIZE + 51)
-    windows = [
-        [window_at(bench, 0, start, 50, flip, bool(number % 2))]
-        for number, (start, flip) in enumerate(zip(starts, flipped, strict=True))
-    ]
+    starts = ((100, False), (MAX_INSERT_SIZE + 50, True), (100, False), (MAX_INSERT_SIZE + 51, True))
+    windows = [[window_at(bench, read, 0, *start)] for read, start in zip(reads, starts, strict=True)]
     world = bench.world(reads, windows, [0] * 4, [60] * 4)
     directions, sizes = measure_inserts(world.batch, bench.context)
     assert (directions.tolist(), sizes.tolist()) == ([DIRECTIONS.index("FR"), FAR_APART], [MAX_INSERT_SIZE, 0])
@@ -226,10 +217,9 @@ def test_dropped_copies_lower_mapq(bench: Bench, copies: int, apart: int, sure: 
     reads, all_windows = [], []
     for reverse in (False, True):
         read = random_bases(random.Random(119 + reverse), 50)
-        flipped = canonical(read) != clean(read)
         places = [(0, 100 + 60 * copy + 150 * reverse) for copy in range(copies)]
         places[copies - apart :] = [(2 * reverse, 900 - 800 * reverse + 30 * copy) for copy in range(apart)]
-        windows = [window_at(bench, *place, 50, flipped, reverse) for place in places]
+        windows = [window_at(bench, read, *place, reverse) for place in places]
         all_windows.append([dataclasses.replace(w, ungapped=40, deficit=45 if i else 0) for i, w in enumerate(windows)])
         reads.append(read)
     world = bench.world(reads, all_windows, [0, 0])
@@ -244,9 +234,8 @@ def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, 
     library, reads, windows = [InsertSize("FR", size, 0, size, size)], list[str](), list[list[Any]]()
     for reverse in (False, True):
         read = random_bases(random.Random(120 + reverse), 50)
-        flipped = canonical(read) != clean(read)
         places = [start + (size - 50 if reverse else 0) for start in (100, 500)]
-        own = [window_at(bench, 0, start, 50, flipped, reverse) for start in places]
+        own = [window_at(bench, read, 0, start, reverse) for start in places]
         windows.append([own[0], dataclasses.replace(own[1], deficit=18)])
         reads.append(read)
     found = paired(bench, bench.world(reads, windows, [0, 0]), library, Scoring())
@@ -256,9 +245,7 @@ def test_a_difference_that_both_mates_show_counts_once(bench: Bench, size: int, 
 @pytest.mark.parametrize(("size", "joint"), [(139, False), (140, True), (460, True), (461, False)])
 def test_range_of_sizes(bench: Bench, size: int, joint: bool) -> None:
     reads = [CONTIGS[0][100:150], reverse_complement(CONTIGS[0][50 + size : 100 + size])]
-    flipped = [canonical(read) != clean(read) for read in reads]
-    starts = zip((100, 50 + size), flipped, (False, True), strict=True)
-    windows = [[window_at(bench, 0, start, 50, flip, reverse)] for start, flip, reverse in starts]
+    windows = [[window_at(bench, reads[0], 0, 100)], [window_at(bench, reads[1], 0, 50 + size, True)]]
     found = paired(bench, bench.world(reads, windows, [0, 0]), LIBRARIES["FR"], Scoring())
     assert [bool(read[3]) for read in found] == [joint, joint]
 
@@ -285,10 +272,8 @@ def test_ties_depend_on_read_and_position(bench: Bench) -> None:
     reads, all_windows = [], []
     for _ in range(200):
         for reverse in (False, True):
-            read = random_bases(generator, 50)
-            flipped = canonical(read) != clean(read)
-            starts = (100 + 150 * reverse, 900 + 150 * reverse)
-            windows = [window_at(bench, 0, start, 50, flipped, reverse) for start in starts]
+            read, starts = random_bases(generator, 50), (100 + 150 * reverse, 900 + 150 * reverse)
+            windows = [window_at(bench, read, 0, start, reverse) for start in starts]
             all_windows.append(windows[::-1] if below(generator, 2) else windows)
             reads.append(read)
     placed = []
@@ -436,13 +421,12 @@ def test_rescue(backends: str, monkeypatch: pytest.MonkeyPatch, library: str, ge
 def test_when_a_mate_is_rescued(bench: Bench, monkeypatch: pytest.MonkeyPatch, loss: int, own_windows: int) -> None:
     """If the gain is worth the search or, if windows of the mate may have been dropped, the choice may be as likely."""
     reads = [random_bases(random.Random(120), 50), random_bases(random.Random(121), 50)]
-    flipped = [canonical(read) != clean(read) for read in reads]
     for last in (0, DOUBT_PHRED - 1, DOUBT_PHRED):
         # The chosen window of the first read is in another contig than all others.
-        partners = [window_at(bench, 1, -20, 50, flipped[0], False), window_at(bench, 0, 400, 50, flipped[0], False)]
+        partners = [window_at(bench, reads[0], 1, -20), window_at(bench, reads[0], 0, 400)]
         partners[0] = dataclasses.replace(partners[0], deficit=UNPAIRED + 2 * DOUBT_PHRED)
         partners[1] = dataclasses.replace(partners[1], deficit=loss)
-        mates = [window_at(bench, 2, 30 * i, 50, flipped[1], True) for i in range(own_windows)]
+        mates = [window_at(bench, reads[1], 2, 30 * i, True) for i in range(own_windows)]
         mates = [dataclasses.replace(w, ungapped=w.score - i, deficit=last if i else 0) for i, w in enumerate(mates)]
         world = bench.world(reads, [partners, mates], [1, 0 if mates else -1])
         wanted = loss < UNPAIRED - MIN_GAIN or (
@@ -457,12 +441,9 @@ def test_rescue_after_dropped_diagonals(
 ) -> None:
     """A dropped diagonal may lose as little as the last window that scores more."""
     reads = [random_bases(random.Random(122), 50), random_bases(random.Random(123), 50)]
-    flipped = [canonical(read) != clean(read) for read in reads]
-    partners = [window_at(bench, 0, 400, 50, flipped[0], False)]
-    mates = [window_at(bench, 0, 600 + 40 * i, 50, flipped[1], True) for i in range(3)]
-    scores = (
-        [(50, 0), (45, DOUBT_PHRED), (40, DOUBT_PHRED - 1)] if crowded == 40 else [(50, 0), (45, DOUBT_PHRED), (30, 0)]
-    )
+    partners = [window_at(bench, reads[0], 0, 400)]
+    mates = [window_at(bench, reads[1], 0, 600 + 40 * i, True) for i in range(3)]
+    scores = [(50, 0), (45, DOUBT_PHRED), (40, DOUBT_PHRED - 1) if crowded == 40 else (30, 0)]
     mates = [dataclasses.replace(w, ungapped=s, score=s, deficit=d) for w, (s, d) in zip(mates, scores, strict=True)]
     world = bench.world(reads, [partners, mates], [0, 0], crowded=[0, crowded])
     assert (1 in rescued_diagonals(bench, world, LIBRARIES["FR"], monkeypatch)) == wanted

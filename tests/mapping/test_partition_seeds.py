@@ -47,7 +47,7 @@ MAX_PARTITION_SEEDS, MIN_PARTITION_SEEDS = (
     constant("mapping/partition_seeds.cuh", f"{name}_PARTITION_SEEDS") for name in ("MAX", "MIN")
 )
 LENGTH = 160
-NEXT_BASE = str.maketrans("ACGT", "CGTA")
+OTHER_BASE = str.maketrans("ACGT", "CATG")  # applied twice, the bases are as before
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def resolved_reads(reads: Sequence[Read], context: Context) -> dict[int, Resolve
 def changed(bases: str, places: Sequence[int]) -> str:
     letters = list(bases)
     for place in places:
-        letters[place] = letters[place].translate(NEXT_BASE)
+        letters[place] = letters[place].translate(OTHER_BASE)
     return "".join(letters)
 
 

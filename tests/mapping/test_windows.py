@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import batch_of, below, context_of, random_bases, substitute
-from oracles.alignment import canonical, clean, column_score, gap_cost, reverse_complement, segment
+from oracles.alignment import canonical, clean, gap_cost, reverse_complement, segment
 
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList
@@ -518,15 +518,3 @@ def test_segments_end_with_their_contig(backends: str) -> None:
         for row in found.windows:
             inside = [start <= row["diagonal"] + row["start"] < start + 101 for start in starts[:2]]
             assert sum(inside) == 1
-
-
-def test_segment_of_the_oracle() -> None:
-    """The oracle itself, by hand: match 1, mismatch 4, bonus 5."""
-    contig = "ACGTACGTTGCA" * 3
-    read = contig[2:30]
-    scoring = Scoring()
-    assert segment(read, contig, 2, 10, 14, X_DROP, scoring) == (38, 0, 28)
-    assert segment("A" + read[1:], contig, 2, 10, 14, X_DROP, scoring) == (33, 0, 28)
-    assert segment(read[:-6] + "AAAAAA", contig, 2, 10, 14, X_DROP, scoring)[0] < 38
-    assert segment(read + contig[30:36] + "AC", contig, 2, 0, 4, X_DROP, scoring) == (39, 0, 34)
-    assert sum(column_score(a, b, scoring) for a, b in zip(read, contig[2:], strict=False)) == 28

@@ -184,7 +184,7 @@ def draw_pairs(bench: Bench, generator: random.Random, count: int, plain: bool =
     return drawn
 
 
-def window_at(bench: Bench, contig: int, start: int, length: int, flipped: bool, reverse: bool) -> Window:
+def window_at(bench: Bench, read: str, contig: int, start: int, reverse: bool = False) -> Window:
     """Return the window of a whole read, as sequenced or reversed."""
-    orientation = int(reverse != flipped)
+    length, orientation = len(read), int(reverse != (canonical(read) != clean(read)))
     return Window(bench.starts[contig] + start, orientation, length, length, 0, length, 0, length, 0, 0, 0, 0)
