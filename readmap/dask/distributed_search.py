@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -250,7 +251,7 @@ class _Run:
     def _merge(self, shards: list[Any]) -> list[LibraryMetrics] | None:
         """Merge the sorted shards, range by range; return the metrics of each library if duplicates are marked."""
         from readmap.dask.merge_tasks import mark, merge_range
-        from readmap.dask.run_files import borders_of, ranges
+        from readmap.dask.run_files import borders_of
 
         job, libraries = self._job, None
         if job.rules:
@@ -260,7 +261,7 @@ class _Run:
             libraries = marked.libraries
             if "metrics" in self._outputs.others:
                 self._outputs.others["metrics"].write(marked.metrics.encode())
-        parts = [*ranges(borders_of([shard.samples for shard in shards]))]
+        parts = [*pairwise([None, *borders_of([shard.samples for shard in shards]), None])]
         futures = [self._cluster.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
         joined = self._outputs.joined[RECORDS]
         index_format = self._search.index_format or IndexFormat.CSI

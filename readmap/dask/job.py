@@ -1,13 +1,18 @@
-"""What all tasks of a distributed search need, as one value."""
+"""What all tasks of a distributed search need, as one value, and the folders that tasks fill."""
 
 from __future__ import annotations
 
 import os
+import pickle
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from readmap.bam.codecs import COMPRESSED_ENDINGS
 from readmap.duplicates.marker import DuplicateRules
+from readmap.errors import UsageError
+from readmap.formats.atomic_files import temporary_folder
 from readmap.formats.bgzf import LEVEL
 from readmap.formats.sam import PROGRAM, ReadGroupInfo, program_name, read_groups
 from readmap.index.index import Index
@@ -16,6 +21,10 @@ from readmap.run.file_checks import InputFiles
 
 #: The names of a shard's outputs: its records, and its unmapped reads.
 RECORDS, UNMAPPED = "records", "unmapped"
+#: The file of a task's result in its folder.
+RESULT = "result"
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -72,3 +81,25 @@ class Job:
     def marks(self) -> Path:
         """The folder of the marks of duplicate fragments."""
         return Path(self.folder) / "marks"
+
+
+def make_once(target: Path, make: Callable[[Path], Made]) -> Made:
+    """Let `make` fill a folder, which is renamed to `target` when it is complete, and return the result of `make`. If
+    `target` exists, return the result of the task that made it. Raises UsageError if this machine does not see the
+    job's folder."""
+    result = target / RESULT
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"{os.uname().nodename} does not see {target.parent}: all workers must see the folder of the output"
+        )
+    if not result.exists():
+        with temporary_folder(target) as folder:
+            made = make(folder)
+            (folder / RESULT).write_bytes(pickle.dumps(made))
+            try:
+                os.rename(folder, target)
+            except OSError:
+                if not result.exists():  # and no other worker has made it meanwhile
+                    raise
+    made_before: Made = pickle.loads(result.read_bytes())
+    return made_before

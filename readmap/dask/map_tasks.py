@@ -16,9 +16,8 @@ from readmap.backend.cpu import CpuBackend
 from readmap.bam.codecs import choose_codec
 from readmap.bam.memory import sort_memory_bytes
 from readmap.bam.sorted_output import SortedOutput
-from readmap.dask.job import RECORDS, Job
+from readmap.dask.job import RECORDS, Job, make_once
 from readmap.dask.run_files import RunSidecar
-from readmap.dask.scratch import make_once
 from readmap.dask.task_turns import TaskTurn
 from readmap.dask.worker import CONCURRENT_TASKS, address, read_ahead, return_errors, take_turn, worker_index
 from readmap.duplicates.shards import FRAGMENTS_SUFFIX, FragmentRecorder

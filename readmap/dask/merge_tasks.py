@@ -14,9 +14,8 @@ from readmap.bam.codecs import choose_codec
 from readmap.bam.file_index import FileIndex, IndexEntries, format_for
 from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
 from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
-from readmap.dask.job import RECORDS, Job
+from readmap.dask.job import RECORDS, Job, make_once
 from readmap.dask.run_files import Border, open_part
-from readmap.dask.scratch import make_once
 from readmap.dask.worker import config_backend, return_errors, take_turn
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,11 +67,6 @@ def borders_of(samples: Sequence[Keys]) -> list[Border]:
     shards = np.repeat(np.arange(len(samples)), [len(own) for own in samples])
     order = np.lexsort((shards, keys))[RANGE_BYTES // SAMPLED_BYTES :: RANGE_BYTES // SAMPLED_BYTES]
     return [*dict.fromkeys(Border(int(keys[at]), int(shards[at])) for at in order)]
-
-
-def ranges(borders: Sequence[Border]) -> Iterator[tuple[Border | None, Border | None]]:
-    """Yield the borders of each range; None before the first range and after the last."""
-    return pairwise([None, *borders, None])
 
 
 def open_part(folder: Path, shard: int, start: Border | None, end: Border | None) -> Run:

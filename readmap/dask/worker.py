@@ -8,7 +8,6 @@ import functools
 import logging
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -90,21 +89,14 @@ def return_errors(task: Callable[Arguments, Result]) -> Callable[Arguments, Resu
     return caught
 
 
-@dataclass(frozen=True)
-class _LoadedIndex:
-    """An index on a device; key: identifies its folder, options and device."""
-
-    key: tuple[Any, ...]
-    index: DeviceIndex
-
-
 #: Context managers: the turn of a task that uses all threads and the device, and of one that waits for the device
 #: later.
 _turns = TaskTurns()
 take_turn, read_ahead = _turns.take, _turns.read_ahead
 
 _backends: dict[tuple[str, int, int | None], Backend] = {}
-_loaded: _LoadedIndex | None = None
+#: The key of the index on the device (folder, options, device and version), and the index.
+_loaded: tuple[tuple[Any, ...], DeviceIndex] | None = None
 
 
 def address() -> str:
@@ -143,12 +135,12 @@ def worker_index(config: SearchConfig, turn: TaskTurn) -> tuple[DeviceIndex, Bac
     written = manifest.stat() if manifest.exists() else None
     version = written and (written.st_mtime_ns, written.st_size, written.st_ino)
     key = path, config.check, config.alternates, backend, version
-    if _loaded is None or _loaded.key != key:
+    if _loaded is None or _loaded[0] != key:
         turn.wait_alone()
         _loaded = None  # a device has room for one index
         backend.release_memory()
         index = Index.open(path, config.check, config.alternates)
         backend.compile_missing(kernel_types(index.suffixes), KERNEL_ROOMS, _log.info)
-        _loaded = _LoadedIndex(key, index.to_device(backend))
+        _loaded = key, index.to_device(backend)
         backend.synchronize()
-    return _loaded.index, backend
+    return _loaded[1], backend

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pysam
 
-from readmap.backend import Array, Backend, open_backend
+from readmap.backend import Array, open_backend
 from readmap.errors import UsageError
 from readmap.formats import sam
 from readmap.index import folder
@@ -29,15 +29,6 @@ from readmap.run.file_batches import file_batches
 from readmap.run.hits import Hits, Pairs
 from readmap.run.sample import estimate_sample, observe
 from readmap.version import __version__
-
-
-@dataclass(frozen=True)
-class _Searched:
-    """A batch of `count` searched reads or pairs, or of an empty one if count is 0, and the context to align it."""
-
-    batch: Batch
-    context: Context
-    count: int
 
 
 class Aligner:
@@ -140,8 +131,8 @@ class Aligner:
             the message has the number of the sequence, from 1.
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend)
-        searched = self._search(reads, count, qualities is not None)
-        return self._hits(*self._aligned(searched.batch, searched.context), searched.count, on_device=on_device)
+        batch, context = self._search(reads, qualities is not None)
+        return self._hits(*self._aligned(batch, context), count, on_device=on_device)
 
     def map_pairs(
         self,
@@ -171,14 +162,12 @@ class Aligner:
 
         Raises
         ------
-        DataError
-            As in `map`, and if a mate or its qualities are missing.
-        UsageError
-            If the insert size is invalid.
+        DataError, UsageError
+            As in `map`; if a mate or its qualities are missing; if the insert size is invalid.
         """
-        searched = self._search_pairs(first, second, first_qualities, second_qualities, insert_size, None)
-        batch, alignments = self._aligned(searched.batch, searched.context)
-        return self._pairs(batch, alignments, searched.context, searched.count)
+        reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, None)
+        batch, context = self._search(reads, True, insert_size)
+        return self._pairs(*self._aligned(batch, context), context, count)
 
     def map_file(self, path: str | Path, *, batch_reads: int | None = None) -> Iterator[Hits]:
         """Map the reads of a file batch by batch, as the primary records of `readmap search` do.
@@ -229,7 +218,6 @@ class Aligner:
         ------
         Pairs
             The next batch.
-
         """
         paths = [str(first)] if second is None else [str(first), str(second)]
         layout, done = PairLayout.INTERLEAVED if second is None else PairLayout.TWO_FILES, 0
@@ -250,7 +238,7 @@ class Aligner:
         sequences, qualities
             As in `map`.
         names : sequence of str or bytes, optional
-            Names of the sequences, of which /1, /2 and what follows a blank are dropped; default "*".
+            Names of the sequences, cut at the first blank and without /1 and /2; default "*".
 
         Returns
         -------
@@ -263,7 +251,7 @@ class Aligner:
             As in `map`, and if names are missing.
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend, names)
-        return self._segments(self._search(reads, count, qualities is not None))
+        return self._segments(count, *self._search(reads, qualities is not None))
 
     def pair_segments(
         self,
@@ -288,30 +276,21 @@ class Aligner:
         list of pysam.AlignedSegment
             For each pair the records of the first mate, then those of the second.
         """
-        return self._segments(self._search_pairs(first, second, first_qualities, second_qualities, insert_size, names))
-
-    def _search_pairs(
-        self,
-        first: Texts,
-        second: Texts,
-        first_qualities: Texts | None,
-        second_qualities: Texts | None,
-        insert_size: tuple[float, ...] | None,
-        names: Texts | None,
-    ) -> _Searched:
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
-        return self._search(reads, count, True, insert_size or self.pairing.insert_size)
+        return self._segments(count, *self._search(reads, True, insert_size))
 
     def _search(
-        self, reads: Reads, count: int, estimates: bool, insert_size: tuple[float, ...] | None = None
-    ) -> _Searched:
-        """Search reads; estimates: estimate the sample from them, which single reads without qualities do not allow."""
+        self, reads: Reads, estimates: bool, insert_size: tuple[float, ...] | None = None
+    ) -> tuple[Batch, Context]:
+        """Return searched reads and the context to align them. estimates: estimate the sample from them, which single
+        reads without qualities do not allow.
+        """
         batch = search_reads(reads, self._context)
         if not estimates:
-            return _Searched(batch, self._context, count)
-        sample = estimate_sample([observe(batch, self._context)], insert_size)
+            return batch, self._context
+        sample = estimate_sample([observe(batch, self._context)], insert_size or self.pairing.insert_size)
         context = replace(self._context, sample=sample)
-        return _Searched(search_again(batch, context), context, count)
+        return search_again(batch, context), context
 
     def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
         """Align a batch without secondary alignments, which hits do not report."""
@@ -319,11 +298,12 @@ class Aligner:
         ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
         return part, alignments
 
-    def _segments(self, searched: _Searched) -> list[pysam.AlignedSegment]:
+    def _segments(self, count: int, batch: Batch, context: Context) -> list[pysam.AlignedSegment]:
         segments: list[pysam.AlignedSegment] = []
-        for part, alignments in align_reads(searched.batch, searched.context) if searched.count else ():
-            records = format_records(alignments, part, RecordStyle(), searched.context)
-            segments += _parse_records(records.bytes, self.header, self.backend)
+        for part, alignments in align_reads(batch, context) if count else ():
+            lines = self.backend.to_host(format_records(alignments, part, RecordStyle(), context).bytes).tobytes()
+            texts = lines.decode("utf-8", "replace").split("\n")[:-1]
+            segments += [pysam.AlignedSegment.fromstring(line, self.header) for line in texts]
         return segments
 
     def _hits(
@@ -378,9 +358,3 @@ def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dt
     ends = [np.where(hits.strands < 0, hits.ref_ends, hits.ref_starts) for hits in (first, second)]
     together = (first.contigs >= 0) & (first.contigs == second.contigs)
     return np.where(together, ends[1] - ends[0], 0)
-
-
-def _parse_records(records: Array, header: pysam.AlignmentHeader, backend: Backend) -> list[pysam.AlignedSegment]:
-    """Return the segments of SAM records; records: uint8, on the device."""
-    lines = backend.to_host(records).tobytes().decode("utf-8", "replace").split("\n")[:-1]
-    return [pysam.AlignedSegment.fromstring(line, header) for line in lines]

@@ -161,7 +161,7 @@ class SearchConfig:
 
     @property
     def duplicate_rules(self) -> DuplicateRules:
-        """Raises UsageError if the barcode tag is invalid."""
+        """What duplicates are; raises UsageError if the barcode tag is invalid."""
         return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
     @property

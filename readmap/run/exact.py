@@ -64,10 +64,6 @@ class Parameters:
     read_group: ReadGroup = NO_READ_GROUP
     program: str = PROGRAM
 
-    @property
-    def encoding(self) -> SamEncoding:
-        return SamEncoding.BINARY if self.format is LineFormat.BAM else SamEncoding.TEXT
-
 
 @dataclass
 class ExactSummary(RunSummary):
@@ -96,12 +92,6 @@ class _OnDevice:
     backend: Backend
     tags: Array
 
-    @classmethod
-    def of(cls, index: DeviceIndex, parameters: Parameters, backend: Backend) -> _OnDevice:
-        tags = common_tags(parameters.read_group, parameters.program, parameters.encoding)
-        with backend.thread_stream():
-            return cls(index, backend, backend.to_device(np.frombuffer(tags, np.uint8)))
-
 
 class ExactSearch:
     """Searches batches of reads and counts them in `summary`."""
@@ -111,9 +101,12 @@ class ExactSearch:
     def __init__(self, indexes: Sequence[DeviceIndex], parameters: Parameters, backends: Sequence[Backend]) -> None:
         self.summary = ExactSummary()
         self.parameters = parameters
-        self._devices = [
-            _OnDevice.of(index, parameters, backend) for index, backend in zip(indexes, backends, strict=True)
-        ]
+        encoding = SamEncoding.BINARY if parameters.format is LineFormat.BAM else SamEncoding.TEXT
+        tags = np.frombuffer(common_tags(parameters.read_group, parameters.program, encoding), np.uint8)
+        self._devices: list[_OnDevice] = []
+        for index, backend in zip(indexes, backends, strict=True):
+            with backend.thread_stream():
+                self._devices.append(_OnDevice(index, backend, backend.to_device(tags)))
         self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
     def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:

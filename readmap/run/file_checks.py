@@ -65,7 +65,7 @@ def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = N
 
 
 def _layout_of(config: SearchConfig) -> PairLayout:
-    """Raises UsageError if too many files are named without lanes."""
+    """Return the pair layout of files that are named without lanes; raise UsageError if they are too many."""
     paths = config.reads
     several = f"{len(paths)} files of reads are given"
     if len(paths) > 1 and config.exact:

@@ -67,8 +67,7 @@ def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | No
     lanes = [_lane(one) for one in given]
     if sheet is not None:
         lanes += read_sheet(sheet, sample)
-    _check_one_sample(lanes)
-    _check_groups_and_files(lanes)
+    _check_lanes(lanes)
     return lanes
 
 
@@ -172,15 +171,13 @@ def _flow_cell(path: str) -> str | None:
     return fields[2] if len(fields) >= 7 else fields[0] if len(fields) == 5 else None
 
 
-def _check_one_sample(lanes: Sequence[Lane]) -> None:
+def _check_lanes(lanes: Sequence[Lane]) -> None:
+    """Raise UsageError for lanes of several samples, a read group with different fields, or a file in two lanes."""
     samples = [*dict.fromkeys(lane.group.field("SM") for lane in lanes)]
     if len(samples) > 1:
         named = ", ".join(name or "none" for name in samples)
         raise UsageError(f"the lanes are of several samples (SM: {named}): an output holds one")
 
-
-def _check_groups_and_files(lanes: Sequence[Lane]) -> None:
-    """Raise UsageError if a read group has different fields in two lanes, or if a file is in two lanes."""
     groups: dict[bytes, bytes] = {}
     files: set[str] = set()
     for lane in lanes:

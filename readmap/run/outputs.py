@@ -165,7 +165,8 @@ def open_records(
         if memory is not None:
             runs = None
             if _holds_runs(backend, order):
-                runs = _device_runs(backend, config.sort_memory_limit, len(reference.contigs))
+                needed, contigs = plan_chunks([backend]).working_bytes, len(reference.contigs)
+                runs = DeviceRuns(backend, contigs, config.sort_memory_limit, needed)
             sink = SortedOutput(output, memory, index, CpuBackend(threads), buffer, runs, marker, observers)
         opened.pop_all()
     return sink
@@ -179,11 +180,6 @@ def _is_stream(path: str | None) -> bool:
 def _holds_runs(backend: Backend, order: SortOrder | None) -> bool:
     """Return True if sorted runs of records stay in the memory of the device: for a coordinate sort on a GPU."""
     return order is SortOrder.COORDINATE and backend.memory() is not None
-
-
-def _device_runs(backend: Backend, memory: int | None, contigs: int) -> DeviceRuns:
-    """Return storage for sorted runs on a device; memory: limit in bytes, or None for what is free."""
-    return DeviceRuns(backend, contigs, memory, plan_chunks([backend]).working_bytes)
 
 
 def _choose_index_format(wanted: IndexFormat | None, contigs: Sequence[Contig]) -> IndexFormat:

@@ -83,7 +83,13 @@ def _remove_empty(folder: str) -> None:
 
 def describe_duplicates(libraries: Sequence[LibraryMetrics] | None) -> list[str]:
     """Return a line about the duplicates of each library; None: duplicates were not looked for."""
-    return [_describe_library(library) for library in libraries or ()]
+    lines = []
+    for library in libraries or ():
+        pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
+        singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
+        counts = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of them optical; {singles}"
+        lines.append(f"{counts}; {format_ratio(library.duplicates, library.reads)} of the mapped reads")
+    return lines
 
 
 def duplicates_as_json(libraries: Sequence[LibraryMetrics] | None) -> dict[str, Any]:
@@ -97,10 +103,3 @@ def duplicates_as_json(libraries: Sequence[LibraryMetrics] | None) -> dict[str, 
             {"library": counts.pop("name"), **counts, "share": round(one.share, 6), "library_size": one.size}
         )
     return {"duplicates": records}
-
-
-def _describe_library(library: LibraryMetrics) -> str:
-    pairs = f"{library.pair_duplicates:,} of {pluralize(library.pairs, 'pair')} with both mates mapped"
-    singles = f"{library.unpaired_duplicates:,} of {pluralize(library.unpaired, 'other mapped read')}"
-    counts = f"duplicates of {library.name}: {pairs}, {library.optical_duplicates:,} of them optical; {singles}"
-    return f"{counts}; {format_ratio(library.duplicates, library.reads)} of the mapped reads"

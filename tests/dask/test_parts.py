@@ -131,8 +131,9 @@ LANES: list[tuple[list[PairLayout], list[int]]] = [
 ]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-@pytest.mark.parametrize(("layouts", "counts"), LANES)
+@pytest.mark.parametrize(
+    ("write", "layouts", "counts"), [(w, *lane) for w, lane in zip(WRITERS * 3, LANES, strict=False)]
+)
 def test_what_is_known_at_once_and_gradually_is_the_same(
     layouts: list[PairLayout], counts: list[int], write: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:

@@ -99,7 +99,9 @@ def test_one_reads_ahead_while_another_has_the_device(turns: TaskTurns) -> None:
     ]
 
 
-def test_who_gives_way_lets_one_begin(start: Start) -> None:
+@pytest.fixture
+def writing(start: Start) -> Iterator[tuple[Future[Any], threading.Event]]:
+    """Start a task that has released the device, and yield it with the event that ends it."""
     goes_on, began = threading.Event(), threading.Event()
 
     def first(turn: TaskTurn) -> bool:
@@ -108,29 +110,23 @@ def test_who_gives_way_lets_one_begin(start: Start) -> None:
         began.set()
         return goes_on.wait(LONG)
 
-    def second(_: TaskTurn) -> bool:
-        return goes_on.wait(LONG)
-
     ends = start(first)
     assert began.wait(LONG)
-    has_turn, waits = start(second), start(lambda turn: "third")
+    yield ends, goes_on
+    goes_on.set()
+
+
+def test_who_gives_way_lets_one_begin(start: Start, writing: tuple[Future[Any], threading.Event]) -> None:
+    ends, goes_on = writing
+    has_turn, waits = start(lambda _: goes_on.wait(LONG)), start(lambda turn: "third")
     assert is_waiting(waits)
     assert not ends.done()
     goes_on.set()
     assert [ends.result(LONG), has_turn.result(LONG), waits.result(LONG)] == [True, True, "third"]
 
 
-def test_a_task_waits_until_it_is_alone(start: Start) -> None:
-    goes_on, began = threading.Event(), threading.Event()
-
-    def first(turn: TaskTurn) -> bool:
-        turn.end_reading()
-        turn.release_device()
-        began.set()
-        return goes_on.wait(LONG)
-
-    ends = start(first)
-    assert began.wait(LONG)
+def test_a_task_waits_until_it_is_alone(start: Start, writing: tuple[Future[Any], threading.Event]) -> None:
+    ends, goes_on = writing
     alone = start(lambda turn: turn.wait_alone())
     assert is_waiting(alone)
     goes_on.set()

@@ -36,7 +36,6 @@ from readmap.backend import Backend, cuda_available, open_backend
 from readmap.errors import DataError
 from readmap.formats.output import Output, open_output
 from readmap.index.device import DeviceIndex
-from readmap.index.index import Index
 from readmap.mapping.batch import MAX_WINDOWS, Context, Sample
 from readmap.mapping.parameters import (
     DEFAULT_BASES_PER_DIFFERENCE,
@@ -131,13 +130,6 @@ def test_same_bytes_from_chunks_smaller_than_a_record(
     backend = open_backend(world.backend.name)
     backend.chunk_bytes = 500
     map_files([world.reads], world.index, backend, tmp_path / "out.sam")
-    assert (tmp_path / "out.sam").read_bytes() == world.records
-
-
-def test_same_bytes_from_an_index_on_disk(world: World, tmp_path: Path) -> None:
-    INDEX.write(tmp_path / "ref.readmap")
-    index = Index.open(tmp_path / "ref.readmap").to_device(world.backend)
-    map_files([world.reads], index, world.backend, tmp_path / "out.sam")
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
 
@@ -521,8 +513,8 @@ def first_records(world: World, count: int) -> bytes:
     return b"".join(world.records.splitlines(keepends=True)[:count])
 
 
-@pytest.mark.parametrize("batch", [None, 7, 100])
-@pytest.mark.parametrize("number", [1, 2, 7, 8, 101, 300])
+@pytest.mark.parametrize("batch", [None, 7])
+@pytest.mark.parametrize("number", [1, 8, 101, 300])
 def test_records_before_a_bad_one_are_written(world: World, tmp_path: Path, number: int, batch: int | None) -> None:
     records = [fastq([read]) for read in READS]
     name = READS[number - 1].name.split()[0]
