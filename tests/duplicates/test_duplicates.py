@@ -21,18 +21,12 @@ from readmap.duplicates.sets import find_duplicates
 from readmap.formats.sam import read_groups
 
 LENGTHS = [5_000, 5_000, 300]
-HEADER = pysam.AlignmentHeader.from_dict(
-    {
-        "HD": {"VN": "1.6", "SO": "unsorted", "GO": "query"},
-        "SQ": [{"SN": f"c{number}", "LN": length} for number, length in enumerate(LENGTHS)],
-        "RG": [
-            {"ID": "a", "SM": "s", "LB": "x"},
-            {"ID": "b", "SM": "s", "LB": "x"},
-            {"ID": "c", "SM": "s"},
-            {"ID": "d", "SM": "s", "LB": "y"},
-        ],
-    }
-)
+LIBRARIES = {"a": {"LB": "x"}, "b": {"LB": "x"}, "c": {}, "d": {"LB": "y"}}
+HEADER = pysam.AlignmentHeader.from_dict({
+    "HD": {"VN": "1.6", "SO": "unsorted", "GO": "query"},
+    "SQ": [{"SN": f"c{number}", "LN": length} for number, length in enumerate(LENGTHS)],
+    "RG": [{"ID": name, "SM": "s", **library} for name, library in LIBRARIES.items()],
+})  # fmt: skip
 PICARD = shutil.which("PicardCommandLine") or shutil.which("picard")
 Names = dict[str, int]
 

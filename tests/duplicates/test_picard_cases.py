@@ -23,13 +23,11 @@ from readmap.duplicates.marker import DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics, estimated_size
 
 LENGTHS = [200_000_000] * 5
-HEADER = pysam.AlignmentHeader.from_dict(
-    {
-        "HD": {"VN": "1.6", "SO": "unsorted", "GO": "query"},
-        "SQ": [{"SN": f"c{number}", "LN": length} for number, length in enumerate(LENGTHS)],
-        "RG": [{"ID": "a", "SM": "s", "LB": "x"}],
-    }
-)
+HEADER = pysam.AlignmentHeader.from_dict({
+    "HD": {"VN": "1.6", "SO": "unsorted", "GO": "query"},
+    "SQ": [{"SN": f"c{number}", "LN": length} for number, length in enumerate(LENGTHS)],
+    "RG": [{"ID": "a", "SM": "s", "LB": "x"}],
+})  # fmt: skip
 PAIRED, UNMAPPED, MATE_UNMAPPED, REVERSE, FIRST, SECOND, SECONDARY, SUPPLEMENTARY = 1, 4, 8, 16, 64, 128, 256, 2048
 OTHER = SECONDARY | SUPPLEMENTARY
 POOR, GOOD, BEST = 10, 20, 30  # base qualities; POOR is below the minimum
@@ -68,6 +66,10 @@ def kept(fragment: Fragment) -> Fragment:
 
 def duplicate(fragment: Fragment) -> Fragment:
     return replace(fragment, is_duplicate=True)
+
+
+def twice(fragment: Fragment) -> list[Fragment]:
+    return [fragment, duplicate(fragment)]
 
 
 def optical(fragment: Fragment) -> Fragment:
@@ -120,7 +122,7 @@ def spot(tile: int, x: int, y: int) -> str:
 
 
 UNMAPPED_PAIR = unmapped(PAIRED | MATE_UNMAPPED | FIRST, PAIRED | MATE_UNMAPPED | SECOND)
-TWO_PAIRS = [pair(1, 1, 100), duplicate(pair(1, 1, 100))]
+TWO_PAIRS = twice(pair(1, 1, 100))
 PAIR_AT_10040 = pair(1, 10189, 10040, "41S35M", "65M11S", "-+")
 ONE_CLUSTER = [
     pair(1, 485328, 485312, "55M46S", "30S71M", name=spot(2205, 17939, 39728), qualities=BETTER),
@@ -174,7 +176,7 @@ CASES = {
     "a single": [single(1, 1)],
     "a pair": [pair(1, 1, 100)],
     # The same ends.
-    "two singles": [single(0, 1), duplicate(single(0, 1))],
+    "two singles": twice(single(0, 1)),
     "a single and a pair": [duplicate(single(1, 1)), pair(1, 1, 100)],
     "two pairs": TWO_PAIRS,
     "three pairs": [*TWO_PAIRS, duplicate(pair(1, 1, 100))],
@@ -243,10 +245,7 @@ CASES = {
     ],
     "both mates at one base": [pair(1, 4914, 4914, "37M39S", "73M3S", "++")],
     "both mates at one base, clipped alike": [pair(1, 4914, 4914, "37M39S", "37M39S", "++")],
-    "two pairs at one base": [
-        pair(0, 5604914, 5604914, "37M39S", "73M3S", "++"),
-        duplicate(pair(0, 5604914, 5604914, "37M39S", "73M3S", "++")),
-    ],
+    "two pairs at one base": twice(pair(0, 5604914, 5604914, "37M39S", "73M3S", "++")),
     "two pairs at one base, turned": [
         pair(0, 5604914, 5604914, strands="-+"),
         duplicate(pair(0, 5604914, 5604914, strands="+-")),
@@ -336,10 +335,7 @@ CASES = {
     "6 records of a name, the better one last": [duplicate(grouped(2214, 10145, 57038)), grouped(1218, 20812, 27591)],
     "6 records of a name, the better one first": [grouped(1218, 20812, 27591), duplicate(grouped(2214, 10145, 57038))],
     # Barcodes.
-    "singles of one barcode": [
-        replace(single(2, 41212324), barcode="GACT"),
-        duplicate(replace(single(2, 41212324), barcode="GACT")),
-    ],
+    "singles of one barcode": twice(replace(single(2, 41212324), barcode="GACT")),
     "pairs of one barcode": [pair_with_barcode(1, "ATGC"), duplicate(pair_with_barcode(2, "ATGC"))],
     "pairs of two barcodes": [
         pair_with_barcode(1, "AAAA"),

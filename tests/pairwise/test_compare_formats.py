@@ -37,14 +37,10 @@ def sequences(texts: list[str], prefix: str) -> Sequences:
 
 
 def compare(
-    queries: list[str],
-    targets: list[str],
-    settings: CompareSettings,
-    mode: Mode = Mode.LOCAL,
-    strand: Strand = Strand.BOTH,
+    queries: list[str], targets: list[str], how: CompareSettings, mode: Mode = Mode.LOCAL, strand: Strand = Strand.BOTH
 ) -> list[Results]:
     sides = sequences(queries, "q"), sequences(targets, "t")
-    return list(compare_pairs(*sides, settings, mode, strand, Team.of(BACKEND), lambda done, total: None))
+    return list(compare_pairs(*sides, how, mode, strand, Team.of(BACKEND), lambda done, total: None))
 
 
 def written(format: ComparisonFormat, found: list[Results], targets: list[str]) -> str:

@@ -18,18 +18,12 @@ from readmap.qc.survey import MAX_READ_GROUPS, Survey
 from readmap.qc.tally import ADAPTER_NAMES, SampleTally, Tally
 
 CONTIGS = [("a", 400), ("b", 3_000), ("c", 150)]
-HEADER = pysam.AlignmentHeader.from_dict(
-    {
-        "HD": {"VN": "1.6", "SO": "coordinate"},
-        "SQ": [{"SN": name, "LN": length} for name, length in CONTIGS],
-        "RG": [
-            {"ID": "1", "SM": "s", "LB": "x"},
-            {"ID": "2", "SM": "s", "LB": "y"},
-            {"ID": "3", "SM": "t"},
-            {"ID": "4"},
-        ],
-    }
-)
+GROUPS = {"1": {"SM": "s", "LB": "x"}, "2": {"SM": "s", "LB": "y"}, "3": {"SM": "t"}, "4": {}}
+HEADER = pysam.AlignmentHeader.from_dict({
+    "HD": {"VN": "1.6", "SO": "coordinate"},
+    "SQ": [{"SN": name, "LN": length} for name, length in CONTIGS],
+    "RG": [{"ID": name, **facts} for name, facts in GROUPS.items()],
+})  # fmt: skip
 SAMPLES = {"1": "s", "2": "s", "3": "t", "4": None, None: None}
 Records = list[pysam.AlignedSegment]
 
