@@ -32,7 +32,7 @@ from readmap.reads.split_table import SplitFile, read_table
 from readmap.run.config import SearchConfig
 from readmap.run.conflicts import check_pair_options
 from readmap.run.file_checks import NO_OUTPUTS, check_files
-from readmap.run.index_loading import describe_start, warn_index
+from readmap.run.index_loading import describe_setup, warn_index
 from readmap.run.index_loading import open_index as open_searched_index
 from readmap.run.monitor import Monitor
 from readmap.run.read_mapper import MappingSummary
@@ -76,7 +76,7 @@ class DistributedSearch:
         shards of a size that suits the workers. address: of the cluster, for the report. Raises the errors of
         open_search, and BackendError if the cluster fails."""
         config, cluster = self.job.config, Tasks(client)
-        for line in describe_start(self.path, config):
+        for line in describe_setup(self.path, config):
             monitor.say(line)
         warn_index(self.path, self.index, config, monitor.say)
         with contextlib.ExitStack() as opened:

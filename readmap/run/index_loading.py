@@ -41,7 +41,7 @@ def open_index(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO
     return path, Index.open(path, config.check, config.alternates)
 
 
-def describe_start(path: Path, config: SearchConfig, backends: Sequence[Backend] = ()) -> list[str]:
+def describe_setup(path: Path, config: SearchConfig, backends: Sequence[Backend] = ()) -> list[str]:
     """Return the first lines of a log: version and command; index, devices and threads."""
     parts = [f"index {printable(str(path))}"]
     if backends:

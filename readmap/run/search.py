@@ -31,7 +31,7 @@ from readmap.run.conflicts import check_pair_options
 from readmap.run.devices import describe_devices
 from readmap.run.exact import ALL, ExactSearch, LineFormat, Parameters
 from readmap.run.file_checks import NO_OUTPUTS, InputFiles, check_files
-from readmap.run.index_loading import LoadedIndex, describe_start, load_index, open_index, warn_index
+from readmap.run.index_loading import LoadedIndex, describe_setup, load_index, open_index, warn_index
 from readmap.run.inputs import OpenReads, open_inputs
 from readmap.run.lanes import Lane
 from readmap.run.monitor import Monitor, Silent
@@ -211,7 +211,7 @@ def load_searched_index(
 ) -> LoadedIndex:
     """Start the log, compile the kernels and load the index to the devices; parts: the records of a shard."""
     shard = config.shard if isinstance(config.shard, Shard) and parts else None
-    for line in [*describe_start(path, config, backends), *describe_shard(shard, parts)]:
+    for line in [*describe_setup(path, config, backends), *describe_shard(shard, parts)]:
         monitor.say(line)
     warn_index(path, index, config, monitor.say)
     if needs := describe_sorting(config, files.paths, backends[0]):
