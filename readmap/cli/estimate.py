@@ -51,7 +51,7 @@ class EstimateOptions:
 def estimate(context: typer.Context, options: EstimateOptions) -> None:
     """Estimate insert sizes and divergence once, for searches of all shards.
 
-    The estimates equal those of one search of all reads. Only the first reads are read.
+    The estimates equal the estimates of one search of all reads. Only the first reads are read.
 
     Use the same options for the index, pairs and scores in the searches.
     """

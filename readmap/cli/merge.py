@@ -38,7 +38,7 @@ class MergeOptions(MarkingOptions):
 def merge(context: typer.Context, options: MergeOptions) -> None:
     """Merge sorted shards of a run, and mark or remove the duplicates among all of them.
 
-    Records, metrics and report equal those of one readmap search --sort --markdup of all reads.
+    Records, metrics and report are identical to one readmap search --sort --markdup of all reads.
     """
     shards = options.shards
     check_marking(context, options, [*shards, *(path + FRAGMENTS_SUFFIX for path in shards)], "shards")

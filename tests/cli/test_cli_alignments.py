@@ -140,7 +140,7 @@ def test_a_broken_file_ends_in_one_line(reference: str, capfd: pytest.CaptureFix
 
 
 def test_mates_are_found_in_any_order(reference: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """The records equal those of a collated file, in the order in which pairs become complete."""
+    """The records equal the records of a collated file, in the order in which pairs become complete."""
     assert search(reference, write(Path("collated.bam"), COLLATED)) == 0
     said = capfd.readouterr().err
     assert "100 pairs" in said

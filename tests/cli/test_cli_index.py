@@ -232,7 +232,7 @@ def test_a_gpu_that_is_too_small(
 
 
 def test_several_gpus(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """--gpus selects GPUs; the index is the same as with one GPU."""
+    """--gpus selects GPUs; one GPU gives the same index."""
     assert failure(capfd, "index", "ref.fa", "--gpus", "2", "--device", "cpu", code=2) == (
         "--gpus 2: not with --device cpu, which is one device"
     )

@@ -1,4 +1,4 @@
-"""Lanes: the records of each lane equal those of a separate search with its read group."""
+"""Lanes: the records of each lane equal the records of a separate search with its read group."""
 
 import json
 import os

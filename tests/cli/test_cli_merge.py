@@ -1,4 +1,4 @@
-"""readmap merge: records, duplicates, metrics and report of merged shards equal those of one run."""
+"""readmap merge: records, duplicates, metrics and report are identical after a merge and in one run."""
 
 from __future__ import annotations
 

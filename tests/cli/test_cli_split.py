@@ -1,4 +1,4 @@
-"""readmap split, and searches of shards: the records of all shards in order are those of one run."""
+"""readmap split, and searches of shards: the records of all shards in order are the records of one run."""
 
 import gzip
 import json

@@ -92,17 +92,15 @@ def run(
     notes: Sequence[str] = (),
     cluster: ClusterOptions | None = None,
 ) -> None:
-    """Run a search, write its JSON report and print its summary; notes: lines to print first."""
+    """Run a search, write its JSON report and print its summary; notes: lines to print before the summary."""
     with Report(session, options) as report:
         with contextlib.ExitStack() as opened:
-            for line in notes:
-                report.say(line)
             monitor = ReportMonitor(report, opened.enter_context(report.progress(_shares_terminal(config))))
             json = {"json": options.json}
             search = _open_on_cluster(config, monitor, json, cluster) if cluster else open_search(config, monitor, json)
             finished = opened.enter_context(search)
             report.finish(finished.summary.as_json(), finished.outputs)
-        for line in [*finished.summary.describe(), report.cost()]:
+        for line in [*notes, *finished.summary.describe(), report.cost()]:
             report.say(line)
 
 
