@@ -62,7 +62,6 @@ class ConcatOutput:
         return index.write(self._block_sizes, starts)
 
     def finish(self) -> None:
-        """Write the end of BGZF."""
         if self._level is not None and not self._is_finished:
             self._output.write(END_OF_FILE)
         self._is_finished = True

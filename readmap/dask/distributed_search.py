@@ -230,13 +230,11 @@ class _Run:
         return shards
 
     def _join(self, shard: int) -> None:
-        """Append the outputs of a shard to those before, except sorted records."""
         for name in self._job.outputs:
             if name != RECORDS or not self._job.is_sorted:
                 self._outputs.joined[name].add(self._job.shard(shard) / name)
 
     def _count(self, shard: Any) -> None:
-        """Add the counts of a shard, in the order in which shards are finished."""
         summary, own = self.summary, shard.summary
         summary.add(own)
         summary.work.add(own.work)

@@ -74,12 +74,10 @@ class Job:
         return Path(self.folder) / f"shard-{index}"
 
     def range(self, index: int) -> Path:
-        """Return the folder of a range of sort keys."""
         return Path(self.folder) / f"range-{index}"
 
     @property
     def marks(self) -> Path:
-        """The folder of the marks of duplicate fragments."""
         return Path(self.folder) / "marks"
 
 

@@ -77,5 +77,4 @@ def open_part(folder: Path, shard: int, start: Border | None, end: Border | None
 
 
 def _before(keys: Keys, border: Border, shard: int) -> int:
-    """Return the number of records of a shard before a border."""
     return int(np.searchsorted(keys, np.uint64(border.key), "right" if shard < border.shard else "left"))

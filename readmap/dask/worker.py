@@ -117,7 +117,6 @@ def worker_backend(device: str, threads: int | None = None, gpu_memory: int | No
 
 @return_errors
 def task_reads(config: SearchConfig) -> int:
-    """Return the approximate number of reads a task should have on this worker's device."""
     with take_turn():
         return TASK_READS if config_backend(config).name == "cpu" else GPU_TASK_READS
 

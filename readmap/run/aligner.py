@@ -283,8 +283,7 @@ class Aligner:
         self, reads: Reads, estimates: bool, insert_size: tuple[float, ...] | None = None
     ) -> tuple[Batch, Context]:
         """Return searched reads and the context to align them. estimates: estimate the sample from them, which single
-        reads without qualities do not allow.
-        """
+        reads without qualities do not allow."""
         batch = search_reads(reads, self._context)
         if not estimates:
             return batch, self._context

@@ -26,7 +26,6 @@ class ChunkPlan(NamedTuple):
 
     @property
     def working_bytes(self) -> int:
-        """Bytes of device memory that the chunks of one device need."""
         return self.at_once * self.nbytes * WORKING_BYTES
 
     def buffers(self, devices: int) -> int:

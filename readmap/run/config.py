@@ -34,8 +34,7 @@ class SearchConfig:
     Enumerations, shards and sizes may be given as text, as on the command line. command_line: for the header's @PG line
     and for metrics. is_lenient: accept options that contradict each other or that the reads do not need, as bwa mem
     does. is_distributed: Dask workers map the reads. Raises UsageError if a value is invalid or if options contradict
-    each other.
-    """
+    each other."""
 
     reads: Sequence[str] = ()
     lanes: Sequence[LaneLike] = ()
@@ -147,7 +146,6 @@ class SearchConfig:
 
     @property
     def sort_bytes(self) -> int | None:
-        """Bytes of memory to sort in, or None if nothing is sorted."""
         return sort_memory_bytes(self.sort_memory_limit) if self.sort else None
 
     @property

@@ -62,10 +62,7 @@ class Devices:
             return self._working[device_index % len(self._working)]
 
 
-def describe_device(backend: Backend) -> str:
-    """Return the name of a device; for the CPU with the number of its threads if there are several."""
-    return f"cpu with {backend.threads} threads" if backend.name == "cpu" and backend.threads > 1 else backend.name
-
-
 def describe_devices(backends: Sequence[Backend]) -> str:
-    return ", ".join(map(describe_device, backends))
+    """Return the names of devices that work together; that of the CPU with its threads if there are several."""
+    threads = [f" with {one.threads} threads" if one.name == "cpu" and one.threads > 1 else "" for one in backends]
+    return ", ".join(one.name + suffix for one, suffix in zip(backends, threads, strict=True))

@@ -162,8 +162,7 @@ class Hits:
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with the columns read (if named), query, contig, ref_start, ref_end, strand, mapq, score,
         suboptimal_score, edit_distance and cigar; unmapped sequences have missing values. Raise ImportError if pandas
-        is not installed.
-        """
+        is not installed."""
         import pandas
 
         own = self.to_host()
@@ -188,16 +187,8 @@ class Hits:
 
     def _number_columns(self, placed: np.ndarray[Any, Any]) -> list[Column]:
         """Return the numeric columns of the table; placed: bool [n], rows that have values."""
-        arrays = {
-            "ref_start": self.ref_starts,
-            "ref_end": self.ref_ends,
-            "strand": self.strands,
-            "mapq": self.mapqs,
-            "score": self.scores,
-            "suboptimal_score": self.suboptimal_scores,
-            "edit_distance": self.edit_distances,
-        }
-        return [Column(name, array, placed) for name, array in arrays.items()]
+        names = ("ref_start", "ref_end", "strand", "mapq", "score", "suboptimal_score", "edit_distance")
+        return [Column(name, getattr(self, f"{name}s"), placed) for name in names]
 
     def _columns(self) -> list[Column]:
         own = self.to_host()

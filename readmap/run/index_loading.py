@@ -82,21 +82,15 @@ def load_index(
         raise IndexFolderError(f"{path}: {error}") from error
     plan = plan_chunks(backends, needed, is_sorted)
     for backend in backends:
-        report_memory(needed, plan, backend, say)
+        if (memory := backend.memory()) is not None:
+            free, total = memory
+            say(
+                f"{backend.name} needs {format_bytes(needed)} of its memory for the index and up to "
+                f"{format_bytes(plan.working_bytes)} for reads; {format_bytes(free)} of {format_bytes(total)} are free"
+            )
     indexes = [index.to_device(backends[0], structure, prefix_table)]
     backends[0].synchronize()
     for backend in backends[1:]:
         with backend.thread_stream():
             indexes.append(indexes[0].copy_to(backend))
     return LoadedIndex(indexes, backends, plan, structure, time.perf_counter() - start)
-
-
-def report_memory(needed: int, plan: ChunkPlan, backend: Backend, say: Say) -> None:
-    """Say how much of a device's own memory the search needs; needed: bytes of the index."""
-    memory = backend.memory()
-    if memory is not None:
-        free, total = memory
-        say(
-            f"{backend.name} needs {format_bytes(needed)} of its memory for the index and up to "
-            f"{format_bytes(plan.working_bytes)} for reads; {format_bytes(free)} of {format_bytes(total)} are free"
-        )

@@ -58,7 +58,6 @@ class SearchOutputs:
 
     @property
     def pending(self) -> list[PendingOutput]:
-        """All outputs, to be committed together."""
         return [*self.sinks.values(), *self.reports.outputs]
 
     def finish(self, command_line: str, show: ShowStep) -> None:
@@ -193,7 +192,6 @@ def _choose_index_format(wanted: IndexFormat | None, contigs: Sequence[Contig]) 
 
 
 def _letters(reference: Reference) -> Iterator[Letters]:
-    """Yield, for each contig, an iterator over its letters in pieces."""
     for contig in range(len(reference.contigs)):
         start, end = int(reference.contig_starts[contig]), int(reference.contig_starts[contig + 1]) - 1
         yield (reference.letters(at, min(at + UNPACKED_LETTERS, end)) for at in range(start, end, UNPACKED_LETTERS))

@@ -69,8 +69,7 @@ class PendingBatch:
 class ReadMapper:
     """Maps batches of reads and counts them in `summary`.
 
-    The first batches are searched and kept until the sample has been estimated from them (see sample.py).
-    """
+    The first batches are searched and kept until the sample has been estimated from them (see sample.py)."""
 
     def __init__(
         self,
@@ -145,8 +144,7 @@ class ReadMapper:
         """Yield the blocks of a batch; return the device that the thread uses then.
 
         If memory runs out, the reads that have no blocks yet are mapped in halves; if the device fails, on another one;
-        if a device list was too short, once more with exact sizes. device_index: the device that this thread uses.
-        """
+        if a device list was too short, once more with exact sizes. device_index: the device that this thread uses."""
         reads, backend, is_counted = pending.reads, self._contexts[device_index].backend, pending.is_counted
         count, together, written, counted = reads.reads.count, reads.reads.records_per_fragment, 0, 0
         again: Sequence[PendingBatch] = ()

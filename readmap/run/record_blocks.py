@@ -91,8 +91,7 @@ class _UnmappedReads(Table, struct="run/fastq.cu:UnmappedReads"):
 def _format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
     """Return the unmapped reads of a batch, and the pairs of which both mates are unmapped, as uint8 on the device.
 
-    They are in the order of the input: mates alternate, and their names end in /1 and /2.
-    """
+    They are in the order of the input: mates alternate, and their names end in /1 and /2."""
     unmapped = _UnmappedReads(
         texts=reads, lengths=reads.lengths, line_offsets=alignments.plan.offsets, line_flags=alignments.flags
     )

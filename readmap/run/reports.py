@@ -55,7 +55,6 @@ class QualityReports:
         return as_json(self.samples) if self._survey else {}
 
     def describe(self) -> list[str]:
-        """Return a line about the coverage of each sample."""
         lines = []
         for sample in self.samples:
             if sample.depths:

@@ -113,8 +113,7 @@ class SampleEstimator(Generic[Pending]):
     Batches arrive in the order of the reads: `start_library` before each batch; then, if `wants` it, `add` with what
     was observed. Both return the pending batches to align now, in order; `finish` returns the last ones. Insert sizes
     of a library are estimated from its lanes up to the first lane of another library, the divergence from the first
-    reads of all. model: what was known before the first read, and what has been estimated since.
-    """
+    reads of all. model: what was known before the first read, and what has been estimated since."""
 
     def __init__(
         self,
@@ -130,14 +129,12 @@ class SampleEstimator(Generic[Pending]):
 
     @property
     def is_complete(self) -> bool:
-        """True if no further read can change the model."""
         return self._current is None and all(name in self._samples for name in self._libraries)
 
     def is_open(self, library: str) -> bool:
         """Return True if a batch of this library must wait for its turn, since it may change the estimates.
 
-        Threads call this out of turn: the estimate that is in progress is set before the library is known.
-        """
+        Threads call this out of turn: the estimate that is in progress is set before the library is known."""
         return library not in self._samples or self._current is not None
 
     def sample_of(self, library: str) -> Sample:

@@ -69,7 +69,6 @@ class SampleModel:
                 raise UsageError(f"{option('sample_model')}{name}: {estimated}")
 
     def to_bytes(self) -> bytes:
-        """Return the contents of a file of the model, JSON."""
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in self.libraries.items()}
         record: dict[str, Any] = {"format": FORMAT, "reference": self.reference}
         record |= {"scoring": self.scoring and asdict(self.scoring)}

@@ -80,8 +80,8 @@ def open_search(
         counts = run_batches(config, processor, reads, list(outputs.sinks.values()), loaded, monitor=monitor)
         reads.check_complete(counts)
         outputs.finish(config.command_line, monitor.show)
-        origin = _origin(config, files, path, index, loaded, outputs, reads)
-        yield FinishedSearch(_summarize(config, origin, processor, outputs), outputs.pending)
+        summary = _summarize(config, files, path, index, loaded, processor, outputs, reads)
+        yield FinishedSearch(summary, outputs.pending)
 
 
 def make_processor(
@@ -94,8 +94,7 @@ def make_processor(
     model: SampleModel | None,
 ) -> ReadMapper | ExactSearch:
     """Return what turns batches of reads into records. program: ID of readmap's @PG line in the header. marker: is
-    given all fragments. model: what is known of the sample before the first read.
-    """
+    given all fragments. model: what is known of the sample before the first read."""
     if config.exact:
         strand, limit = Strand(config.strand), config.max_hits or ALL
         parameters = Parameters(strand, loaded.structure, line_format(config), limit, config.group, program)
@@ -235,17 +234,18 @@ def kernel_rooms(config: SearchConfig) -> list[str]:
     return [*KERNEL_ROOMS, *(room for room, is_needed in others.items() if is_needed)]
 
 
-def _origin(
+def _summarize(
     config: SearchConfig,
     files: InputFiles,
     path: Path,
     index: Index,
     loaded: LoadedIndex,
+    processor: ReadMapper | ExactSearch,
     outputs: SearchOutputs,
     reads: OpenReads,
-) -> Origin:
+) -> Summary:
     backends = loaded.backends
-    return Origin(
+    origin = Origin(
         index=str(path),
         reads=files.paths,
         outputs={name: sink.name for name, sink in outputs.sinks.items()},
@@ -258,11 +258,6 @@ def _origin(
         shard=config.shard if isinstance(config.shard, Shard) else None,
         parts=reads.parts,
     )
-
-
-def _summarize(
-    config: SearchConfig, origin: Origin, processor: ReadMapper | ExactSearch, outputs: SearchOutputs
-) -> Summary:
     if isinstance(processor, ExactSearch):
         return ExactSearchSummary(origin, processor.summary, processor.parameters, config.prefix_table)
     marker = None if isinstance(outputs.marker, FragmentRecorder) else outputs.marker

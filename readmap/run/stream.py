@@ -45,8 +45,7 @@ def run(
     order; the first one merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory
     that is free. progress: called after every block. lease: default, the search has its devices alone. Reads before an
     invalid record, or before its pair, and before a file that cannot be read are written before the DataError or
-    OSError is raised.
-    """
+    OSError is raised."""
     summary, lease = processor.summary, lease or DeviceLease()
     start = time.perf_counter()
     plan = plan or plan_chunks(backends)

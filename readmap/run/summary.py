@@ -132,16 +132,9 @@ class SearchSummary:
     @property
     def counts(self) -> dict[str, int]:
         result = self.result
-        counts = {
-            "reads": result.reads,
-            "mapped": result.mapped,
-            "unmapped": result.reads - result.mapped,
-            "properly_paired": result.properly_paired,
-            "supplementary": result.supplementary,
-            "secondary": result.secondary,
-            "too_short": result.too_short,
-            "replaced_letters": result.replaced,
-        }
+        counts = {"reads": result.reads, "mapped": result.mapped, "unmapped": result.reads - result.mapped}
+        names = ("properly_paired", "supplementary", "secondary", "too_short")
+        counts |= {name: getattr(result, name) for name in names} | {"replaced_letters": result.replaced}
         return counts if result.lost is None else counts | {"singles": result.singles, "lost_mates": result.lost}
 
     @property
@@ -233,14 +226,8 @@ class ExactSearchSummary:
     @property
     def counts(self) -> dict[str, int]:
         result = self.result
-        return {
-            "reads": result.reads,
-            "found": result.found,
-            "unique": result.unique,
-            "occurrences": result.occurrences,
-            "ambiguous": result.ambiguous,
-            "replaced_letters": result.replaced,
-        }
+        names = ("reads", "found", "unique", "occurrences", "ambiguous")
+        return {name: getattr(result, name) for name in names} | {"replaced_letters": result.replaced}
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields of the JSON report of `readmap search --exact`."""
@@ -280,7 +267,6 @@ def describe_divergence(bases_per_difference: int) -> str:
 
 
 def describe_sizes(sizes: Sequence[InsertSize]) -> str:
-    """Return the insert sizes of each orientation as text."""
     return "; ".join(map(_describe_size, sizes)) or "unknown"
 
 

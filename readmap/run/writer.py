@@ -89,7 +89,7 @@ class Writer:
         self._pool = BufferPool(backend.host_buffer, min(limit, OUTPUT_BYTES), OUTPUT_BUFFERS)
         self._lost = list[Buffer]()
         # Buffers of no bytes: each block that is being written takes one.
-        self._lent = BufferPool(_nothing, 0, LENT_BLOCKS)
+        self._lent = BufferPool(lambda _: np.empty(0, np.uint8), 0, LENT_BLOCKS)
         self._queue: queue.Queue[_Step | None] = queue.Queue()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="readmap-write", daemon=True)
@@ -210,7 +210,3 @@ def _sorting(sink: ByteSink) -> SortedOutput:
     if not isinstance(sink, SortedOutput):
         raise TypeError(f"{sink.name} sorts nothing")
     return sink
-
-
-def _nothing(_: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    return np.empty(0, np.uint8)
