@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -130,72 +130,73 @@ class _Outputs:
         return [*self.joined.values(), *self.others.values()]
 
 
+@dataclass
 class _Run:
-    """One run of a distributed search. job: with its folder. tasks: as in DistributedSearch.run."""
+    """One run of a distributed search.
 
-    def __init__(
-        self,
-        cluster: Tasks,
-        job: Job,
-        search: DistributedSearch,
-        outputs: _Outputs,
-        monitor: Monitor,
-        tasks: int | None,
-    ) -> None:
-        self.summary = MappingSummary()
-        self._cluster, self._job, self._search, self._outputs = cluster, job, search, outputs
-        self._monitor, self._tasks, self._start = monitor, tasks, 0.0
-        # The reads that have been located, and the share of the files' bytes that they take.
-        self._located, self._located_share = 0, 1.0
+    job: with its folder. tasks: as in DistributedSearch.run. start: when mapping began. located, located_share:
+    the reads that have been located, and the share of the files' bytes that they take.
+    """
+
+    cluster: Tasks
+    job: Job
+    search: DistributedSearch
+    outputs: _Outputs
+    monitor: Monitor
+    tasks: int | None
+    summary: MappingSummary = field(default_factory=MappingSummary)
+    start: float = 0.0
+    located: int = 0
+    located_share: float = 1.0
 
     def __call__(self) -> tuple[int, list[LibraryMetrics] | None]:
         """Run it; return the number of shards, and the duplicates by library if they were marked."""
         from readmap.dask.map_tasks import estimate
         from readmap.dask.worker import task_reads
 
-        model, tasks, config = self._search.model, self._tasks, self._job.config
-        sizing = None if tasks else self._cluster.submit("size", 0, task_reads, config)
-        estimating = None if model else self._cluster.submit("estimate", 0, estimate, self._job)
+        model, tasks, config = self.search.model, self.tasks, self.job.config
+        sizing = None if tasks else self.cluster.submit("size", 0, task_reads, config)
+        estimating = None if model else self.cluster.submit("estimate", 0, estimate, self.job)
         with self._located_reads() as located:
             if sizing:
-                (size,) = self._cluster.results([sizing])
+                (size,) = self.cluster.results([sizing])
             if estimating:
-                self._monitor.show("estimating insert sizes and divergence")
-                (model,) = self._cluster.results([estimating])
+                self.monitor.show("estimating insert sizes and divergence")
+                (model,) = self.cluster.results([estimating])
             assert model is not None
-            self._start = time.perf_counter()
+            self.start = time.perf_counter()
             shards = self._map(equal_parts(located, tasks) if tasks else sized_parts(located, size), model)
-        self._job = replace(self._job, tasks=len(shards))
+        self.job = replace(self.job, tasks=len(shards))
         self.summary.bases_per_difference = model.bases_per_difference
         self.summary.libraries = {name: sizes for name, sizes in model.libraries.items() if sizes is not None}
-        return len(shards), self._merge(shards) if self._job.is_sorted else None
+        return len(shards), self._merge(shards) if self.job.is_sorted else None
 
     @contextlib.contextmanager
     def _located_reads(self) -> Iterator[Callable[[], SplitLanes]]:
         """Yield a function that returns the reads located so far: all of them with a table, else more every time."""
-        table_path = self._job.config.split
+        table_path = self.job.config.split
         if table_path is not None:
             table = read_table(table_path)
-            whole = self._lanes([table.find(file) for file in self._job.files.paths])
+            whole = self._lanes([table.find(file) for file in self.job.files.paths])
             yield lambda: whole
             return
-        with FileSplitter(self._job.files.paths, available_processors(), self.summary.warnings.append) as splitter:
+        with FileSplitter(self.job.files.paths, available_processors(), self.summary.warnings.append) as splitter:
 
             def located() -> SplitLanes:
                 splitter.wait(0)
                 lanes = self._lanes(splitter.files)
                 records, read, size = splitter.progress
-                self._located_share = read / max(size, 1)
+                self.located_share = read / max(size, 1)
                 if not self.summary.reads:
-                    self._monitor.show(f"finding where reads begin: {records:,} reads", self._located_share)
+                    self.monitor.show(f"finding where reads begin: {records:,} reads", self.located_share)
                 return lanes
 
             yield located
             splitter.wait()  # for its warnings
 
     def _lanes(self, files: Sequence[SplitFile]) -> SplitLanes:
-        self._located, threads = sum(file.records for file in files), available_processors()
-        paths, layouts = self._job.files.paths, self._job.files.layouts
+        self.located, threads = sum(file.records for file in files), available_processors()
+        paths, layouts = self.job.files.paths, self.job.files.layouts
         locators = [RecordLocator(path, file, threads) for path, file in zip(paths, files, strict=True)]
         return SplitLanes(locators, layouts)
 
@@ -203,8 +204,8 @@ class _Run:
         """Map all shards, and append the records of unsorted ones in order; return what the tasks returned."""
         from readmap.dask.map_tasks import map_shard
 
-        job, shards = self._job, list[Any]()
-        self._outputs.joined[RECORDS].begin(self._search.header)
+        job, shards = self.job, list[Any]()
+        self.outputs.joined[RECORDS].begin(self.search.header)
         # Records are copied by a thread of their own, while further shards are located and submitted.
         pool, joining = ThreadPoolExecutor(1, "readmap-join"), deque[Future[None]]()
 
@@ -214,11 +215,11 @@ class _Run:
                 if part is None:
                     yield None
                     continue
-                yield self._cluster.submit("map", index, map_shard, job, index, part, model)
+                yield self.cluster.submit("map", index, map_shard, job, index, part, model)
                 index += 1
 
         try:
-            for index, shard in enumerate(self._cluster.results(futures(), self._count)):
+            for index, shard in enumerate(self.cluster.results(futures(), self._count)):
                 joining.append(pool.submit(self._join, index))
                 shards.append(shard)
                 while joining and joining[0].done():
@@ -230,44 +231,44 @@ class _Run:
         return shards
 
     def _join(self, shard: int) -> None:
-        for name in self._job.outputs:
-            if name != RECORDS or not self._job.is_sorted:
-                self._outputs.joined[name].add(self._job.shard(shard) / name)
+        for name in self.job.outputs:
+            if name != RECORDS or not self.job.is_sorted:
+                self.outputs.joined[name].add(self.job.shard(shard) / name)
 
     def _count(self, shard: Any) -> None:
         summary, own = self.summary, shard.summary
         summary.add(own)
         summary.work.add(own.work)
         summary.warnings += own.warnings
-        summary.seconds = time.perf_counter() - self._start
+        summary.seconds = time.perf_counter() - self.start
         for name, counts in own.devices.items():
             known = summary.devices.setdefault(name, dict.fromkeys(counts, 0.0))
             summary.devices[name] = {what: known[what] + count for what, count in counts.items()}
-        done = f"{summary.reads:,} of {self._located:,} reads, {self._cluster.workers} workers"
-        self._monitor.show(done, self._located_share * summary.reads / max(self._located, 1))
+        done = f"{summary.reads:,} of {self.located:,} reads, {self.cluster.workers} workers"
+        self.monitor.show(done, self.located_share * summary.reads / max(self.located, 1))
 
     def _merge(self, shards: list[Any]) -> list[LibraryMetrics] | None:
         """Merge the sorted shards, range by range; return the metrics of each library if duplicates are marked."""
         from readmap.dask.merge_tasks import mark, merge_range
         from readmap.dask.run_files import borders_of
 
-        job, libraries = self._job, None
+        job, libraries = self.job, None
         if job.rules:
-            self._monitor.show("marking duplicates")
+            self.monitor.show("marking duplicates")
             fragments = [shard.fragments for shard in shards]
-            (marked,) = self._cluster.results([self._cluster.submit("mark", 0, mark, job, job.rules, fragments)])
+            (marked,) = self.cluster.results([self.cluster.submit("mark", 0, mark, job, job.rules, fragments)])
             libraries = marked.libraries
-            if "metrics" in self._outputs.others:
-                self._outputs.others["metrics"].write(marked.metrics.encode())
+            if "metrics" in self.outputs.others:
+                self.outputs.others["metrics"].write(marked.metrics.encode())
         parts = [*pairwise([None, *borders_of([shard.samples for shard in shards]), None])]
-        futures = [self._cluster.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
-        joined = self._outputs.joined[RECORDS]
-        index_format = self._search.index_format or IndexFormat.CSI
-        index = FileIndex(job.contig_lengths, index_format, len(self._search.header))
-        for number, merged in enumerate(self._cluster.results(futures)):
+        futures = [self.cluster.submit("merge", n, merge_range, job, n, *part) for n, part in enumerate(parts)]
+        joined = self.outputs.joined[RECORDS]
+        index_format = self.search.index_format or IndexFormat.CSI
+        index = FileIndex(job.contig_lengths, index_format, len(self.search.header))
+        for number, merged in enumerate(self.cluster.results(futures)):
             joined.add(job.range(number) / RECORDS, merged.block_sizes, merged.size)
             for entries in merged.entries:
                 index.accumulate(entries)
-            self._monitor.show(f"merging: {number + 1} of {len(parts)} ranges")
-        self._outputs.others["index"].write(joined.index(index))
+            self.monitor.show(f"merging: {number + 1} of {len(parts)} ranges")
+        self.outputs.others["index"].write(joined.index(index))
         return libraries

@@ -82,9 +82,7 @@ def search(
     strand, structure, max_hits, prefix_table
         Of an exact search: both, forward or reverse; array or tree; limit of the occurrences written; use the prefix
         table.
-    scoring : Scoring, optional
-    pairing : Pairing, optional
-    reporting : Reporting, optional
+    scoring, pairing, reporting : Scoring, Pairing, Reporting, optional
         Scores; how mates are placed; which records are written.
     sample_model : SampleModel or str, optional
         The result of `readmap.estimate`, or a file of `readmap estimate`.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from readmap.backend import Backend, Gpus, open_backends, parse_gpus
@@ -100,22 +101,13 @@ class SearchConfig:
     is_distributed: bool = False
 
     def __post_init__(self) -> None:
-        for name, kind in _ENUMERATIONS.items():
-            value = getattr(self, name)
-            if isinstance(value, str):
-                object.__setattr__(self, name, _member(name, value, kind))
-        for name in ("sort_memory", "gpu_memory"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                object.__setattr__(self, name, _size(name, value))
+        for name, parse in _PARSERS.items():
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, parse(name, value))
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 raise UsageError(f"{option(name)} is {value}, expected {least:,} to {most:,}")
-        if isinstance(self.shard, str):
-            object.__setattr__(self, "shard", parse_shard(self.shard))
-        if isinstance(self.gpus, str):
-            object.__setattr__(self, "gpus", parse_gpus(self.gpus))
         if not self.is_lenient:
             check_conflicts(self)
 
@@ -186,15 +178,6 @@ class SearchConfig:
         return open_backends(self.device, self.gpus, self.threads, self.gpu_memory_limit)
 
 
-_ENUMERATIONS: dict[str, Any] = {
-    "format": OutputFormat,
-    "sort_order": SortOrder,
-    "codec": CodecName,
-    "index_format": IndexFormat,
-    "strand": Strand,
-    "structure": IndexStructure,
-}
-
 _RANGES = {
     "level": (1, 12),
     "optical_distance": (0, 1 << 30),
@@ -203,15 +186,13 @@ _RANGES = {
     "batch_reads": (1, 1 << 31),
 }
 
-_DEFAULTS = {one.name: one.default for one in fields(SearchConfig)} | {
-    "scoring": Scoring(),
-    "pairing": Pairing(),
-    "reporting": Reporting(),
+_DEFAULTS = {
+    one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(SearchConfig)
 }
 
 
-def _member(name: str, value: str, kind: Any) -> Any:
-    known = [member for member in kind if name != "structure" or member is not IndexStructure.BOTH]
+def _member(kind: Any, name: str, value: str) -> Any:
+    known = [member for member in kind if member is not IndexStructure.BOTH]
     if value not in known:
         raise UsageError(f"{option(name)}: expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}")
     return kind(value)
@@ -224,9 +205,23 @@ def _size(name: str, value: str) -> int:
         raise UsageError(f"{option(name)} {error}") from None
 
 
-def parse_shard(text: str) -> Shard:
-    """Parse "I/N" with I from 1 to N; raises UsageError if it is invalid."""
+def _shard(name: str, text: str) -> Shard:
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise UsageError(f"{option('shard')} {text}: expected I/N, with I from 1 to N, such as 1/8")
+        raise UsageError(f"{option(name)} {text}: expected I/N, with I from 1 to N, such as 1/8")
     return Shard(int(found[1]), int(found[2]))
+
+
+#: Functions of a field's name and its text.
+_PARSERS: dict[str, Callable[[str, str], Any]] = {
+    "format": partial(_member, OutputFormat),
+    "sort_order": partial(_member, SortOrder),
+    "codec": partial(_member, CodecName),
+    "index_format": partial(_member, IndexFormat),
+    "strand": partial(_member, Strand),
+    "structure": partial(_member, IndexStructure),
+    "sort_memory": _size,
+    "gpu_memory": _size,
+    "shard": _shard,
+    "gpus": lambda _, text: parse_gpus(text),
+}

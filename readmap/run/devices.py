@@ -16,16 +16,8 @@ class Devices:
         """warn: receives a message about each device that fails. at_once: chunks that each device maps at once."""
         self.backends, self.at_once = tuple(backends), at_once
         self._warn = warn
-        self._working = list(range(len(backends)))
+        self.working: Sequence[int] = range(len(backends))  # indices of the devices that have not failed
         self._lock = threading.Lock()
-
-    @property
-    def first(self) -> Backend:
-        return self.backends[0]
-
-    @property
-    def working(self) -> Sequence[int]:
-        return self._working
 
     @property
     def thread_devices(self) -> list[int]:
@@ -46,20 +38,20 @@ class Devices:
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.backends[device_index].thread_stream())
             yield
-            if device_index not in self._working:
+            if device_index not in self.working:
                 stack.pop_all()  # closing the stream of a failed device would raise its error again
 
     def exclude(self, device_index: int, error: Exception) -> int:
         """Exclude a device that has failed; return the index of another one, or raise `error` if none is left."""
         with self._lock:
-            if device_index in self._working:
-                self._working = [other for other in self._working if other != device_index]
-                if self._working:
+            if device_index in self.working:
+                self.working = [other for other in self.working if other != device_index]
+                if self.working:
                     name = self.backends[device_index].name
                     self._warn(f"{name} has failed and is left out, others map its reads: {error}")
-            if not self._working:
+            if not self.working:
                 raise error
-            return self._working[device_index % len(self._working)]
+            return self.working[device_index % len(self.working)]
 
 
 def describe_devices(backends: Sequence[Backend]) -> str:

@@ -36,16 +36,12 @@ class Hit:
         Name of the reference sequence.
     ref_start, ref_end : int
         Position on the contig, 0-based, half-open.
-    strand : int
-        1 forward, -1 reverse.
-    mapq : int
-        Mapping quality, 0 to 60.
+    strand, mapq : int
+        1 forward, -1 reverse; mapping quality, 0 to 60.
     cigar : str
         As in SAM.
-    score : int
-        Alignment score, without bonuses for reached ends of the read.
-    edit_distance : int
-        As NM in SAM.
+    score, edit_distance : int
+        Alignment score, without bonuses for reached ends of the read; NM in SAM.
     """
 
     query: int
@@ -73,10 +69,8 @@ class Hits:
         Index of the contig, -1 for a sequence without a place.
     ref_starts, ref_ends : int64 [n]
         Position on the contig, 0-based, half-open.
-    strands : int8 [n]
-        1 forward, -1 reverse.
-    mapqs : uint8 [n]
-        Mapping quality, 0 to 60.
+    strands, mapqs : int8 [n], uint8 [n]
+        1 forward, -1 reverse; mapping quality, 0 to 60.
     scores, edit_distances : int32 [n]
         As in Hit.
     suboptimal_scores : int32 [n]

@@ -65,22 +65,15 @@ def warn_index(path: Path, index: Index, config: SearchConfig, say: Say) -> None
 
 
 def load_index(
-    path: Path,
-    index: Index,
-    structure: IndexStructure,
-    prefix_table: bool,
-    backends: Sequence[Backend],
-    is_sorted: bool,
-    say: Say,
+    config: SearchConfig, path: Path, index: Index, structure: IndexStructure, backends: Sequence[Backend], say: Say
 ) -> LoadedIndex:
-    """Copy the part of an index that is searched to the first device, and from there to the others. path: for messages.
-    is_sorted: records are sorted, for which the first device reserves memory."""
+    """Copy the part of an index that is searched to the first device, and from there to the others."""
     start = time.perf_counter()
     try:
-        needed = index.host_index(backends[0], structure, prefix_table).nbytes
+        needed = index.host_index(backends[0], structure, config.prefix_table).nbytes
     except IndexFolderError as error:
         raise IndexFolderError(f"{path}: {error}") from error
-    plan = plan_chunks(backends, needed, is_sorted)
+    plan = plan_chunks(backends, needed, config.sort)
     for backend in backends:
         if (memory := backend.memory()) is not None:
             free, total = memory
@@ -88,7 +81,7 @@ def load_index(
                 f"{backend.name} needs {format_bytes(needed)} of its memory for the index and up to "
                 f"{format_bytes(plan.working_bytes)} for reads; {format_bytes(free)} of {format_bytes(total)} are free"
             )
-    indexes = [index.to_device(backends[0], structure, prefix_table)]
+    indexes = [index.to_device(backends[0], structure, config.prefix_table)]
     backends[0].synchronize()
     for backend in backends[1:]:
         with backend.thread_stream():

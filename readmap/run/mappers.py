@@ -39,11 +39,8 @@ class Mappers:
         idle: Callable[[], None],
     ) -> None:
         """idle: called by each thread that has no chunk left to map."""
-        self._chunks = chunks
-        self._processor = processor
-        self._devices = devices
-        self._write = write
-        self._idle = idle
+        self._chunks, self._processor, self._devices = chunks, processor, devices
+        self._write, self._idle = write, idle
         self._turns = ChunkTurns()
         self._error: BaseException | None = None
 

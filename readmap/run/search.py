@@ -221,8 +221,7 @@ def load_searched_index(
     monitor.show("loading the index")
     for backend in backends:
         backend.preload(types, ("common", "reads", "mapping", "run"))
-    structure = searched_structure(config, index)
-    return load_index(path, index, structure, config.prefix_table, backends, config.sort, monitor.say)
+    return load_index(config, path, index, searched_structure(config, index), backends, monitor.say)
 
 
 def kernel_rooms(config: SearchConfig) -> list[str]:

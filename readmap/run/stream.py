@@ -50,7 +50,7 @@ def run(
     start = time.perf_counter()
     plan = plan or plan_chunks(backends)
     devices, buffers = Devices(backends, summary.warnings.append, plan.at_once), plan.buffers(len(backends))
-    backend, limit = devices.first, plan.nbytes
+    backend, limit = devices.backends[0], plan.nbytes
     chunks: Iterator[AnyChunk]
     if isinstance(paths, AlignmentReads):
         chunks = paths.chunks(backend.host_buffer, limit, batch_reads, buffers)
