@@ -38,7 +38,7 @@ def search(
     output : str or Path
         The output file, whose ending names its format: .sam, .bam or .cram; .gz compresses SAM.
     monitor : Monitor, optional
-        An object with methods `say(line)` and `show(text, share=None)` that receive messages and progress.
+        An object with methods `say(line)` and `show(text, share=None, bar=None)` that receive messages and progress.
     lanes : sequence, optional
         Lanes of one sample instead of `reads`: `Lane` objects, or tuples of the arguments of `Lane.of`.
     sheet, sample : str, optional

@@ -3,13 +3,16 @@
 import gzip
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import readmap
 from readmap.cli import main
 from readmap.cli.common import report
 from readmap.cli.common.report import TimeLeft
 from readmap.formats.byte_source import open_bytes
+from readmap.run.monitor import Silent
 
 ROOT = Path(__file__).resolve().parents[2]
 READS = str(ROOT / "data/demo.fq.gz")
@@ -33,6 +36,23 @@ def test_lines_in_a_log(
     assert lines[-1].startswith("100% read: 5,000 reads, ")
     assert search(tmp_path, demo_index, READS, "-q") == 0
     assert capfd.readouterr().err == ""
+
+
+def test_steps_of_a_sorted_search(tmp_path: Path, demo_index: Path) -> None:
+    """After all reads are mapped, the progress names each step."""
+    shown: list[str] = []
+
+    class Recorder(Silent):
+        def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
+            shown.append(text)
+
+    output = tmp_path / "out.bam"
+    options: dict[str, Any] = {"sort": True, "mark_duplicates": True, "device": "cpu"}
+    readmap.search(READS, demo_index, output=output, monitor=Recorder(), **options)
+    steps = [text for text in shown if "reads" not in text]
+    expected = ["loading the index", "sorting records", "marking duplicates", "writing sorted records, 0% of "]
+    assert [text for text, start in zip(steps, expected, strict=False) if text.startswith(start)] == steps[:4]
+    assert steps[-1] == "finishing the output"
 
 
 def test_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from bgzf_examples import EOF_BLOCK, blocked
 from commands import after_log_start, standard_input
 
+import readmap
 from readmap.backend import open_backend
 from readmap.cli import main
 from readmap.cli.common.options import parse_size
@@ -23,9 +24,9 @@ from readmap.index.device import IndexStructure
 from readmap.index.folder import find_alternates_file
 from readmap.index.index import Index
 from readmap.mapping.parameters import Scoring
-from readmap.run.chunk_plan import plan_chunks
+from readmap.run.config import SearchConfig
 from readmap.run.file_checks import is_older_than_source
-from readmap.run.index_loading import report_memory
+from readmap.run.index_loading import load_index
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 READS = DATA / "demo.fq.gz"
@@ -93,6 +94,15 @@ def test_pairs_from_two_files_and_from_one(demo_index: Path, few_reads: str, cap
     assert all(each == found[0] for each in found)
     names = [record.split(b"\n")[0].split()[0][1:].decode() for record in first]
     assert [line.split("\t")[0] for line in found[0]] == [name for name in names for _ in range(2)]
+
+
+def test_log_starts_with_command_and_device(
+    demo_index: Path, few_reads: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("search", few_reads, "-x", demo_index, "-o", "out.sam", "-t", "2") == 0
+    command, device, *_ = capfd.readouterr().err.splitlines()
+    assert command.startswith(f"readmap {readmap.__version__}: readmap search {few_reads} -x ")
+    assert device == f"index {demo_index}; device cpu; 2 threads"
 
 
 def test_header_has_the_command_as_typed(demo_index: Path, few_reads: str) -> None:
@@ -278,7 +288,9 @@ def test_comments_without_tags(demo_index: Path, capfd: pytest.CaptureFixture[st
     assert not Path("none.sam").exists()
 
 
-def test_device_memory_is_reported(demo_index: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_device_memory_is_reported(
+    demo_index: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Device:
         name = "cuda:0"
         max_table_bases = 15
@@ -288,18 +300,19 @@ def test_device_memory_is_reported(demo_index: Path, capfd: pytest.CaptureFixtur
         def memory(self) -> tuple[int, int]:
             return 3 << 30, 4 << 30
 
+        def synchronize(self) -> None: ...
+
     report: Any = Report(Session("readmap", 0.0), ReportOptions())
     device: Any = Device()
+    monkeypatch.setattr(Index, "to_device", lambda *_: None)
     assert main(["index", str(DATA / "demo.fa.gz"), "-o", "both", "--structure", "both", "-q"]) == 0
     both = Index.open("both")
     for index in (Index.open(demo_index), both):  # structures that mapping does not read are not loaded
-        needed = index.host_index(device, IndexStructure.ARRAY).nbytes
-        report_memory(needed, plan_chunks([device]), device, report.say)
+        load_index(SearchConfig(), Path("both"), index, IndexStructure.ARRAY, [device], report.say)
         messages = capfd.readouterr().err
-        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 3.00 GiB for reads" in messages
+        assert "cuda:0 needs 5.2 MiB of its memory for the index and up to 2.99 GiB for reads" in messages
         assert "3.00 GiB of 4.00 GiB are free" in messages
-    device.memory = lambda: None
-    report_memory(1, plan_chunks([device]), device, report.say)
+    load_index(SearchConfig(), Path("both"), both, IndexStructure.ARRAY, [open_backend("cpu")], report.say)
     assert capfd.readouterr().err == ""
 
 
