@@ -4,11 +4,11 @@
 
 enum CigarOperation { MATCH, INSERTION, DELETION, SKIP, SOFT_CLIP, HARD_CLIP, PADDING, EQUAL, DIFFERENT };
 
-// Return true if the operation aligns read bases to reference bases.
+// Return true if a CigarOperation aligns read bases to reference bases.
 HOST_DEVICE bool is_aligned(i64 kind) { return kind == MATCH || kind == EQUAL || kind == DIFFERENT; }
 HOST_DEVICE bool covers_reference(i64 kind) { return is_aligned(kind) || kind == DELETION || kind == SKIP; }
 
-// Return the size of a tag value from its type on, or 0 if the type is invalid or the value truncated.
+// Return the bytes of a tag's type and value, or 0 if the type, value[0], is invalid or `room` bytes are too few.
 HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     if (room < 2) return 0;
     i64 bytes = 0;
@@ -38,7 +38,7 @@ HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     return bytes <= room ? bytes : 0;
 }
 
-// Return the value of a tag, from its type on, or null. tag: its two characters, little-endian.
+// Return the address of the type byte and value of a tag, or null. tag: its two letters, the first in the low byte.
 HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
     while (end - tags > 3) {
         i64 bytes = tag_bytes(tags + 2, end - tags - 2);
@@ -49,7 +49,7 @@ HOST_DEVICE const u8* find_tag(const u8* tags, const u8* end, i64 tag) {
     return nullptr;
 }
 
-// Return a nonzero hash (FNV-1a) of a Z tag, or 0 if the record does not have it.
+// Return a nonzero hash (FNV-1a) of the text of a Z tag among the tags [tags, end), or 0 if the tag is missing.
 HOST_DEVICE u64 hash_tag_text(const u8* tags, const u8* end, i64 tag) {
     const u8* text = find_tag(tags, end, tag);
     if (!text || *text != 'Z') return 0;
@@ -58,7 +58,7 @@ HOST_DEVICE u64 hash_tag_text(const u8* tags, const u8* end, i64 tag) {
     return maximum(hash, (u64)1);
 }
 
-// Return the value of an integer tag, given from its type on, or 0 for another type.
+// Return the value of an integer tag, or 0 for a tag of another type. value: address of its type byte.
 HOST_DEVICE i64 tag_integer(const u8* value) {
     switch (value[0]) {
         case 'c': return (i8)value[1];
@@ -71,7 +71,7 @@ HOST_DEVICE i64 tag_integer(const u8* value) {
     return 0;
 }
 
-// Return the index of the first equal number, or `count`.
+// Return the index of the first element that equals `number`, or `count` if there is none.
 HOST_DEVICE i64 find_index(const u64* numbers, i64 count, u64 number) {
     i64 at = 0;
     while (at < count && numbers[at] != number) ++at;

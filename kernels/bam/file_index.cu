@@ -2,7 +2,7 @@
 #include "bam/cigar_and_tags.cuh"
 #include "common/sam_flags.cuh"
 
-// Return the number of reference bases that a record covers, at least 1.
+// Return the number of reference bases that a record's CIGAR covers, at least 1, and 1 for an unmapped record.
 HOST_DEVICE i64 covered_bases(BamFields record) {
     i64 sum = 0, count = record.flag() & UNMAPPED ? 0 : record.operation_count();
     for (i64 i = 0; i < count; ++i) {
@@ -12,8 +12,8 @@ HOST_DEVICE i64 covered_bases(BamFields record) {
     return maximum(sum, (i64)1);
 }
 
-// Return the smallest bin that contains [start, end). A bin of level n - 1 has eight bins of level n; `levels` levels
-// are below the root. SAM specification, sections 5.1.1 and 5.2.
+// Return the smallest bin of a BAI or CSI index that contains [start, end). The smallest bins have 2^min_shift bases;
+// `levels` levels are below the root; a bin has eight bins of the next (SAM specification, section 5.2).
 HOST_DEVICE i32 bin_of(i64 start, i64 end, i32 min_shift, i32 levels) {
     --end;
     i32 shift = min_shift;
@@ -36,7 +36,8 @@ struct IndexEntry {
     i32 contig, bin, first_window, last_window, mark, is_mapped;
 };
 
-// Compute contig (-1: none), bin and windows of 2^min_shift bases of each record; ends: record ends plus `origin`.
+// Compute contig (-1: none), bin, first and last window of 2^min_shift bases, and are_mapped (1 or 0) of each record.
+// ends: where each record ends in `bytes`, plus `origin`.
 KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
         i32* contigs OF(items), i32* bins OF(items), i32* first_windows OF(items), i32* last_windows OF(items),
         i64* are_mapped OF(items), i32 min_shift, i32 levels) {
@@ -51,7 +52,7 @@ KERNEL void compute_bins(Items items, const u8* bytes OF(any), const i64* ends O
     }
 }
 
-// Mark the records that the index needs, as enum Mark says.
+// Write marks: bits of enum Mark that say why the index needs a record, or 0. An item is one of `records` records.
 KERNEL void flag_entries(Items items, const i32* contigs OF(items), const i32* bins OF(items),
         const i32* first_windows OF(items), const i32* last_windows OF(items), u8* marks OF(items), i64 records) {
     FOR_EACH(item, items) {
@@ -65,7 +66,8 @@ KERNEL void flag_entries(Items items, const i32* contigs OF(items), const i32* b
     }
 }
 
-// Gather the marked records. mapped_ends: inclusive scan of are_mapped.
+// Write an IndexEntry for each marked record. indices: the marked records; ends: where each record ends, plus `origin`;
+// mapped_ends: inclusive scan of are_mapped.
 KERNEL void gather_entries(Items items, const i32* indices OF(items), const i64* ends OF(records), i64 origin,
         const i32* contigs OF(records), const i32* bins OF(records), const i32* first_windows OF(records),
         const i32* last_windows OF(records), const u8* marks OF(records), const i64* mapped_ends OF(records),

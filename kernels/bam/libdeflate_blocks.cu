@@ -3,13 +3,13 @@
 
 const i64 STORED_BYTES = 5, TRAILER_BYTES = 8;
 
-// Store the low `bytes` bytes of a value, little-endian. Return the address after them.
+// Store the low `bytes` bytes of a value at address `at`, little-endian. Return the address after them.
 HOST_DEVICE u8* put(u8* at, u32 value, i32 bytes) {
     for (i32 i = 0; i < bytes; ++i) at[i] = (u8)(value >> (8 * i));
     return at + bytes;
 }
 
-// Write a final stored deflate block. Return the address after it.
+// Write `count` bytes, at most 65535, to `at` as a final stored deflate block (RFC 1951). Return the address after it.
 HOST_DEVICE u8* store(u8* at, const u8* bytes, i64 count) {
     *at++ = 1;
     at = put(put(at, (u32)count, 2), (u32)count ^ 0xFFFF, 2);
@@ -17,8 +17,9 @@ HOST_DEVICE u8* store(u8* at, const u8* bytes, i64 count) {
     return at + count;
 }
 
-// One item compresses all blocks, each of block_bytes of the data but the last. sizes: block sizes, -1 if libdeflate
-// has no memory. header: start of each block, before its size minus 1. A block that would not become smaller is stored.
+// Compress the text `data` into consecutive BGZF blocks, each of block_bytes of text but the last. One item. sizes:
+// bytes of each block, -1 if libdeflate has no memory. header: first bytes of every block, before its size field.
+// level: of libdeflate. A block that would not become smaller is stored.
 KERNEL void compress_blocks(Items items, const u8* data OF(size), const u8* header OF(header_bytes),
         u8* blocks OF(capacity), i64* sizes OF(count), Libdeflate library, i64 size, i64 header_bytes, i64 capacity,
         i64 count, i64 block_bytes, i32 level) {

@@ -35,9 +35,10 @@ struct Heap {
     }
 };
 
-// One item merges all records. For each part, next_keys and next_offsets: addresses of its next key and of the offset
-// of its next record, relative to base_addresses; last_keys: address after its keys. merged, keys, ends: the output
-// records, their keys, and where each ends; written: their number, without dropped records. heap: scratch.
+// Merge sorted parts. One item does all. For each part, next_keys and next_offsets: addresses of its next key and of
+// the offset of its next record, relative to base_addresses; last_keys: address after its keys. Keys have key_bytes
+// bytes and are uint64 if are_numbers. merged, keys, ends: the output records, their keys, and where each ends;
+// written: their number, without dropped records. heap: scratch.
 KERNEL void merge_records(Items items, u64* next_keys OF(parts), u64* next_offsets OF(parts),
         const u64* last_keys OF(parts), const u64* base_addresses OF(parts), i32* heap OF(parts), Marking marking,
         u8* merged OF(capacity), u8* keys OF(records* key_bytes), i64* ends OF(records), i64* written OF(items),

@@ -31,12 +31,12 @@ struct KeyWriter {
     }
 };
 
-// Return the flags that order records of one name, from high to low: last, first, secondary, supplementary.
+// Return the key byte that orders records of one name; bits, from high: last, first, secondary, supplementary.
 HOST_DEVICE u8 segment_key(i64 flag) {
     return (u8)((flag & (FIRST_MATE | SECOND_MATE)) | (flag & SECONDARY ? 8 : 0) | (flag & SUPPLEMENTARY ? 1 : 0));
 }
 
-// Compute the bytes of the longest key, `max_bytes`. ends: inclusive scan of the lengths, which are 0 without a record.
+// Raise max_bytes[0] to the bytes of the longest name key. ends: inclusive scan of lengths, 0 for no record.
 KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
         i32* max_bytes OF(1)) {
     FOR_EACH(entry, items) {
@@ -48,7 +48,8 @@ KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* length
     }
 }
 
-// Compute the key of each entry: `count` words with distance `entries`, all ones for an entry without a record.
+// Write the name key of each entry, word w to words[w * entries + entry], all ones without a record, and is_record.
+// count: words of a key; ends: inclusive scan of the record lengths, which are 0 without a record.
 KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items),
         const i64* ends OF(items), u64* words OF(count* items), u8* is_record OF(items), i64 entries, i64 count) {
     FOR_EACH(entry, items) {
@@ -63,7 +64,7 @@ KERNEL void compute_name_keys(Items items, const u8* bytes OF(any), const i64* l
     }
 }
 
-// Write the keys of ordered records as bytes.
+// Write the keys of the entries order[item] as 8 * count bytes each. words: as compute_name_keys writes them.
 KERNEL void write_keys(Items items, const u64* words OF(count* entries), const u32* order OF(items),
         u8* keys OF(8 * count * items), i64 entries, i64 count) {
     FOR_EACH(item, items)

@@ -3,18 +3,18 @@
 
 const i64 MEMBER_HEADER = 10, TRAILER = 8, STORED = 5;
 
-// Return the bytes of text of a block; each block but the last has block_bytes.
+// Return the text bytes of block `item` of a text of `size` bytes; each block but the last has block_bytes.
 HOST_DEVICE i64 text_bytes(i64 item, i64 size, i64 block_bytes) {
     return minimum(block_bytes, size - item * block_bytes);
 }
 
-// Return the size of the deflate data of a member, or 0 if a stored block is smaller.
+// Return the bytes of the deflate data of a member with `bytes` bytes of text, or 0 if a stored block is smaller.
 HOST_DEVICE i64 compressed_bytes(i64 member_bytes, i64 bytes) {
     i64 compressed = member_bytes - MEMBER_HEADER - TRAILER;
     return compressed < bytes + STORED ? compressed : 0;
 }
 
-// Compute the size of the block of each member.
+// Compute the bytes of the BGZF block of each member. size: bytes of the text; header_bytes: before the size field.
 KERNEL void measure_blocks(Items items, const i64* member_bytes OF(items), i64* lengths OF(items), i64 size,
         i64 header_bytes, i64 block_bytes) {
     FOR_EACH(item, items) {
@@ -23,8 +23,8 @@ KERNEL void measure_blocks(Items items, const i64* member_bytes OF(items), i64* 
     }
 }
 
-// Write the block of each member, one warp a member; member i starts at i * stride. header: start of
-// each block, before its size minus 1.
+// Write the BGZF block of each member, one warp a member; member i starts at members + i * stride. data: the text;
+// ends: inclusive sums of the block sizes; header: first bytes of each block, before its size field.
 KERNEL void write_blocks(WarpItems items, const u8* data OF(size), const u8* header OF(header_bytes),
         const u8* members OF(items* stride), const i64* member_bytes OF(items), const i64* ends OF(items),
         u8* blocks OF(capacity), i64 size, i64 header_bytes, i64 capacity, i64 stride, i64 block_bytes) {

@@ -5,13 +5,14 @@
 
 const u8 WRITTEN = 128;  // set, in addition to the marks of the fragment, for a record that is not dropped
 
-// Return the key of samtools sort: contig, position, strand. Records without a contig come last.
+// Return the key of samtools sort: contig (`contigs` without one, so last) << 32 | (position + 1) << 1 | reversed.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
     u64 contig = record.contig() < 0 ? contigs : record.contig();
     return contig << 32 | (u64)(u32)(record.position() + 1) << 1 | ((record.flag() & REVERSED) != 0);
 }
 
-// Compute the key, index and is_record of each entry. ends: scan of the lengths. Entries without record come last.
+// Write the coordinate key, index and is_record of each entry. ends: inclusive scan of the record lengths. An entry of
+// length 0 has no record and comes last.
 KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
         i64 contigs, u64* keys OF(items), u32* indices OF(items), u8* is_record OF(items)) {
     FOR_EACH(entry, items) {
@@ -22,13 +23,14 @@ KERNEL void compute_keys(Items items, const u8* bytes OF(any), const i64* length
     }
 }
 
-// Compute the lengths in the new order, with the fragment tag.
+// Compute the lengths of the records in sorted order, each plus tag_bytes for the fragment tag that will follow it.
 KERNEL void permute_lengths(Items items, const i64* lengths OF(records), const u32* order OF(items),
         i64* new_lengths OF(items), i64 records, i64 tag_bytes) {
     FOR_EACH(item, items) new_lengths[item] = lengths[order[item]] + tag_bytes;
 }
 
-// Copy the records in the new order, one warp a record, and append fragment tags if tag_bytes > 0. new_ends: with tags.
+// Copy the records to `sorted` in sorted order, one warp a record, each followed by a fragment tag with
+// fragments[record] if tag_bytes > 0. ends: where the records end; new_ends: where the copies end, with their tags.
 KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* ends OF(records),
         const i64* lengths OF(records), const u32* order OF(items), const i64* new_ends OF(items),
         const i64* fragments OF(any), u8* sorted OF(any), i64 records, i64 tag_bytes) {
@@ -40,7 +42,7 @@ KERNEL void gather_records(WarpItems items, const u8* bytes OF(any), const i64* 
     }
 }
 
-// Add `first` to the fragment ID after each record.
+// Add `first` to the fragment ID in the tag after each record. ends: where records end, with their tags.
 KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 first, i64 tag_bytes) {
     FOR_EACH(record, items) {
         u8* tag = bytes + ends[record] - tag_bytes;
@@ -48,8 +50,8 @@ KERNEL void offset_fragment_ids(Items items, u8* bytes OF(any), const i64* ends 
     }
 }
 
-// Separate the fragment tags from records of a sorted file: compute keys and exclude the tag from the record length.
-// is_invalid: the record has no valid fragment tag (fragments: number of fragments in the file), or is out of order.
+// Detach the fragment tags from records of a sorted file: write their coordinate keys, and exclude the tag from the
+// size field. is_invalid: 1 if the record has no tag with an ID below `fragments`, or is out of order.
 KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends OF(items), i64 contigs, i64 fragments,
         i64 tag_bytes, u64* keys OF(items), u8* is_invalid OF(items)) {
     FOR_EACH(item, items) {
@@ -63,8 +65,8 @@ KERNEL void detach_fragment_tags(Items items, u8* bytes OF(any), const i64* ends
     }
 }
 
-// Describe the records of one sorted run among all runs, without moving them: key, address, output length, marks and
-// index, which starts at `first`. ends: within the run. A dropped record gets a key after all others.
+// Describe the records of one sorted run among all runs, without moving them: key, address, output length (0 if
+// dropped), marks and index, from `first` on. ends: within the run. The key of a dropped record is after all others.
 KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(items), const i64* ends OF(items),
         Marking marking, u64* all_keys OF(items), u64* addresses OF(items), i64* lengths OF(items), u8* marks OF(items),
         u32* indices OF(items), i64 first, i64 contigs) {
@@ -80,7 +82,8 @@ KERNEL void append_run(Items items, const u8* bytes OF(any), const u64* keys OF(
     }
 }
 
-// Cut the sorted records into pieces of about piece_bytes: the first record of each piece and its offset in bytes.
+// Cut the sorted records into pieces of about piece_bytes: firsts and origins become the first record of each piece and
+// its offset in bytes. ends: where each record ends.
 KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(items), i64* origins OF(items),
         i64 records, i64 piece_bytes) {
     FOR_EACH(piece, items) {
@@ -89,8 +92,8 @@ KERNEL void cut_pieces(Items items, const i64* ends OF(records), i64* firsts OF(
     }
 }
 
-// Copy and mark the records of a piece, one warp a record. addresses, lengths and marks describe all records; order:
-// indices of the piece's records; ends: where they end, relative to the start of the piece plus `origin`.
+// Copy the records of a piece to `piece` and mark the copies, one warp a record. addresses, lengths, marks: as
+// append_run writes them; order: indices of the piece's records; ends: where their copies end, plus `origin`.
 KERNEL void gather_piece(WarpItems items, const u64* addresses OF(records), const i64* lengths OF(records),
         const u8* marks OF(records), const u32* order OF(items), const i64* ends OF(items), Marking marking,
         u8* piece OF(any), i64 records, i64 origin) {

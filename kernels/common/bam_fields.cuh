@@ -4,10 +4,11 @@
 
 const i64 FIXED_BYTES = 36;  // bytes of the fixed fields, including block_size
 
+// Return the little-endian number at an unaligned address.
 HOST_DEVICE u32 u32_at(const u8* bytes) {
     return bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24;
 }
-HOST_DEVICE i64 i32_at(const u8* bytes) { return (i32)u32_at(bytes); }
+HOST_DEVICE i64 i32_at(const u8* bytes) { return (i32)u32_at(bytes); }  // sign-extended
 HOST_DEVICE i64 u16_at(const u8* bytes) { return bytes[0] | bytes[1] << 8; }
 
 struct BamFields {
@@ -35,7 +36,7 @@ struct RecordSpan {
     const u8* end;
 };
 
-// Record `item` of consecutive records; ends: the end of each, relative to bytes - origin.
+// Return record `item` of consecutive records in `bytes`. ends: where each record ends, plus `origin`.
 HOST_DEVICE RecordSpan span_of_record(const u8* bytes, const i64* ends, i64 origin, i64 item) {
     return {{bytes + (item ? ends[item - 1] - origin : 0)}, bytes + (ends[item] - origin)};
 }

@@ -11,12 +11,13 @@ const i64 RUN = 1 << 15;
 
 const u64 STEP = 0x9E3779B97F4A7C15ull;
 
+// Return a word mixed by a one-to-one function.
 HOST_DEVICE u64 scramble(u64 x) {
     x *= 0xBF58476D1CE4E5B9ull;
     return x ^ x >> 32;
 }
 
-// An item is RUN bytes of the array. The last word is padded with 0.
+// Add the checksum of each run of RUN bytes (an item) to the sum of its block. The last word is padded with 0.
 KERNEL void sum_runs(WarpItems items, const u8* bytes OF(size), u64* sums OF((size + BLOCK - 1) / BLOCK), i64 size) {
     FOR_EACH(run, items) {
         const u8* own = bytes + run * RUN;

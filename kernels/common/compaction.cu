@@ -3,6 +3,7 @@
 
 const i64 BLOCK = 1024;  // flags of an item
 
+// Return in all lanes of the warp how many of a block's flags have a bit of the mask. size: number of all flags.
 HOST_DEVICE i32 count_in_block(i64 block, const u8* flags, i64 size, i32 mask) {
     i64 last = minimum((block + 1) * BLOCK, size);
     i32 count = 0;
@@ -13,7 +14,7 @@ HOST_DEVICE i32 count_in_block(i64 block, const u8* flags, i64 size, i32 mask) {
     return count;
 }
 
-// counts[block] = the number of selected flags in the block.
+// counts[block] = the number of flags in a block of BLOCK flags (an item) that have a bit of the mask.
 KERNEL void count_flagged(WarpItems items, const u8* flags OF(size), i64* counts OF(items), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = count_in_block(block, flags, size, mask);
@@ -21,7 +22,7 @@ KERNEL void count_flagged(WarpItems items, const u8* flags OF(size), i64* counts
     }
 }
 
-// Add the number of selected flags to the total.
+// Add the number of flags that have a bit of the mask to the total. An item is a block of BLOCK flags.
 KERNEL void add_flagged_count(WarpItems items, const u8* flags OF(size), u64* total OF(1), i64 size, i32 mask) {
     FOR_EACH(block, items) {
         i32 count = count_in_block(block, flags, size, mask);
@@ -29,7 +30,8 @@ KERNEL void add_flagged_count(WarpItems items, const u8* flags OF(size), u64* to
     }
 }
 
-// Write first_index plus the index of each selected flag, up to the capacity; ends: prefix sums of their counts.
+// Write first_index plus the index of each flag that has a bit of the mask, in order, up to the capacity. ends:
+// inclusive prefix sums of count_flagged.
 KERNEL void select_flagged(WarpItems items, const u8* flags OF(size), const i64* ends OF(items),
         i32* selected OF(capacity), i64 size, i64 capacity, i32 mask, i32 first_index) {
     FOR_EACH(block, items) {

@@ -4,9 +4,9 @@
 
 const u32 CRC_POLYNOMIAL = 0xEDB88320, CRC_ONE = 1u << 31;
 
-HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }
+HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }  // the product with x
 
-// The product of two remainders, modulo the polynomial.
+// Return the product of two remainders, modulo the polynomial.
 HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     u32 product = 0;
     for (u32 power = CRC_ONE; power; power >>= 1, b = crc_times_x(b))
@@ -14,7 +14,7 @@ HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     return product;
 }
 
-// The factor by which appending zero bytes multiplies the remainder.
+// Return the factor by which appending `bytes` zero bytes multiplies the remainder.
 HOST_DEVICE u32 crc_shift(i64 bytes) {
     u32 shift = CRC_ONE, power = CRC_ONE >> 8;
     for (; bytes; bytes >>= 1, power = crc_product(power, power))
@@ -22,7 +22,7 @@ HOST_DEVICE u32 crc_shift(i64 bytes) {
     return shift;
 }
 
-// The CRC-32 of bytes, computed by a warp: each lane computes the remainder of one part, and the remainders add up.
+// Return the CRC-32 of `count` bytes in every lane. Each lane computes the remainder of one part; their sum is the CRC.
 HOST_DEVICE u32 warp_crc32(const u8* bytes, i64 count) {
     i64 each = (count + WARP_WIDTH - 1) / WARP_WIDTH;
     i64 first = minimum(warp_lane() * each, count), last = minimum(first + each, count);

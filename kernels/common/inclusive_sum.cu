@@ -36,13 +36,14 @@ KERNEL void scan_blocks(
     }
 }
 
-// lasts[row] = the last element of a row of `row_size` elements.
+// lasts[row] = the last element of each row of `ends`, which has rows of row_size elements.
 KERNEL void copy_row_ends(Items items, const i64* ends OF(any), i64* lasts OF(items), i64 row_size) {
     FOR_EACH(row, items) lasts[row] = ends[(row + 1) * row_size - 1];
 }
 
-// One item: let later launches read their count from the device. needed: the total of `ends`. count: the same if it is
-// within the capacity, else 0, and owner_count, the count of the elements that own these, becomes 0 too.
+// Clamp the size of a list on the device, where later launches read it. One item. needed: the total of `ends`, the
+// inclusive sums of its parts. count: the same if it is within the capacity, else 0, and then owner_count, the count of
+// the elements that own the list's, becomes 0 too.
 KERNEL void clamp_count(Items items, const i64* ends OF(size), i64* count OF(1), i64* needed OF(1),
         i64* owner_count OF(1), i64 size, i64 capacity) {
     FOR_EACH(item, items) {

@@ -5,7 +5,7 @@
 
 const u64 LOW_BITS = 0x5555555555555555ull;
 
-// The code of a letter: 0 to 3 the bases (U as T), 4 any other IUPAC nucleotide, 5 anything else.
+// Return the code of a letter: 0 to 3 for A, C, G, T (U as T), 4 for other IUPAC nucleotides, 5 for others.
 HOST_DEVICE u8 base_code(u8 letter) {
     const u32 bases = 1u << 1 | 1u << 3 | 1u << 7 | 1u << 20 | 1u << 21;  // bit i: the letter i of the alphabet
     const u32 others = 1u << 14 | 1u << 18 | 1u << 25 | 1u << 11 | 1u << 13 | 1u << 19 | 1u << 23 | 1u << 2 | 1u << 4 |
@@ -44,22 +44,23 @@ struct PackedReader {
     }
 };
 
-// The lower bit of each pair of bits is set if the words differ in that base.
+// Return a mask of the bases in which two packed words differ: the lower bit of each such base's pair is set.
 HOST_DEVICE u64 mismatch_mask(u64 a, u64 b) {
     u64 x = a ^ b;
     return (x | x >> 1) & LOW_BITS;
 }
 
-// The mask of the first n bases, n in 0..32.
+// Return the mask of all bits of the first n bases of a word, n in 0..32.
 HOST_DEVICE u64 leading_mask(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
 
+// Return the reverse complement of the 32 bases of a word.
 HOST_DEVICE u64 reverse_complement(u64 bases) {
     u64 x = reverse_bits(~bases);
     return (x >> 1 & LOW_BITS) | (x & LOW_BITS) << 1;
 }
 
-// The first k bases of a word as an integer, k in 0..32.
+// Return the first k bases of a word as an integer of 2 * k bits, k in 0..32.
 HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
 
-// The index of the first base with a set bit in a mask of pairs, else 32.
+// Return the index of the first base with a set bit in a mask of pairs of bits, else 32.
 HOST_DEVICE i32 first_set_base(u64 pairs) { return leading_zeros(pairs) >> 1; }

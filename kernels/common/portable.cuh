@@ -66,7 +66,7 @@ HOST_DEVICE i32 warp_lane() { return threadIdx.x % WARP_WIDTH; }
 HOST_DEVICE bool warp_any(bool value) { return __any_sync(~0u, value); }
 HOST_DEVICE i32 warp_max(i32 value) { return __reduce_max_sync(~0u, value); }
 HOST_DEVICE u32 warp_ballot(bool value) { return __ballot_sync(~0u, value); }
-// The value of another lane of the warp.
+// Return the value that lane `lane` of the warp has passed.
 template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32 lane) {
     T result;
     const u32* in = (const u32*)&value;
@@ -74,7 +74,7 @@ template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32 lane) {
     for (u32 i = 0; i < sizeof(T) / 4; ++i) out[i] = __shfl_sync(~0u, in[i], lane);
     return result;
 }
-// The sum of the values of this lane and all lower lanes.
+// Return the sum of the values of this lane and all lower lanes.
 HOST_DEVICE i32 warp_inclusive_sum(i32 value) {
     for (i32 step = 1; step < WARP_WIDTH; step *= 2) {
         i32 other = __shfl_up_sync(~0u, value, step);
@@ -82,15 +82,15 @@ HOST_DEVICE i32 warp_inclusive_sum(i32 value) {
     }
     return value;
 }
-// The first lane whose value exceeds the bound, if the values ascend; else the last lane.
+// Return the first lane whose value exceeds the bound, if the values ascend; else the last lane.
 HOST_DEVICE i32 warp_upper_bound(i32 value, i32 bound) {
     i32 lane = 0;
     for (i32 step = WARP_WIDTH / 2; step; step /= 2)
         if (__shfl_sync(~0u, value, lane + step - 1) <= bound) lane += step;
     return lane;
 }
-HOST_DEVICE u32 lower_lanes_mask() { return (1u << warp_lane()) - 1; }
-HOST_DEVICE i32 warp_broadcast(i32 value) { return __shfl_sync(~0u, value, 0); }
+HOST_DEVICE u32 lower_lanes_mask() { return (1u << warp_lane()) - 1; }            // bits of the lanes below this lane
+HOST_DEVICE i32 warp_broadcast(i32 value) { return __shfl_sync(~0u, value, 0); }  // of lane 0
 HOST_DEVICE void warp_sync() { __syncwarp(); }
 // An array shared by the threads of a warp. A block has four warps.
 #define WARP_ARRAY(type, name, count)          \
@@ -114,19 +114,19 @@ HOST_DEVICE u64 load_u64(const u8* bytes) {
     i32 shift = 8 * (i32)((u64)bytes & 7);
     return shift ? aligned[0] >> shift | aligned[1] << (64 - shift) : aligned[0];
 }
-// The index of the first such byte in [start, end), else `end`.
+// Return the index of the first byte equal to `byte` in [start, end), else `end`.
 HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
     while (start < end && bytes[start] != byte) ++start;
     return start;
 }
-// A GPU cannot read files.
+// Return 0: a GPU cannot read files.
 HOST_DEVICE i64 read_file(i32, u8*, i64, i64) { return 0; }
 HOST_DEVICE void atomic_min(u32* address, u32 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_min(u64* address, u64 value) { atomicMin(address, value); }
 HOST_DEVICE void atomic_add(u64* address, u64 value) { atomicAdd(address, value); }
 HOST_DEVICE void atomic_max(i32* address, i32 value) { atomicMax(address, value); }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { atomicOr(address, value); }
-HOST_DEVICE i32 atomic_increment(i32* counter) { return atomicAdd(counter, 1); }
+HOST_DEVICE i32 atomic_increment(i32* counter) { return atomicAdd(counter, 1); }  // returns the old value
 // Replace the value if it is the expected one; return the old value.
 HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 desired) {
     return atomicCAS(address, expected, desired);
@@ -159,6 +159,7 @@ typedef Items WarpItems, OrderedWarpItems, BlockItems;
 // The entry point by which the host launches a kernel. All have the same type: arguments are passed by address.
 #define HOST_ENTRY(name) \
     extern "C" void launch_##name(i64 start, i64 stop, void* const* arguments) { call(name, start, stop, arguments); }
+// Call a kernel on the items [start, stop). arguments: the addresses of its arguments after `items`.
 template <class... A, std::size_t... I> HOST_DEVICE void call(
         void (*kernel)(Items, A...), i64 start, i64 stop, void* const* arguments, std::index_sequence<I...>) {
     kernel(Items{start, stop}, *(A*)arguments[I]...);
@@ -179,8 +180,8 @@ HOST_DEVICE i32 warp_max(i32 value) { return value; }
 HOST_DEVICE u32 warp_ballot(bool value) { return value; }
 template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32) { return value; }
 HOST_DEVICE i32 warp_inclusive_sum(i32 value) { return value; }
-HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }
-HOST_DEVICE u32 lower_lanes_mask() { return 0; }
+HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }  // the only lane
+HOST_DEVICE u32 lower_lanes_mask() { return 0; }          // there are no lower lanes
 HOST_DEVICE i32 warp_broadcast(i32 value) { return value; }
 HOST_DEVICE void warp_sync() {}
 #define WARP_ARRAY(type, name, count) type name[count]
@@ -200,12 +201,12 @@ HOST_DEVICE u64 reverse_bits(u64 x) {
     x = (x >> 2 & 0x3333333333333333ull) | (x & 0x3333333333333333ull) << 2;
     return (x >> 1 & 0x5555555555555555ull) | (x & 0x5555555555555555ull) << 1;
 }
-HOST_DEVICE u64 load_u64(const u8* bytes) {
+HOST_DEVICE u64 load_u64(const u8* bytes) {  // from any address, little-endian
     u64 x;
     __builtin_memcpy(&x, bytes, 8);
     return x;
 }
-HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {
+HOST_DEVICE i64 find_byte(const u8* bytes, i64 start, i64 end, u8 byte) {  // its first index, else `end`
     const void* found = __builtin_memchr(bytes + start, byte, (u64)(end - start));
     return found ? (const u8*)found - bytes : end;
 }
@@ -225,7 +226,7 @@ HOST_DEVICE void atomic_max(i32* address, i32 value) {
 }
 HOST_DEVICE void atomic_or(u32* address, u32 value) { __atomic_fetch_or(address, value, __ATOMIC_RELAXED); }
 HOST_DEVICE i32 atomic_increment(i32* counter) { return __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED); }
-HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 desired) {
+HOST_DEVICE i32 compare_and_swap(i32* address, i32 expected, i32 desired) {  // returns the old value
     __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
@@ -242,18 +243,18 @@ template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
 template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
 template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
 
-// The highest and the lowest set lane of a ballot, which is not 0.
+// Return the highest set lane of a ballot, which is not 0 (first_lane: the lowest).
 HOST_DEVICE i32 last_lane(u32 ballot) { return 63 - leading_zeros(ballot); }
 HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }
 
-// The finalizer of splitmix64, to break ties by a pseudorandom number that depends only on its argument.
+// Return splitmix64's finalizer of x: a pseudorandom number to break ties, which depends only on its argument.
 HOST_DEVICE u64 splitmix64(u64 x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
 }
 
-// Copy bytes by all threads of the warp.
+// Copy `length` bytes with all threads of the warp.
 HOST_DEVICE void warp_copy(const u8* __restrict__ source, i64 length, u8* __restrict__ target) {
     for (i64 i = warp_lane(); i < length; i += WARP_WIDTH) target[i] = source[i];
 }

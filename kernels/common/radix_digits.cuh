@@ -8,13 +8,14 @@
 const i32 DIGIT_BITS = 8;
 const i32 DIGITS = 256;
 
-HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGITS - 1)); }
+HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGITS - 1)); }  // bits shift to shift + 7
 
 #ifdef __CUDACC__
 const i32 TILE_ROWS = 16;
 const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
 
-// Write the pairs [first, last) in order, each to next[digit]++; next is a BLOCK_ARRAY.
+// Write the pairs [first, last) of keys and values in order, each to index next[digit]++ of the sorted arrays; digit:
+// digit_of(key, shift). next: a BLOCK_ARRAY of DIGITS indices.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
         i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
     const i32 WARPS = BLOCK_WIDTH / WARP_WIDTH;
@@ -96,6 +97,7 @@ template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t
     }
 }
 #else
+// Write the pairs [first, last) of keys and values in order, each to index next[digit]++ of the sorted arrays.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,
         i32 shift, i64* next, u64* sorted_keys, value_t* sorted_values) {
     for (i64 i = first; i < last; ++i) {

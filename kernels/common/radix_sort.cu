@@ -7,7 +7,7 @@ KERNEL void gather_keys(
     FOR_EACH(item, items) keys[item] = values[order[item]];
 }
 
-// An item is a section. counts: the number of keys with digit 0 in each section, then of those with digit 1, and so on.
+// Count the keys of each section (an item) of section_size keys by digit: counts[digit * sections + section].
 KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts OF(DIGITS* sections), i64 size,
         i64 sections, i64 section_size, i32 shift) {
     FOR_EACH(section, items) {
@@ -24,7 +24,7 @@ KERNEL void count_digits(BlockItems items, const u64* keys OF(size), i64* counts
     }
 }
 
-// An item is a section; ends: the inclusive prefix sum of count_digits' counts.
+// Sort the pairs stably by the digit at `shift`. An item is a section; ends: inclusive prefix sum of count_digits.
 KERNEL void scatter_by_digit(BlockItems items, const u64* keys OF(size), const suffix_t* values OF(size),
         const i64* ends OF(DIGITS* sections), u64* sorted_keys OF(size), suffix_t* sorted_values OF(size), i64 size,
         i64 sections, i64 section_size, i32 shift) {

@@ -30,7 +30,7 @@ HOST_DEVICE Lane32 select_equal(Lane32 a, Lane32 b, Lane32 x, Lane32 y) { return
 // a < b ? all bits : 0; a - b must not overflow.
 HOST_DEVICE Lane32 less_mask(Lane32 a, Lane32 b) { return {-(i32)(a.value < b.value)}; }
 HOST_DEVICE bool any(Lane32 mask) { return mask.value != 0; }
-// Base i of the eight packed bases in the 16 low bits, times CODE_SPACING.
+// Return base i of the eight packed bases in the 16 low bits of each lane, times CODE_SPACING.
 HOST_DEVICE Lane32 spaced_base(Lane32 bases, i32 i) { return {(bases.value >> (14 - 2 * i) & 3) * CODE_SPACING}; }
 HOST_DEVICE Lane32 select(Lane32 mask, Lane32 x, Lane32 y) { return mask.value ? x : y; }
 // bits << 1 | (a < b); a - b must not overflow.
@@ -73,7 +73,7 @@ HOST_DEVICE Lanes16 max3_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
     return {__vimax3_s16x2_relu(a.value, b.value, c.value)};
 }
 
-HOST_DEVICE Lanes16 select_equal(Lanes16 a, Lanes16 b, Lanes16 x, Lanes16 y) {
+HOST_DEVICE Lanes16 select_equal(Lanes16 a, Lanes16 b, Lanes16 x, Lanes16 y) {  // a == b ? x : y
     u32 mask = __vcmpeq2(a.value, b.value);
     return {(x.value & mask) | (y.value & ~mask)};
 }
@@ -90,13 +90,13 @@ HOST_DEVICE u32 permute_bytes(u32 a, u32 b, u32 selector) {
 }
 HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return {permute_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Lanes16 mask) { return mask.value != 0; }
-HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {
+HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {  // base i times CODE_SPACING
     return {(bases.value >> (14 - 2 * i) & 0x30003u) * CODE_SPACING};
 }
 HOST_DEVICE Lanes16 select(Lanes16 mask, Lanes16 x, Lanes16 y) {
     return {(x.value & mask.value) | (y.value & ~mask.value)};
 }
-HOST_DEVICE Lanes16 shift_in_less(Lanes16 bits, Lanes16 a, Lanes16 b) {
+HOST_DEVICE Lanes16 shift_in_less(Lanes16 bits, Lanes16 a, Lanes16 b) {  // bits << 1 | (a < b)
     return {bits.value * 2 + (__vsub2(a.value, b.value) >> 15 & 0x10001u)};
 }
 #else
@@ -142,12 +142,12 @@ struct Lanes32x2 {
 };
 HOST_DEVICE Lanes32x2 operator+(Lanes32x2 a, Lanes32x2 b) { return {a.low + b.low, a.high + b.high}; }
 HOST_DEVICE Lanes32x2 max(Lanes32x2 a, Lanes32x2 b) { return {max(a.low, b.low), max(a.high, b.high)}; }
-HOST_DEVICE Lanes32x2 select_equal(Lanes32x2 a, Lanes32x2 b, Lanes32x2 x, Lanes32x2 y) {
+HOST_DEVICE Lanes32x2 select_equal(Lanes32x2 a, Lanes32x2 b, Lanes32x2 x, Lanes32x2 y) {  // a == b ? x : y
     return {select_equal(a.low, b.low, x.low, y.low), select_equal(a.high, b.high, x.high, y.high)};
 }
 HOST_DEVICE bool any(Lanes32x2 mask) { return any(mask.low) || any(mask.high); }
 
 const i32 ALIGNMENT = 64;  // bytes of the CPU's vectors
 
-// The first address in a buffer that is aligned for vectors.
+// Return the first address in a buffer that is a multiple of ALIGNMENT.
 template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & (ALIGNMENT - 1))); }

@@ -50,6 +50,7 @@ struct ByteSink {
     }
 };
 
+// Write an integer in decimal digits, after a minus if it is negative.
 template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
     u8 digits[20];
     i32 count = 0;
@@ -59,7 +60,7 @@ template <class Sink> HOST_DEVICE void put_number(Sink& sink, i64 number) {
     while (count) sink.put(digits[--count]);
 }
 
-// A tab followed by the number.
+// Write a tab followed by an integer in decimal digits.
 template <class Sink> HOST_DEVICE void put_column(Sink& sink, i64 number) {
     sink.put('\t');
     put_number(sink, number);

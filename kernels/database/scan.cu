@@ -2,8 +2,8 @@
 // Subjects are sorted by decreasing length; neighbours share the lanes of a thread.
 #include "database/scan_lanes.cuh"
 
-// An item is a group of subjects, those from item * Lanes16::width on: their letters, interleaved. starts: where a
-// subject starts in `codes`. columns: the first column of a group in `letters`.
+// Interleave the letters of a group of subjects (an item), those from item * Lanes16::width on, as letter_index says.
+// starts, lengths: of each subject in `codes`; columns: the first column of each group in `letters`.
 KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
         const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any), i64 subjects) {
     FOR_EACH(item, items) {
@@ -41,6 +41,7 @@ struct ThreadRange {
     }
 };
 
+// Return the negative costs of a gap's first and of a further letter, the same in all lanes.
 template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
     return GapCosts<Lane>{Lane::all(-query.gap_open - query.gap_extend), Lane::all(-query.gap_extend)};
 }

@@ -62,18 +62,19 @@ struct Query {
 #ifdef __CUDACC__
 const i32 STRIP_ROWS = 512;  // maximum; the profile of these rows fits in shared memory
 
+// Return the index, among the interleaved letters, of the letter of one lane's subject in a column.
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Lanes16::width + lane; }
-// Borders have one element per column; the ranges of a launch are concatenated.
+// Return the index of a range's first border: one per column; the ranges of a launch are concatenated.
 HOST_DEVICE i64 border_index(const i64* border_starts, i64 range, i32) {
     return border_starts[range] - border_starts[0];
 }
 
 HOST_DEVICE Lanes16 shuffle_xor(Lanes16 x, i32 apart) { return Lanes16{__shfl_xor_sync(~0u, x.value, apart)}; }
-HOST_DEVICE Lanes32x2 shuffle_xor(Lanes32x2 x, i32 apart) {
+HOST_DEVICE Lanes32x2 shuffle_xor(Lanes32x2 x, i32 apart) {  // of the thread whose number differs in this bit
     return Lanes32x2{{__shfl_xor_sync(~0u, x.low.value, apart)}, {__shfl_xor_sync(~0u, x.high.value, apart)}};
 }
 HOST_DEVICE Lanes16 shuffle_up(Lanes16 x, i32 width) { return Lanes16{__shfl_up_sync(~0u, x.value, 1, width)}; }
-HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {
+HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {  // of the thread above, in groups of `width`
     return Lanes32x2{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
 }
 
@@ -177,7 +178,8 @@ template <class Lane, i32 CELLS, bool BORDERED> struct StripRows {
     }
 };
 
-// Sweep all strips; return the best scores in all threads. letters: two subjects, a word a column; borders: by column.
+// Sweep all strips of a query over two subjects; return the best scores in all threads of a group of `width`. letters:
+// by column, a byte per subject; borders: scratch, one per column; visitor: visits the cells of every step.
 template <class Lane, i32 CELLS, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters,
         i32 columns, i32 width, Border<Lane>* borders, bool, const GapCosts<Lane>& gaps, const Visitor& visitor) {
     i32 lane = warp_lane() & (width - 1), steps = warp_max(columns) + width - 1, strip_rows = width * CELLS;
@@ -205,15 +207,16 @@ template <class Lane, i32 CELLS, class Visitor> HOST_DEVICE Lane sweep(const Que
 const i32 BLOCK_COLUMNS = 8;  // all subjects of a group have the same number of blocks
 const i32 CELL_COLUMNS = 4;   // more would spill registers
 
-// The index of a letter: the letters of two columns are the bytes of a 16-bit lane.
+// Return the index of a letter: the letters of two columns are the bytes of a 16-bit lane.
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Lanes16::width + lane) * 2 + column % 2; }
 
-// Borders have one element per row.
+// Return the index of a range's first border: a range has one per row of the query.
 HOST_DEVICE i64 border_index(const i64*, i64 range, i32 rows) { return range * rows; }
 
 typedef i8 Bytes __attribute__((vector_size(CODES)));
 static_assert(CODES == 2 * Lanes16::width, "a byte for each code, and for each lane of two columns");
 
+// Return table[indices[i]] for each byte i.
 HOST_DEVICE Bytes shuffle_bytes(Bytes table, Bytes indices) {
 #ifdef __clang__
     Bytes found;
@@ -269,7 +272,8 @@ template <class Lane> struct Row {
     HOST_DEVICE Lane at(i32 k) const { return scores[k]; }
 };
 
-// Return the best scores. borders: one per row; if `resumes`, they contain the column before.
+// Return the best scores of a query with Lane::width subjects. letters: interleaved; borders: one per row, scores of
+// the last column; if `resumes`, they contain the column before. visitor: visits the cells of every step.
 template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
         i32, Border<Lane>* borders, bool resumes, const GapCosts<Lane>& gaps, const Visitor& visitor) {
     Cells<Lane, CELL_COLUMNS> cells;

@@ -24,7 +24,7 @@ struct Cluster {
     i16 tile;
 };
 
-// Parse digits up to the first other character, after an optional minus; return false without any digit.
+// Parse digits up to the first other character, after an optional minus; return false if there is no digit.
 HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
     bool is_negative = text < end && *text == '-';
     const u8* digits = text + is_negative;
@@ -35,7 +35,8 @@ HOST_DEVICE bool parse_number(const u8* text, const u8* end, i32& number) {
     return at > digits;
 }
 
-// Parse an Illumina read name: tile, x and y are fields 3 to 5 of 5, or 5 to 7 of 7 or 8.
+// Return the cluster of an Illumina read name [name, end): tile, x and y are fields 3 to 5 of 5, or 5 to 7 of 7 or 8,
+// between colons. The tile is NO_TILE if the name has another form.
 HOST_DEVICE Cluster cluster_of(const u8* name, const u8* end) {
     i64 fields = 1;
     for (const u8* at = name; at < end; ++at) fields += *at == ':';
@@ -59,6 +60,7 @@ struct End {
     bool is_reversed, is_first;
 };
 
+// Return the unclipped 5' end of a mapped read. contig_offsets: start of each contig among concatenated contigs.
 HOST_DEVICE End outer_end(BamFields record, const u64* contig_offsets) {
     i64 clipped_first = 0, clipped_last = 0, bases = 0, flag = record.flag();
     bool is_after = false;
@@ -84,8 +86,8 @@ HOST_DEVICE End outer_end(BamFields record, const u64* contig_offsets) {
     return {(u64)position << 1 | is_reversed, (i32)score, is_reversed, (flag & FIRST_MATE) != 0};
 }
 
-// Mark the records whose name differs from the name of the record before: they start a fragment. An item is a record.
-// starts: where each record starts, then the end of the last record.
+// Mark in is_start the records whose name differs from the name of the record before: they start a fragment. An item is
+// a record. starts: where each record starts, then the end of the last record.
 KERNEL void mark_fragment_starts(
         Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), u8* is_start OF(items)) {
     FOR_EACH(record, items) {
@@ -99,14 +101,16 @@ KERNEL void mark_fragment_starts(
     }
 }
 
+// Add reads of pairs and other mapped reads, and missing mates (`lost`), to the counters of a library.
 HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpaired, i64 lost) {
     if (paired) atomic_add(counters + library * COUNTERS + PAIRED_READS, (u64)paired);
     if (unpaired) atomic_add(counters + library * COUNTERS + UNPAIRED_READS, (u64)unpaired);
     if (lost) atomic_add(counters + library * COUNTERS + MISSING_MATES, (u64)lost);
 }
 
-// An item is a fragment of `reads_per_fragment` reads; offsets: the first entry of each read. An entry without a record
-// has length 0. numbers: the index of the fragment of each entry.
+// Write the Fragment and the barcode hash of each fragment (item) of `reads_per_fragment` reads, and add its other
+// records to `counters`, COUNTERS per library. offsets: first entry of each read; lengths, ends: of each entry's
+// record, length 0 for none; numbers: becomes the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
         const i64* ends OF(entries), const i64* offsets OF(items* reads_per_fragment + 1),
         const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items), u64* barcodes OF(items),
@@ -166,7 +170,7 @@ KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* 
     }
 }
 
-// An item is a block of fragments, whose reads a warp counts by library.
+// Count the mapped reads of COUNTED_BLOCK fragments (an item) by library, a warp each. counters: COUNTERS per library.
 KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* counters OF(any), i64 size) {
     FOR_EACH(block, items) {
         i64 last = minimum((block + 1) * COUNTED_BLOCK, size), library = 0;
@@ -187,10 +191,10 @@ KERNEL void count_reads(WarpItems items, const Fragment* rows OF(size), u64* cou
     }
 }
 
-// An item is a fragment of a batch, or its barcode; `all` starts at the batch's offset.
+// Copy the fragments of a batch to `all`, which starts at the batch's first fragment.
 KERNEL void copy_fragments(Items items, const Fragment* rows OF(items), Fragment* all OF(items)) {
     FOR_EACH(fragment, items) all[fragment] = rows[fragment];
 }
-KERNEL void copy_barcodes(Items items, const u64* barcodes OF(items), u64* all OF(items)) {
+KERNEL void copy_barcodes(Items items, const u64* barcodes OF(items), u64* all OF(items)) {  // as copy_fragments
     FOR_EACH(fragment, items) all[fragment] = barcodes[fragment];
 }

@@ -4,8 +4,9 @@
 const u32 NO_KEEPER = ~0u;
 const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsigned numbers
 
-// An item is a set; ends: inclusive sum of the located members. sets, tiles, coordinates: sort columns that make
-// neighbours adjacent: the set; strands, read group and tile; x and y.
+// List the members of each set (item) that have coordinates, except pairs of strands with more than max_pairs pairs.
+// order, heads, sizes: of the sets; ends: inclusive sum of `located` of choose_best. members: their fragments. sets,
+// tiles, coordinates: sort columns that make neighbours adjacent: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
         const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count), u64* sets OF(count),
         u64* tiles OF(count), u64* coordinates OF(count), i64 size, i64 count, i64 max_pairs) {
@@ -25,6 +26,7 @@ KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(s
     }
 }
 
+// Return the first member of the cluster of a member; shorten the path there. parents: union-find forest.
 HOST_DEVICE i32 find_root(i32* parents, i32 member) {
     for (i32 parent = load_relaxed(parents + member); parent != member; parent = load_relaxed(parents + member)) {
         i32 above = load_relaxed(parents + parent);
@@ -34,7 +36,7 @@ HOST_DEVICE i32 find_root(i32* parents, i32 member) {
     return member;
 }
 
-// Merge two clusters; a cluster's index is its first member.
+// Merge the clusters of two members. parents: union-find forest; a root is the first member of its cluster.
 HOST_DEVICE void unite_clusters(i32* parents, i32 one, i32 other) {
     for (;;) {
         one = find_root(parents, one);
@@ -45,7 +47,8 @@ HOST_DEVICE void unite_clusters(i32* parents, i32 one, i32 other) {
     }
 }
 
-// An item is a located member, sorted by set, tile and coordinates. parents: initially each member itself.
+// Unite each located member (item) with members of its set and tile at most `distance` away in x and y. order: sorted
+// by set, tile and coordinates; parents: initially each member itself.
 KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
         const u32* order OF(items), const u64* sets OF(items), const u64* tiles OF(items), i32* parents OF(items),
         i64 count, i64 distance) {
@@ -63,7 +66,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
     }
 }
 
-// An item is a located member: store the member that is not a duplicate in its cluster.
+// Set keepers[first member of a cluster] to its member that is no duplicate, if any. An item is a located member.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
         i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
@@ -71,8 +74,8 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
     }
 }
 
-// An item is a located member. All members of a cluster are optical duplicates except the member that is not a
-// duplicate, or, without such a member, the first. found: optical duplicates of each set.
+// Mark as optical duplicates all members of a cluster except its keeper or, without a keeper, the first member. An item
+// is a located member. found: number of optical duplicates of each set; counters: COUNTERS per library.
 KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
         const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items), const u32* keepers OF(items),
         u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {

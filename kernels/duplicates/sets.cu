@@ -5,7 +5,7 @@
 // What starts at a position of the order: a set of pairs, a pair without duplicates, or a set of single mapped reads.
 enum SetKind { PAIR_SET = 1, LONE_PAIR = 2, READ_SET = 4 };
 
-// An item is a fragment; highs, lows: the sort columns that make the fragments of a set adjacent.
+// Write high and low of each fragment as the sort columns that make the fragments of a set adjacent.
 KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* highs OF(items), u64* lows OF(items)) {
     FOR_EACH(fragment, items) {
         highs[fragment] = rows[fragment].high;
@@ -13,7 +13,7 @@ KERNEL void key_fragments(Items items, const Fragment* rows OF(items), u64* high
     }
 }
 
-// An item is a position in the order.
+// Write to `kinds` the SetKind that starts at each position of the order, else 0. An item is a position.
 KERNEL void mark_sets(Items items, Fragments fragments, const u32* order OF(items), u8* kinds OF(items), i64 size) {
     FOR_EACH(at, items) {
         const Fragment& row = fragments.rows[order[at]];
@@ -35,8 +35,8 @@ struct EndKey {
     }
 };
 
-// An item is a fragment. Mark the sets of fragments with one mapped read for which a fragment with two mapped mates,
-// or one whose mate is missing, has the same end. heads: where the sets start in the order.
+// Mark in is_paired each set of fragments with one mapped read that shares its end and barcode with a fragment of two
+// mapped mates or with a missing mate. An item is a fragment. heads: where these `count` sets start in the order.
 KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order OF(items), const i32* heads OF(count),
         u8* is_paired OF(count), i64 count) {
     FOR_EACH(fragment, items) {
@@ -55,8 +55,8 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
     }
 }
 
-// An item is a set; heads: where each set starts in the order. all_duplicates: the best fragment is a duplicate too.
-// sizes: fragments; located: fragments with flow cell coordinates, counted for strands with at most max_pairs pairs.
+// Mark as duplicates all fragments of a set (item) but the best, or all if all_duplicates. heads: where each set starts
+// in the order. sizes: fragments; located: those with coordinates, of strand pairs with at most max_pairs fragments.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
         const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items), i64* located OF(items),
         u64* counters OF(any), i64 size, i64 max_pairs) {

@@ -2,9 +2,9 @@
 // kernel stores the smallest invalid index in first_invalid[0].
 #include "index/suffix_tree.cuh"
 
-// An item is a part of the suffix array; its elements are tested one by one only if the largest is invalid.
-const i64 PART = 4096;
+const i64 PART = 4096;  // suffixes of an item of check_suffixes
 
+// Check that each suffix is below `length`. An item is PART suffixes, tested one by one if the largest is invalid.
 KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_count), u64* first_invalid OF(1),
         i64 suffix_count, i64 length) {
     FOR_EACH(part, items) {
@@ -18,7 +18,7 @@ KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_c
     }
 }
 
-// An item is an entry. The first entry is 0, entries never decrease, and the last entry is the number of suffixes.
+// Check each entry: the first is 0, entries never decrease, and entry `last` is the number of suffixes.
 KERNEL void check_prefix_table(
         Items items, const suffix_t* table OF(items), u64* first_invalid OF(1), i64 last, i64 suffix_count) {
     FOR_EACH(entry, items) {
@@ -28,7 +28,7 @@ KERNEL void check_prefix_table(
     }
 }
 
-// An item is an edge, which must lie inside the reference and the suffix array. Edges to inner nodes are not empty.
+// Check that each edge is inside the reference and the suffix array, and that no edge to an inner node is empty.
 KERNEL void check_edges(
         Items items, const Edge* edges OF(items), u64* first_invalid OF(1), i64 nodes, i64 suffix_count, i64 length) {
     FOR_EACH(i, items) {
@@ -39,7 +39,7 @@ KERNEL void check_edges(
     }
 }
 
-// An item is a word of the bitmap, which must mark exactly the blocks of 64 positions that contain a barrier.
+// Check that each word of the bitmap marks exactly the blocks of 64 positions that contain a barrier.
 KERNEL void check_barrier_blocks(Items items, Reference reference, u64* first_invalid OF(1)) {
     FOR_EACH(word, items) {
         u64 expected = 0;

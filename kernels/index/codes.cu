@@ -1,7 +1,7 @@
 // The reference as input for divsufsort; runs on the host only.
 #include "index/reference.cuh"
 
-// An item is a word of 32 bases. codes: a barrier's index, in order; A, C, G and T have the codes after all barriers.
+// Write a code per base: a barrier's index, or, for A, C, G, T, a code after all barriers. An item is 32 bases.
 KERNEL void unpack_codes(Items items, Reference reference, u8* codes OF(length), i64 length) {
     i64 first_base = reference.barriers - 1;  // the last barrier is after the end
     FOR_EACH(word, items) {

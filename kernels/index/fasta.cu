@@ -18,14 +18,15 @@ HOST_DEVICE i64 find_header(const u8* bytes, i64 position, i64 end) {
     return position;
 }
 
+// Return the number of bytes in [start, end) except newlines and carriage returns.
 HOST_DEVICE i64 count_letters(const u8* bytes, i64 start, i64 end) {
     i32 breaks = 0;
     for (i64 i = start; i < end; ++i) breaks += (bytes[i] == '\n') | (bytes[i] == '\r');
     return end - start - breaks;
 }
 
-// An item is a block. letters: sequence letters, if the block does not start in a header; leads: letters of its first
-// line, not sequence if the block starts in a header; headers: headers that start in the block; ends: the BlockEnd.
+// Measure each block. letters: sequence letters, if it does not start in a header; leads: letters of its first line,
+// not sequence if the block starts in a header; headers: headers that start in the block; ends: the BlockEnd.
 KERNEL void measure_blocks(Items items, const u8* bytes OF(size), i64* letters OF(items), i64* leads OF(items),
         i64* headers OF(items), u8* ends OF(items), i64 size) {
     FOR_EACH(block, items) {
@@ -49,12 +50,14 @@ struct Header {
     i64 start, end, text_start;
 };
 
+// Return a nucleotide's letter in upper case, U as T.
 HOST_DEVICE u8 upper_case(u8 letter) {
     letter &= 0xDF;
     return letter == 'U' ? 'T' : letter;
 }
 
-// Copy a line that contains a byte other than a nucleotide: skip carriage returns, report any other byte as an error.
+// Copy a line with an unusual byte to `next` and return the end: skip carriage returns, store in error[0] the position
+// of a byte that is no nucleotide, if it is smaller.
 NOINLINE u8* gather_checked(const u8* bytes, i64 start, i64 end, u8* next, u64* error) {
     for (i64 i = start; i < end; ++i) {
         if (bytes[i] == '\r') continue;
@@ -70,7 +73,7 @@ HOST_DEVICE u8 wrong_letter(u8 letter) {
             (u8)((u8)(letter - 'M') > 1) & (u8)((u8)(letter - 'R') > 5) & (u8)(letter != 'Y');
 }
 
-// Copy letters; return True if all of them are nucleotides.
+// Copy `count` letters in upper case to `next`; return true if all of them are nucleotides.
 HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ next, i64 count) {
     u8 bad = 0;
     for (i64 i = 0; i < count; ++i) {
@@ -83,6 +86,7 @@ HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ n
 
 const i64 VECTOR_LETTERS = 32;  // letters that are copied at once: one vector
 
+// Copy the sequence lines in [start, end) in upper case to `next`, and return its end. error: as in gather_checked.
 HOST_DEVICE u8* gather(const u8* bytes, i64 start, i64 end, u8* next, u64* error) {
     for (i64 line_end; start < end; start = line_end + 1) {
         line_end = find_byte(bytes, start, end, '\n');
@@ -101,8 +105,9 @@ HOST_DEVICE u8* gather(const u8* bytes, i64 start, i64 end, u8* next, u64* error
     return next;
 }
 
-// An item is a block. kept: the last letters of the previous chunk, with which the text starts. text_ends, header_ends:
-// inclusive sums over the blocks. error[0] becomes the position of the first byte in a sequence that is no nucleotide.
+// Write the text of each block (item) and its headers. kept: the last letters of the previous chunk, with which the
+// text starts; in_header: the block starts in a header; text_ends, header_ends: inclusive sums over the blocks.
+// error[0]: lowered to the position of a byte in a sequence that is no nucleotide.
 KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF(kept_count),
         const bool* in_header OF(items), const i64* text_ends OF(items), const i64* header_ends OF(items),
         u8* text OF(any), Header* headers OF(any), u64* error OF(1), i64 size, i64 kept_count) {
@@ -153,8 +158,8 @@ struct Run {
         : start(maximum(WORD + item * RUN * WORD, fresh)), end(minimum(WORD + (item + 1) * RUN * WORD, size)) {}
 };
 
-// An item is RUN words: words[i] packs the letters from text[WORD + WORD * i], with A after the end. starts, ends: the
-// number of barriers (runs of one ambiguous letter) that start and end at positions not less than `fresh`.
+// Pack RUN words (an item): words[i] has the letters from text[WORD + WORD * i], with A after the end. starts, ends:
+// the number of barriers (runs of one ambiguous letter) that start and end at positions not less than `fresh`.
 KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_count), i64* starts OF(items),
         i64* ends OF(items), i64 size, i64 word_count, i64 fresh) {
     FOR_EACH(item, items) {
@@ -183,7 +188,8 @@ KERNEL void pack_text(Items items, const u8* text OF(size), u64* words OF(word_c
     }
 }
 
-// Write the barriers of selected items of pack_text. started, ended: sums of their counts. origin: position of text.
+// Write the barriers of the items `chosen` of pack_text: starts, letters and ends. started, ended: inclusive sums of
+// the counts of the chosen items; fresh: as in pack_text; origin: position of text[0] in the reference.
 KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chosen OF(items),
         const i64* started OF(items), const i64* ended OF(items), i64* starts OF(start_count),
         u8* letters OF(start_count), i64* ends OF(end_count), i64 size, i64 start_count, i64 end_count, i64 fresh,
@@ -201,7 +207,7 @@ KERNEL void find_barriers(Items items, const u8* text OF(size), const i64* chose
     }
 }
 
-// An item is a word of the bitmap: one bit for each 64 positions, set if a barrier overlaps them.
+// Write a bitmap of the blocks of 64 positions that a barrier overlaps. An item is a word of 64 bits.
 KERNEL void mark_barriers(Items items, const i64* barrier_starts OF(barriers), const i64* barrier_ends OF(barriers),
         u64* blocks OF(items), i64 barriers) {
     FOR_EACH(word, items) {

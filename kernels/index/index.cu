@@ -1,7 +1,7 @@
 // Building the prefix table and checking the order of the suffix array.
 #include "index/suffix_array.cuh"
 
-// Return the prefix code of the suffix with a rank; after the last rank, the number of codes.
+// Return the code of the first `bases` bases, with A after a barrier, of the suffix with a rank; 4^bases for no suffix.
 HOST_DEVICE i64 prefix_code(
         const Reference& reference, const suffix_t* suffixes, i64 suffix_count, i64 rank, i32 bases) {
     if (rank >= suffix_count) return (i64)1 << (2 * bases);
@@ -13,7 +13,8 @@ HOST_DEVICE i64 prefix_code(
 // the suffix's code and of the previous code. fill_gaps fills the blocks between, most of them if few codes occur.
 const i64 GAP_ENTRIES = 256;
 
-// An item is a rank. Entries after the previous suffix's code, up to its own, get it. error: ranks out of order.
+// Write the rank of each suffix (item) to the table entries after the previous suffix's code, up to its own code,
+// except blocks that fill_gaps fills. error: lowered to a rank whose code is less than the code before it.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
         suffix_t* table OF((1 << 2 * table_bases) + 1), u64* error OF(1), i64 suffix_count, i32 table_bases) {
     FOR_EACH_BUNCH(first, size, items) {
@@ -36,7 +37,7 @@ KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* 
     }
 }
 
-// An item is a block of the table. If no suffix has one of the block's codes, its entries get the next suffix's rank.
+// Fill each block (item) of GAP_ENTRIES entries with whose codes no suffix starts: they get the next suffix's rank.
 KERNEL void fill_gaps(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
         suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
     FOR_EACH(gap, items) {
@@ -54,10 +55,10 @@ KERNEL void invert_suffixes(Items items, const suffix_t* suffixes OF(items), suf
         if ((u64)suffixes[rank] < (u64)length) atomic_min(&ranks[suffixes[rank]], (suffix_t)rank);
 }
 
-// An item is a rank. Reports the smallest rank whose position is not a base or has another rank too, or whose suffix
-// sorts before the previous suffix. The array is in order if every base has one rank, first bases do not decrease, and
-// neighbours with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003).
-// Neighbours that end at barriers are ordered by position.
+// Lower error[0] to the first rank whose position is not a base or has another rank too, or whose suffix sorts before
+// the previous suffix. The array is in order if every base has one rank, first bases do not decrease, and neighbours
+// with the same first base are ordered like the suffixes one base later (Burkhardt, Kärkkäinen 2003). Neighbours that
+// end at barriers are ordered by position. ranks: from invert_suffixes.
 KERNEL void check_order(Items items, Reference reference, const suffix_t* suffixes OF(items),
         const suffix_t* ranks OF(length), u64* error OF(1), i64 length) {
     FOR_EACH(rank, items) {

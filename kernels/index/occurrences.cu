@@ -4,12 +4,14 @@
 #include "index/occurrences.cuh"
 #include "index/suffix_tree.cuh"
 
+// Return the pattern of an item of the two kernels below, on the item's strand.
 HOST_DEVICE Pattern pattern_of(const Patterns& patterns, const Occurrences& found, i64 item) {
     bool second = item >= found.pattern_count;
     return patterns.get(second ? item - found.pattern_count : item, second || found.first_strand);
 }
 
-// Find patterns in the suffix array. The loads of a bunch are prefetched stage by stage, so that they overlap.
+// Write the first rank and the number of the suffixes that start with each pattern to `found`, by binary search. The
+// loads of a bunch are prefetched stage by stage, so that they overlap.
 KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, SuffixArray index, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Ranks ranges[BUNCH];
@@ -39,7 +41,7 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
     }
 }
 
-// As find_by_array, by walking down the suffix tree.
+// Write the same as find_by_array, first rank and number of suffixes, by walking down the suffix tree.
 KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, SuffixTree tree, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Walk walks[BUNCH];
@@ -68,12 +70,13 @@ KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, Su
     }
 }
 
-// An item is a read. totals: its occurrences on all strands.
+// totals[record] = the number of occurrences of a read on all strands.
 KERNEL void count_occurrences(Items items, Occurrences occurrences, i64* totals OF(items)) {
     FOR_EACH(record, items) totals[record] = occurrences.total(record);
 }
 
-// An item is an occurrence. ends: inclusive sums of the wanted occurrences of each read. starts: in the contig.
+// Write contig, start in the contig, and strand (1 or -1) of each occurrence (item). ends: inclusive sums of the number
+// of wanted occurrences of each read.
 KERNEL void locate(Items items, Occurrences occurrences, Reference reference, SuffixArray index,
         const i64* ends OF(record_count), i32* contigs OF(items), i64* starts OF(items), i8* strands OF(items),
         i64 record_count) {

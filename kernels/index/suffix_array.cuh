@@ -21,7 +21,7 @@ template <class Text> struct QuerySuffix {
 };
 template <class Text> QuerySuffix(Text, i64, i32) -> QuerySuffix<Text>;
 
-// Return the number of bases from `position` on before an ambiguous base, at most `length`.
+// Return the number of bases from `position` on before a base that the mask marks as ambiguous, at most `length`.
 HOST_DEVICE i32 unambiguous_length(PackedWords mask, i64 position, i32 length) {
     for (i32 i = 0; i < length; i += 32) {
         i32 stop = first_set_base(mask.at(position + i));
@@ -47,7 +47,7 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text
     return shared ? (i32)reference.reach(position, shared) : 0;
 }
 
-// Compare the reference's suffix at `position` with the query: 0 if it starts with the query, negative if smaller.
+// Compare the reference's suffix at `position` with the query: 0 if it starts with the query, -1 if less, 1 if greater.
 template <class Text>
 HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuffix<Text>& query) {
     PackedReader text(reference.words, position);
@@ -66,7 +66,7 @@ HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuf
     return reference.reach(position, equal) < equal ? -1 : mine != its;
 }
 
-// Return the index of the query in a prefix table of k bases, with A after its end.
+// Return the index of the query in a prefix table: the code of its first k bases, with A after its end.
 template <class Text> HOST_DEVICE i64 prefix_code(const QuerySuffix<Text>& query, i32 k) {
     return leading_code(query.bases.at(query.position) & leading_mask(query.length), k);
 }

@@ -38,7 +38,7 @@ struct WordRow {
     }
 };
 
-// An item is a section of the positions, in whole rows. Adds the number of suffixes with each code to `counts`.
+// Add the number of suffixes with each code of BATCH_BASES bases to `counts`. An item is section_size positions.
 KERNEL void count_codes(
         BlockItems items, Reference reference, u64* counts OF(BATCH_CODES), i64 length, i64 section_size) {
     FOR_EACH(section, items) {
@@ -70,7 +70,7 @@ struct SortBatch {
 
 HOST_DEVICE bool holds(const SortBatch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
 
-// An item is a run of positions. counts: the suffixes of the batch in each run.
+// counts[run] = the number of suffixes of the batch among RUN positions (an item).
 KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i64* counts OF(items), i64 length) {
     FOR_EACH(run, items) {
         i64 count = 0;
@@ -83,7 +83,8 @@ KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i
     }
 }
 
-// An item is a run of positions; ends: the inclusive sum of counts. Writes the batch's pairs: key, position and slot.
+// Write the batch's suffixes in order of position: keys (code of KEY_BASES bases << REACH_BITS | bases before a
+// barrier), positions and slots. An item is RUN positions; ends: the inclusive sum of count_batch.
 KERNEL void key_batch(WarpItems items, Reference reference, SortBatch batch, const i64* ends OF(items),
         u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size), i64 length) {
     FOR_EACH(run, items) {
@@ -115,6 +116,7 @@ struct Sorted {
     u64 field, min_field;
 };
 
+// Return true if sorted pair i starts a group: its key differs from the key before, or it ties with no other pair.
 template <class Pairs> HOST_DEVICE bool is_head(const Pairs& sorted, i64 i) {
     return i == 0 || sorted.keys[i - 1] != sorted.keys[i] || (sorted.keys[i] & sorted.field) < sorted.min_field;
 }
@@ -142,8 +144,8 @@ struct Groups {
     i64 first_slot, slot_count, length;
 };
 
-// An item is a run of sorted pairs. Stores their suffixes in `slots`, which are ascending, and updates ranks and heads.
-// new_ranks: the ranks of the suffixes, for other devices, if store_ranks.
+// Store the suffixes of RUN sorted pairs (an item) in `slots`, which ascend, and update ranks and heads of their
+// groups. new_ranks: the rank of each pair's suffix, for other devices, if store_ranks.
 KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
         suffix_t* new_ranks OF(pairs), bool store_ranks) {
     FOR_EACH(run, items) {
@@ -165,7 +167,7 @@ KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots 
     }
 }
 
-const i32 SMALL_GROUP = 32;  // groups of at most this many slots are sorted in place
+const i32 SMALL_GROUP = 32;  // groups of at most this many slots are sorted by sort_small
 
 // The suffixes that are sorted together: tied suffixes in whole groups of [first, end), either small or larger groups.
 struct Ties {
@@ -173,7 +175,7 @@ struct Ties {
     i32 small;
 };
 
-// Return the head bits of a word of slots; bits outside the slots are set.
+// Return a word of `heads`, a bit per slot at which a group starts; bits outside the slots are set.
 template <class Slots> HOST_DEVICE u32 heads_at(const Slots& groups, i64 word) {
     i64 held = groups.slot_count - 32 * word;
     if (word < 0 || held <= 0) return ~0u;
@@ -185,7 +187,7 @@ HOST_DEVICE u32 bits_between(i64 from, i64 to) {
     return ~0u << maximum(from, (i64)0) & ~0u >> (32 - minimum(to, (i64)32));
 }
 
-// Return the slots among `tied` that belong to small groups.
+// Return the bits of `tied`, the tied slots of a word, that belong to groups of at most SMALL_GROUP slots.
 template <class Slots> HOST_DEVICE u32 in_small_groups(const Slots& groups, i64 word, u32 tied) {
     u32 heads = heads_at(groups, word), before = heads_at(groups, word - 1), after = heads_at(groups, word + 1);
     i32 next = after ? 32 + first_lane(after) : 2 * 32 + SMALL_GROUP;
@@ -200,7 +202,7 @@ template <class Slots> HOST_DEVICE u32 in_small_groups(const Slots& groups, i64 
     }
 }
 
-// Return the slots of a word that are sorted together.
+// Return the bits of the slots of a word that are sorted together: tied slots in the range and of the size of `ties`.
 template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& ties, i64 word) {
     i64 from = ties.first - 32 * word, to = ties.end - 32 * word;
     if (from >= 32 || to <= 0) return 0;
@@ -211,7 +213,7 @@ template <class Slots> HOST_DEVICE u32 tied_at(const Slots& groups, const Ties& 
     return ties.small ? small : tied & ~small;
 }
 
-// An item is a run of slots. tied, tied_groups: the tied slots, and their groups, in each run.
+// Count the tied slots of each run of RUN slots (an item), and their groups, as `tied` and `tied_groups`.
 KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items), i64* tied_groups OF(items)) {
     FOR_EACH(run, items) {
         i64 slots = 0, heads = 0;
@@ -224,8 +226,8 @@ KERNEL void count_tied(Items items, Groups groups, Ties ties, i64* tied OF(items
     }
 }
 
-// An item is a run of slots; tied_ends, group_ends: inclusive sums of count_tied. Writes the tied suffixes in order,
-// with a key of their group's index and, in the low rank_bits, the rank of the suffix `depth` bases later.
+// Write the tied suffixes in order: keys (index of their group << rank_bits | rank of the suffix `depth` bases later),
+// positions and slots. An item is RUN slots; tied_ends, group_ends: inclusive sums of count_tied.
 KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_ends OF(items),
         const i64* group_ends OF(items), u64* keys OF(size), suffix_t* positions OF(size), suffix_t* slots OF(size),
         i64 depth, i32 rank_bits) {
@@ -251,7 +253,7 @@ KERNEL void key_tied(WarpItems items, Groups groups, Ties ties, const i64* tied_
     }
 }
 
-// An item is a pair of a small group, whose pairs are sorted in place by counting; group indices are ascending.
+// Write each pair (item) of the small groups to its sorted place in its group. keys: as key_tied writes them.
 KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* positions OF(items),
         u64* sorted_keys OF(items), suffix_t* sorted_positions OF(items), i64 size, i32 rank_bits) {
     FOR_EACH(i, items) {
@@ -264,12 +266,12 @@ KERNEL void sort_small(Items items, const u64* keys OF(items), const suffix_t* p
     }
 }
 
-// An item is a position whose rank is known to one device; `other` has the ranks of another device, 0 if unknown there.
+// Take over the ranks that only another device has: `other` has a rank per position, 0 if it is unknown there.
 KERNEL void merge_ranks(Items items, const suffix_t* other OF(items), suffix_t* ranks OF(items)) {
     FOR_EACH(position, items) ranks[position] = maximum(ranks[position], other[position]);
 }
 
-// An item is a suffix of another device: store its new rank.
+// Store the new ranks of suffixes that another device has sorted, by their positions, in groups.ranks.
 KERNEL void apply_ranks(
         Items items, const suffix_t* positions OF(items), const suffix_t* ranks OF(items), Groups groups) {
     FOR_EACH(i, items) groups.ranks[positions[i]] = ranks[i];

@@ -10,7 +10,7 @@ const u32 NO_PREDECESSOR = ~0u;
 
 const i64 BLOCK = 64;  // ranks whose marks fill one word
 
-// An item is a rank: plcp[p] becomes the position of the suffix that precedes the suffix at p in the suffix array.
+// plcp[p] = the position of the suffix that precedes the suffix at p in the suffix array. An item is a rank.
 KERNEL void compute_phi(Items items, const suffix_t* suffixes OF(items), u32* plcp OF(any)) {
     FOR_EACH(rank, items) plcp[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_PREDECESSOR;
 }
@@ -34,13 +34,13 @@ KERNEL void compute_plcp(Items items, Reference reference, u32* plcp OF(length),
     }
 }
 
-// An item is a rank.
+// prefixes[rank] = plcp[suffixes[rank]], the LCP of the suffixes of ranks rank - 1 and rank.
 KERNEL void permute_lcp(
         Items items, const suffix_t* suffixes OF(items), const u32* plcp OF(any), u32* prefixes OF(items)) {
     FOR_EACH(rank, items) prefixes[rank] = plcp[suffixes[rank]];
 }
 
-// An item is an entry of the level `upper`; the level below has `size` entries.
+// upper[entry] = the minimum of GROUP entries of the level below, `lower`, which has `size` entries.
 KERNEL void reduce_minima(Items items, const u32* lower OF(size), u32* upper OF(items), i64 size) {
     FOR_EACH(entry, items) {
         u32 smallest = ~0u;
@@ -49,7 +49,7 @@ KERNEL void reduce_minima(Items items, const u32* lower OF(size), u32* upper OF(
     }
 }
 
-// An item is a block of ranks; bit i of its word of marks is for its rank i. counts: the marks in each block.
+// Mark the ranks of inner nodes in `marks`, a bit each, and count them. An item is a block, a word of 64 ranks.
 KERNEL void mark_nodes(
         Items items, LcpPyramid prefixes, u64* marks OF(items), i64* counts OF(items), i64 suffix_count) {
     FOR_EACH(block, items) {
@@ -74,7 +74,8 @@ struct Nodes {
     }
 };
 
-// An item is a rank, or, after the last rank, the root. Initializes the edges of the node marked there as empty edges.
+// Initialize the edges of each inner node as empty edges, with the end of the node's ranks as `left`. An item is a rank
+// at which a node may be marked, or, after the last rank, the root.
 KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     FOR_EACH(rank, items) {
         bool root = rank == suffix_count;
@@ -85,7 +86,8 @@ KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edge
     }
 }
 
-// Write the edge from the parent node to the suffixes [low, high), which share `depth` bases.
+// Write the edge from the parent node to `destination` (a node or LEAF), the suffixes of ranks [low, high), which share
+// `depth` bases. position: of one of these suffixes.
 HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 position, i64 low,
         i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;
@@ -98,7 +100,7 @@ HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, Pack
             Edge{(u32)(position + above), (u32)(depth - above), destination, (u32)low};
 }
 
-// An item is a rank: write the edge to its leaf, and the edge to the node marked at the rank.
+// Write the edge to the leaf of each suffix, and the edge to the node marked at its rank. An item is a rank.
 KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
         LcpPyramid prefixes, Nodes nodes, Edge* edges OF(any), i64 suffix_count) {
     PackedWords text = reference.packed();
@@ -114,7 +116,7 @@ KERNEL void write_edges(Items items, Reference reference, const suffix_t* suffix
     }
 }
 
-// An item is a node: empty edges get the left bound of the next edge.
+// Set `left` of each empty edge to `left` of the next edge. An item is a node.
 KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
     FOR_EACH(node, items) {
         Edge* own = edges + EDGES_PER_NODE * node;
@@ -123,7 +125,7 @@ KERNEL void close_nodes(Items items, Edge* edges OF(EDGES_PER_NODE* items)) {
     }
 }
 
-// An item is a code of entry_bases bases: store the deepest node reached by walking down along these bases.
+// Store the deepest node reached by walking down along each code (item) of entry_bases bases.
 KERNEL void fill_entries(Items items, const Edge* edges OF(any), Entry* entries OF(items), i32 entry_bases) {
     FOR_EACH(code, items) {
         Entry entry = {-1, 0, 0};

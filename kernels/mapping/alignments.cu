@@ -4,7 +4,7 @@
 #include "mapping/pairs.cuh"
 #include "mapping/record_plan.cuh"
 
-// An item is an entry. An entry whose CIGAR scores less than its minimum becomes unmapped.
+// Score each entry's CIGAR and fill its row of `alignments`; below its minimum score it becomes unmapped.
 KERNEL void measure_alignments(Items items, Queries queries, Reference reference, Scoring scoring, RecordPlan plan,
         Extensions extensions, const Window* windows OF(any), Alignments alignments) {
     FOR_EACH(entry, items) {
@@ -34,7 +34,7 @@ KERNEL void measure_alignments(Items items, Queries queries, Reference reference
     }
 }
 
-// Return the phred of an alignment of this score by chance at one of `positions`: 2 bits a base, 3 phred a bit.
+// Return the phred of a chance alignment of this score at one of `positions` positions: 2 bits a base, 3 phred a bit.
 HOST_DEVICE i32 chance_hit_phred(i32 score, i64 positions, const Scoring& scoring) {
     i32 bits = 2 * (score / scoring.match);
     while (positions > 1) positions = (positions + 1) / 2, --bits;
@@ -73,13 +73,14 @@ KERNEL void check_weak_mates(Items items, Queries queries, Scoring scoring, Inse
     }
 }
 
-// Return the interval of the read as sequenced that an entry aligns.
+// Return the interval of the read as sequenced, of `length` bases, that an entry's CIGAR aligns.
 HOST_DEVICE Span aligned_span(const Extensions& extensions, i64 entry, bool reversed, i32 length) {
     Clips clips = clips_of(extensions.cigar(entry), extensions.counts[entry]);
     return reversed ? Span{clips.right, length - clips.left} : Span{clips.left, length - clips.right};
 }
 
 // Undo the ownership of an invalid entry on an ALT contig: the part that it was better than owns its hits again.
+// [first, last): the entries of the read.
 HOST_DEVICE void return_to_part(const RecordPlan& plan, u8* roles, i64 first, i64 last, i64 entry) {
     i64 part = first;
     while (part < last && (part == entry || plan.owners[part] != entry || roles[part] > SUPPLEMENTARY_ALIGNMENT))
@@ -130,13 +131,14 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
 
 const i64 DUPLICATE_REACH = 512;  // maximum diagonal distance of windows whose bands may contain the same alignment
 
+// Return true if two windows are so close that their bands may contain the same alignment.
 HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
     return a.orientation == b.orientation && offset <= DUPLICATE_REACH && -offset <= DUPLICATE_REACH;
 }
 
-// An item is an entry. Drop secondary entries that are unmapped, whose read is unmapped, or that duplicate a part or a
-// better secondary entry. They are sorted by the diagonals of their windows. new_roles: neighbours read the old roles.
+// Drop secondary entries (items) that are unmapped, whose read is unmapped, or that duplicate a part or a better
+// secondary entry. They are sorted by the diagonals of their windows. new_roles: the roles afterwards.
 KERNEL void drop_duplicate_secondaries(Items items, Queries queries, RecordPlan plan, const Window* windows OF(any),
         Alignments alignments, u8* new_roles OF(items)) {
     const u8* roles = alignments.roles;
@@ -190,13 +192,14 @@ struct FlagBuilder {
     }
 };
 
+// Return the counter that an entry with these SAM flags, Role and MAPQ adds to (see Tally).
 HOST_DEVICE i32 tally_of(i32 flag, i32 role, i32 mapq) {
     if (role == PRIMARY_ALIGNMENT && !(flag & UNMAPPED)) return mapq + (flag & PROPER_PAIR ? PROPER_TALLY : 0);
     if (role == PRIMARY_ALIGNMENT) return UNMAPPED_TALLY;
     return flag & SUPPLEMENTARY ? SUPPLEMENTARY_TALLY : flag & SECONDARY ? SECONDARY_TALLY : NO_TALLY;
 }
 
-// An item is an entry: set its SAM flags and its tally.
+// Set SAM flags and tally of each entry (item). paired: reads are pairs; supplementary_as_secondary: as bwa mem -M.
 KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSizeTable inserts, Alignments alignments,
         bool paired, bool supplementary_as_secondary) {
     FlagBuilder all = {plan, inserts, alignments, queries, paired, supplementary_as_secondary};
@@ -209,7 +212,7 @@ KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSi
 
 const i64 ENTRIES_PER_BLOCK = 4096;
 
-// An item is ENTRIES_PER_BLOCK entries; their tallies are added to `counts`.
+// Count the entries of each tally: add to counts[tally]. An item is ENTRIES_PER_BLOCK entries.
 KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
     FOR_EACH(section, items) {
         BLOCK_ARRAY(u32, found, TALLIES);

@@ -75,6 +75,7 @@ struct AlignmentMeasure {
     i64 reference_end;
 };
 
+// Return score, edit distance and reference end of an alignment, by its CIGAR.
 HOST_DEVICE AlignmentMeasure measure(const AlignedRead& aligned, const Scoring& scoring) {
     AlignmentMeasure result = {0, 0, aligned.start};
     i64 query = 0;
@@ -105,6 +106,7 @@ struct Clips {
     i32 left, right;
 };
 
+// Return the clipped bases of a CIGAR of `count` operations.
 HOST_DEVICE Clips clips_of(const u32* operations, i32 count) {
     u32 first = operations[0], last = operations[count - 1];
     return Clips{(first & 15) == CLIPPED ? (i32)(first >> 4) : 0,

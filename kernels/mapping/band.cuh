@@ -41,6 +41,7 @@ struct Band {
     }
 };
 
+// Return the band in which the read of a slot is aligned to a window.
 HOST_DEVICE Band band_of(const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
     i32 length = queries.lengths[slot], width = band_width(maximum<i32>(window.band, -window.band));
     i64 contig = reference.contig_of(window.diagonal + window.start);

@@ -3,7 +3,7 @@
 #include "reads/read_headers.cuh"
 #include "mapping/records.cuh"
 
-// Return true for tags that readmap writes itself: RG only with a read group, RX only with a barcode in the read name.
+// Return true for tags (two letters) that readmap writes: RG only with a read group, RX only with a barcode.
 HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group, bool has_barcode) {
     const char* own = "NMMDASXSSAXAMCMQmsPG";
     for (i32 i = 0; i < 20; i += 2)
@@ -11,7 +11,7 @@ HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group, bool has_barcode
     return tag[0] == 'R' && ((has_read_group && tag[1] == 'G') || (has_barcode && tag[1] == 'X'));
 }
 
-HOST_DEVICE u32 float_bits(double value) {
+HOST_DEVICE u32 float_bits(double value) {  // of the nearest float
     union {
         float value;
         u32 bits;
@@ -19,18 +19,19 @@ HOST_DEVICE u32 float_bits(double value) {
     return single.bits;
 }
 
-// Return the smallest BAM integer type that holds the value, as htslib does.
+// Return the letter of the smallest BAM integer type that holds the value, as htslib does.
 HOST_DEVICE u8 smallest_type(i64 value) {
     if (value < 0) return value >= -128 ? 'c' : value >= -32768 ? 's' : 'i';
     return value < 256 ? 'C' : value < 65536 ? 'S' : 'I';
 }
 
-// Write a number, given as text, in the binary form of a BAM type.
+// Write a number, given as text, in the binary form of a BAM type, given by its letter.
 template <class Sink> HOST_DEVICE void put_element(Sink& sink, u8 type, TextSpan text) {
     if (type == 'f') put_integer(sink, float_bits(parse_decimal(text).value), 4);
     else put_integer(sink, parse_integer(text).value, integer_type(type).bytes);
 }
 
+// Write the value of a SAM tag of type B, an element type and numbers after commas, in BAM's form.
 template <class Sink> HOST_DEVICE void put_binary_array(Sink& sink, TextSpan value) {
     i64 count = 0;
     for (const u8* at = value.start; at < value.end; ++at) count += *at == ',';
@@ -40,6 +41,7 @@ template <class Sink> HOST_DEVICE void put_binary_array(Sink& sink, TextSpan val
     for (; count; --count) put_element(sink, type, value.take_until(','));
 }
 
+// Write a SAM tag, NAME:TYPE:VALUE, in BAM's form.
 template <class Sink> HOST_DEVICE void put_binary_tag(Sink& sink, TextSpan tag) {
     TextSpan value = tag.after(5);
     u8 letter = tag.start[3], type = letter == 'i' ? smallest_type(parse_integer(value).value) : letter;
@@ -57,7 +59,7 @@ HOST_DEVICE TextSpan barcode_of(TextSpan name) {
     return name.take_until(':');
 }
 
-// Write the tag RX. Two barcodes are joined by a minus, not by a plus.
+// Write the tag RX with the barcode of a read name. Two barcodes are joined by a minus, not by a plus.
 template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 encoding, TextSpan barcode) {
     put_tag_name(sink, encoding, 'R', 'X', 'Z');
     for (const u8* at = barcode.start; at < barcode.end; ++at) sink.put(*at == '+' ? '-' : *at);

@@ -53,6 +53,7 @@ struct DiagonalRange {
     }
 };
 
+// Return the range of diagonals on which a read of `length` bases, in one orientation, is placed on a contig.
 HOST_DEVICE DiagonalRange diagonal_range(
         const Reference& reference, const Queries& queries, i64 slot, i64 contig, i32 orientation, i32 length) {
     i64 start = reference.contig_starts[contig], end = reference.contig_starts[contig + 1] - 1;

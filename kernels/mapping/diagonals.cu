@@ -100,7 +100,8 @@ struct SeedGrid {
     }
 };
 
-// One item per read, selected[item]. Only seeds between uncovered_starts and uncovered_ends of the slot are used.
+// Write the best diagonals named by the suffixes near each seed of a read, selected[item], to its row of `found`. Only
+// seeds between uncovered_starts and uncovered_ends of the read's slot are used, and max_suffixes suffixes a seed.
 KERNEL void MIN_BLOCKS(8) find_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
         Scoring scoring, Seeds seeds, const i32* selected OF(selected), const i32* uncovered_starts OF(reads),
         const i32* uncovered_ends OF(reads), DiagonalTable found, i32 min_seed_bases, i32 max_suffixes) {

@@ -20,13 +20,14 @@ struct Diagonal {
     }
 };
 
+// Return the Diagonal of a segment of an ungapped alignment.
 HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlignment& ungapped, const Segment& segment,
         i32 orientation, u64 read_hash) {
     i16 alternate = reference.is_alternate(ungapped.diagonal + segment.start);
     return Diagonal{ungapped.diagonal, tie_break(read_hash, ungapped.diagonal), segment, (i16)orientation, alternate};
 }
 
-// Return the alignment on a diagonal around the exact match [start, end).
+// Return the best segment on a diagonal that contains the exact match [start, end) of the oriented read.
 HOST_DEVICE Diagonal align_around(const Reference& reference, const Queries& queries, i64 slot, i32 orientation,
         i64 diagonal, i32 start, i32 end, const Scoring& scoring) {
     UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, start);
@@ -41,6 +42,7 @@ struct DiagonalTable {
     i32* unexamined_prefixes OF(selected);  // longest prefix shared by an unexamined suffix and a seed; 0 for none
 };
 
+// Return true if a ranks before b: higher score, then no ALT contig, then the smaller tie break.
 HOST_DEVICE bool is_better(const Diagonal& a, const Diagonal& b) {
     if (a.segment.score != b.segment.score) return a.segment.score > b.segment.score;
     if (a.alternate != b.alternate) return a.alternate < b.alternate;

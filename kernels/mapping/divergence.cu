@@ -8,7 +8,7 @@ struct DivergenceTally {
     i64 bases, differences, errors;
 };
 
-// One item per record. The tally is zero if the placement is not certain or has gaps, or if the read has no qualities.
+// Write the DivergenceTally of each read (item), zero if it has no qualities or its placement is uncertain or has gaps.
 KERNEL void measure_divergence(Items items, ReadTexts texts, Queries queries, Reference reference, WindowTable windows,
         PlacementTable placements, DivergenceTally* tallies OF(items)) {
     FOR_EACH(record, items) {

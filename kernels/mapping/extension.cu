@@ -8,7 +8,7 @@
 template <class Lane, i32 WIDTH> const bool WARP_PER_BAND =
         WARP_WIDTH > 1 && (has_long_gaps(WIDTH) || sizeof(typename Lane::Item) > 2);
 
-// Store the best scores of Lane::width bands in `results`.
+// Write the best scores of Lane::width bands to `results`.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands, const Scoring& scoring, i32* results) {
     if constexpr (WARP_PER_BAND<Lane, WIDTH>) {
         for (i32 lane = 0; lane < Lane::width; ++lane)
@@ -19,7 +19,8 @@ template <class Lane, i32 WIDTH> HOST_DEVICE void score_bands(const Band* bands,
     }
 }
 
-// Score Lane::width tasks; the last tasks may be NO_TASK. A task is the row of a window; task_slots: its read's slot.
+// Align the windows of Lane::width tasks and raise their scores. A task is the row of a window; the last tasks may be
+// NO_TASK. task_slots: the slot of each task's read.
 template <class Lane, i32 WIDTH> HOST_DEVICE void score_tasks(const Reference& reference, const Queries& queries,
         const i64* tasks, const i32* task_slots, Window* windows, const Scoring& scoring) {
     Band bands[Lane::width];
@@ -55,7 +56,8 @@ SCORE_WINDOWS(score_32_bits_middle, Lane32, MIDDLE_WIDTH, WarpItems)
 SCORE_WINDOWS(score_32_bits_wide, Lane32, WIDE_WIDTH, WarpItems)
 SCORE_WINDOWS(score_32_bits_widest, Lane32, WIDEST_WIDTH, WarpItems)
 
-// Write the CIGAR of the ungapped segment of a window, with the gap of a tandem repeat unless null; return its length.
+// Write the CIGAR of a window's ungapped segment in a read of `length` bases, with the gap of a tandem repeat unless
+// `gap` is null; return the number of operations.
 HOST_DEVICE i32 write_segment_cigar(const Window& window, i32 length, const TandemGap* gap, u32* operations) {
     Cigar cigar = {operations, 0};
     cigar.add(CLIPPED, window.start);
@@ -167,7 +169,8 @@ KERNEL void count_traced(Items items, Queries queries, RecordPlan plan, i64* cou
     }
 }
 
-// ends: inclusive prefix sum of the counts. Entries are listed in order of slots, which are sorted by read length.
+// List the entries to trace by kind of band, and their reads' lengths. An item is a slot; slots are sorted by read
+// length. ends: inclusive prefix sum of count_traced.
 KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64* ends OF(BAND_KINDS* reads),
         i64* traced OF(traced), i32* lengths OF(traced), i64 reads) {
     FOR_EACH(slot, items) {
@@ -185,7 +188,7 @@ KERNEL void list_traced(Items items, Queries queries, RecordPlan plan, const i64
     }
 }
 
-// An item is an entry: write the CIGAR of the ungapped segment of its window, unless the entry is traced.
+// Write CIGAR and start of the ungapped segment of each entry's window, unless the entry is traced.
 KERNEL void place_ungapped_alignments(Items items, Queries queries, Reference reference, Scoring scoring,
         RecordPlan plan, Extensions extensions, const Window* windows OF(any)) {
     FOR_EACH(entry, items) {

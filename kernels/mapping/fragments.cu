@@ -11,7 +11,7 @@ const i32 KEPT_FRAGMENTS = 4;    // fragments that get windows; the same number 
 const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellite repeats have a fragment at nearly every position
 const i32 END_BITS = 36;         // bits of a position in a key
 
-// One item per pair: mark both mates if fragments without windows, perhaps hundreds, may rival the cheapest choice.
+// Mark both mates of a pair (item) if fragments without windows, perhaps hundreds, may rival the cheapest choice.
 KERNEL void mark_repeat_pairs(Items items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, WindowTable windows, PlacementTable placements, u8* marks OF(2 * items)) {
     FOR_EACH(item, items) {
@@ -23,7 +23,7 @@ KERNEL void mark_repeat_pairs(Items items, Queries queries, Reference reference,
     }
 }
 
-// One item per mate: the slot of the record mates[item].
+// slots[item] = the slot of the record mates[item].
 KERNEL void mates_to_slots(Items items, Queries queries, const i32* mates OF(items), i32* slots OF(items)) {
     FOR_EACH(item, items) slots[item] = queries.slot_of[mates[item]];
 }
@@ -51,7 +51,7 @@ HOST_DEVICE i32 loss_of(const Diagonal& diagonal, i64 slot, const WindowTable& w
     return loss < scoring.unpaired_phred ? loss : -1;
 }
 
-// One item per match: 1 if it names a placement, else 0.
+// counts[item] = 1 if seed match `item` names a placement whose loss counts (see loss_of), else 0.
 KERNEL void count_placements(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
         SeedMatches matches, WindowTable windows, PlacementTable placements, i64* counts OF(items)) {
     MatchIterator iterator = {reference, queries, index, matches, -1, -1};
@@ -63,7 +63,8 @@ KERNEL void count_placements(Items items, Queries queries, Reference reference, 
     }
 }
 
-// One item per match. ends: inclusive prefix sum of the result of count_placements.
+// Write key, (read << 1 | reversed) << END_BITS | fragment end plus read length, and loss in phred of each placement
+// that count_placements counted. An item is a seed match. ends: inclusive prefix sum of the counts.
 KERNEL void list_placements(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
         SeedMatches matches, WindowTable windows, PlacementTable placements, const i64* ends OF(items),
         u64* keys OF(repeat_placements), u32* losses OF(repeat_placements)) {
@@ -90,6 +91,7 @@ struct RepeatMate {
     HOST_DEVICE i64 diagonal(FragmentEnd at) const { return at.position - (at.reversed ? length : 0); }
 };
 
+// Return the mate in a slot; read: its index among the selected reads.
 HOST_DEVICE RepeatMate repeat_mate(const Queries& queries, i64 read, i64 slot) {
     return RepeatMate{read, slot, queries.lengths[slot], (queries.flags[slot] & READ_FLIPPED) != 0};
 }

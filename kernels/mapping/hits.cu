@@ -17,7 +17,7 @@ struct HitTable {
     u8* proper OF(hits);  // 1 if the read and its mate are a proper pair
 };
 
-// An item is a row: the read first + step * item.
+// Write each row (item) of the hit table: the primary alignment of the read first + step * item.
 KERNEL void gather_hits(Items items, Queries queries, Reference reference, RecordPlan plan, Extensions extensions,
         Alignments alignments, HitTable hits, i64 first, i64 step) {
     FOR_EACH(item, items) {

@@ -44,7 +44,7 @@ struct Rivals {
     }
 };
 
-// Return -10 log10(10^(-a / 10) + 10^(-b / 10)), exact to less than one.
+// Return the phred of the sum of two probabilities given in phred, exact to less than one.
 HOST_DEVICE i32 phred_sum(i32 a, i32 b) {
     i32 apart = maximum(a, b) - minimum(a, b);
     return minimum(a, b) - (apart < 2 ? 3 : apart < 5 ? 2 : apart < 10 ? 1 : 0);
@@ -57,20 +57,20 @@ struct Qualities {
     HOST_DEVICE i32 at(i32 i) const { return first ? first[reversed ? length - 1 - i : i] - 33 : NO_QUALITY; }
 };
 
-// Return the qualities of a read in orientation 0, or reversed.
+// Return the qualities of a read in orientation 0, or in orientation 1 if `reversed`.
 HOST_DEVICE Qualities qualities_of(const ReadTexts& texts, const Queries& queries, i64 slot, bool reversed) {
     i64 start = texts.quality_starts[queries.order[slot]];
     return Qualities{
             start < 0 ? nullptr : texts.bytes + start, queries.lengths[slot], queries.reversed(slot, reversed)};
 }
 
-// Return the read placed on a window's own diagonal.
+// Return the read of a slot placed on a window's own diagonal.
 HOST_DEVICE UngappedAlignment place_ungapped(
         const Reference& reference, const Queries& queries, i64 slot, const Window& window) {
     return place_ungapped(reference, queries, slot, window.orientation, window.diagonal, window.start);
 }
 
-// Count the differences in a window without gaps that are more likely the sample's than the sequencer's.
+// Count the differences in a window without gaps that are more likely the sample's than the sequencer's (RELIABLE).
 HOST_DEVICE i32 reliable_differences(
         const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities) {
     i32 reliable = 0;
@@ -85,7 +85,7 @@ HOST_DEVICE i32 reliable_differences(
     return reliable;
 }
 
-// Return reliable_differences plus the differences that the score lost at clipped ends would pay for.
+// Return reliable_differences plus the number of differences that would cost what the clipped bases lose.
 HOST_DEVICE i32 real_differences(
         const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities, const Scoring& scoring) {
     i32 clipped = window.start + qualities.length - window.end;
@@ -99,13 +99,13 @@ HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_diff
     return PHRED_ONE_OF_THREE + phred_of((u64)(1 + differences), (u64)(bases_per_difference + length));
 }
 
-// Return lost points in phred: a difference between sample and reference loses a match and costs a mismatch.
+// Return lost points in phred: a difference of variant_phred loses a match and costs a mismatch.
 HOST_DEVICE i32 points_to_phred(i32 points, i32 variant_phred, const Scoring& scoring) {
     return points * variant_phred / (scoring.match + scoring.mismatch);
 }
 
-// Return the phred of a window without gaps. Differences outside its segment cost no more than clipping them costs in
-// points. Ambiguous bases count as differences there, so that a run of N is no evidence for a placement.
+// Return the phred of all differences of a read at a window without gaps. Differences outside its segment cost no more
+// than clipping them costs in points. Ambiguous bases count there, so that a run of N is no evidence for a placement.
 HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities,
         i32 variant_phred, const Scoring& scoring) {
     i32 inside = 0, left = 0, right = 0;

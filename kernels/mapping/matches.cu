@@ -13,7 +13,8 @@ struct QuerySeeds {
     }
 };
 
-// Find the first suffix of each seed, and how many start with it. Separate passes let the loads of all seeds overlap.
+// Write for each seed the rank of the first suffix that starts with it, and the number of such suffixes. Separate
+// passes let the loads of all seeds overlap.
 HOST_DEVICE void match_seeds(
         const QuerySeeds& seeds, const Reference& reference, const SuffixArray& index, suffix_t* ranks, i64* counts) {
     for (i64 i = 0; i < seeds.count; ++i) PREFETCH(&index.prefix_table[prefix_code(seeds.of(i), index.table_bases)]);
@@ -36,7 +37,7 @@ HOST_DEVICE void match_seeds(
     }
 }
 
-// One item per read, selected[item], with the seeds from seed_offsets[item] on, orientation 0 first.
+// Match the seeds of each read selected[item] as match_seeds does, from seed_offsets[item] on, orientation 0 first.
 KERNEL void find_matches(Items items, Queries queries, Reference reference, SuffixArray index,
         const i32* selected OF(items), const i64* seed_offsets OF(items + 1), suffix_t* ranks OF(seeds),
         i64* counts OF(seeds), i32 seed_bases, i32 stride) {
@@ -52,7 +53,7 @@ KERNEL void find_matches(Items items, Queries queries, Reference reference, Suff
     }
 }
 
-// One item per read; items 2i and 2i + 1 are mates. If either has more than max_matches matches, clear both.
+// Clear the match counts of both mates, items 2i and 2i + 1, if either has more than max_matches matches.
 KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i64* counts OF(any), i64 max_matches) {
     FOR_EACH(item, items) {
         if (item & 1) continue;
@@ -65,12 +66,12 @@ KERNEL void limit_matches(Items items, const i64* seed_offsets OF(items + 1), i6
     }
 }
 
-// One item per slot: 1 if its read has a placement, else 0.
+// marks[slot] = 1 if the read of a slot has a placement, else 0.
 KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(items)) {
     FOR_EACH(slot, items) marks[slot] = chosen[slot] >= 0;
 }
 
-// One item per match from first_match on: 1 if it names a diagonal, else 0.
+// marks[item] = 1 if the seed match first_match + item names a diagonal, else 0.
 KERNEL void mark_naming_matches(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
         SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
@@ -81,7 +82,8 @@ KERNEL void mark_naming_matches(Items items, Queries queries, Reference referenc
     }
 }
 
-// One item per match that names a diagonal, as an offset from first_match. positions: diagonal + shift, not negative.
+// Write the diagonal, slot and sort keys of each seed match first_match + naming[item], which names a diagonal.
+// strands: slot << 1 | orientation; positions: diagonal + shift, not negative.
 KERNEL void list_diagonals(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
         SeedMatches matches, const i32* naming OF(items), Diagonal* diagonals OF(items), i32* slots OF(items),
         u64* strands OF(items), u64* positions OF(items), i64 first_match, i32 shift) {
@@ -97,7 +99,7 @@ KERNEL void list_diagonals(Items items, Queries queries, Reference reference, Su
     }
 }
 
-// Gather the diagonals in the given order, one item each.
+// Gather diagonals and slots in the given order.
 KERNEL void order_diagonals(Items items, const u32* order OF(items), const Diagonal* diagonals OF(items),
         const i32* slots OF(items), Diagonal* ordered OF(items), i32* ordered_slots OF(items)) {
     FOR_EACH(item, items) {

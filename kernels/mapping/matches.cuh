@@ -7,7 +7,7 @@
 #include "common/binary_search.cuh"
 #include "index/suffix_array.cuh"
 
-// Return true if `bases` bases at the query position match exactly.
+// Return true if `bases` bases of the read from query position `position` on match the reference exactly.
 HOST_DEVICE bool matches_at(const UngappedAlignment& ungapped, i32 position, i32 bases) {
     u64 ambiguous_marks;
     if (position < ungapped.start || position + bases > ungapped.end) return false;

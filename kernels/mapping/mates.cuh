@@ -30,6 +30,7 @@ struct Mate {
     }
 };
 
+// Return a read as a mate: its windows, and a bound for placements that have no window.
 HOST_DEVICE Mate mate_of(
         const Queries& queries, i64 record, const WindowTable& windows, const PlacementTable& placements) {
     i64 slot = queries.slot_of[record];
@@ -77,6 +78,7 @@ struct Pair {
     HOST_DEVICE i32 min_cost(i32 i, i32 j) const { return maximum(first.deficits[i], second.deficits[j]); }
 };
 
+// Return pair `number`, records 2 * number and 2 * number + 1.
 HOST_DEVICE Pair pair_of(i64 number, const Queries& queries, const Reference& reference, const InsertSizeTable& inserts,
         const WindowTable& windows, const PlacementTable& placements) {
     return Pair{mate_of(queries, 2 * number, windows, placements),
@@ -90,6 +92,7 @@ struct PairChoice {
     i32 i, j;
 };
 
+// Return the windows of both mates with the lowest total cost. hashes: of the reads by slot, to break ties.
 HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, const Scoring& scoring) {
     PairChoice best = {{scoring.unpaired_phred, scoring.unpaired_phred}, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {

@@ -10,7 +10,8 @@
 // The part of a read in the search: it is searched, or its placement predicts where its mate is searched.
 enum Role { NO_ROLE = 0, TARGET = 1, ANCHOR = 2 };
 
-// One item per pair; roles: by slot. seeded: a seed search without insert sizes has been done, so only targets remain.
+// Assign a Role to both reads of each pair (item), by slot, and mark the reads that remain unresolved. seeded: a seed
+// search without insert sizes has been done, so only targets remain.
 KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 seeded) {
     FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
@@ -24,7 +25,7 @@ KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements
     }
 }
 
-// One item per read, selected[item]. found: the best of all diagonals within the insert sizes of its mate's window.
+// Write the best diagonals of each read selected[item] within the insert sizes of its mate's window to `found`.
 KERNEL void search_near_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
         DiagonalTable found) {
@@ -65,6 +66,7 @@ struct PlacedMate {
     }
 };
 
+// Return a mate with the hits of its partition seeds and the cost of its chosen window.
 HOST_DEVICE PlacedMate placed_mate(const Mate& mate, const PartitionSeedTable& table, const ReadTexts& texts,
         const Queries& queries, const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     return PlacedMate{mate, scoring, SeedHits{table, mate.slot, partition_of(queries, mate.slot, table.min_bases)},
@@ -72,7 +74,8 @@ HOST_DEVICE PlacedMate placed_mate(const Mate& mate, const PartitionSeedTable& t
                     mate.windows[mate.chosen], mate.slot, texts, queries, reference, scoring, bases_per_difference)};
 }
 
-// One item per read that was placed near its mate, selected[item]. resolved: 1 if it needs no further search.
+// Resolve each read selected[item], placed near its mate, if all other choices for the pair are negligible. resolved: 1
+// if it needs no further search, else 0.
 KERNEL void confirm_near_mates(Items items, ReadTexts texts, Queries queries, Reference reference,
         InsertSizeTable inserts, Scoring scoring, PartitionSeedTable table, const i32* selected OF(items),
         WindowTable windows, PlacementTable placements, u8* resolved OF(items), i32 bases_per_difference) {

@@ -8,7 +8,7 @@
 const i32 MIN_REPEAT_COPIES = 3;  // minimum number of other fragments to assume that both mates lie in one repeat
 const i32 MIN_INSERT_MAPQ = 20;   // minimum MAPQ of both mates to measure an insert size
 
-// One item per pair: direction and insert size of its fragment; a NoDirection and 0 if a mate is uncertain.
+// Write direction and insert size of each pair's fragment (item), or a NoDirection and 0 if there is none.
 KERNEL void measure_inserts(Items items, Queries queries, Reference reference, WindowTable windows,
         PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, items) {
@@ -40,8 +40,8 @@ struct PairMapq {
     HOST_DEVICE void add(i32 other_cost) { rivals.add(maximum(other_cost - cost, 0)); }
 };
 
-// One item per pair. Set chosen, suboptimal_scores and mapqs of both mates according to the cheapest choice, and
-// properly_paired to 1 if that is a fragment. other_fragments: phred of fragments without windows, -1 if not listed.
+// Set chosen, suboptimal_scores and mapqs of both mates of each pair (item) by the cheapest choice, and properly_paired
+// to 1 if that is a fragment. other_fragments: phred of fragments without windows, -1 if not listed.
 KERNEL void pair_mates(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
         WindowTable windows, PlacementTable placements, const i32* other_fragments OF(items)) {
     FOR_EACH(item, items) {

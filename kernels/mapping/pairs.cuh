@@ -25,6 +25,7 @@ struct Distance {
     i64 bases;
 };
 
+// Return the direction and the distance in bases of the fragment ends of two mates.
 HOST_DEVICE Distance distance_of(FragmentEnd first, FragmentEnd second) {
     i64 offset = second.position - first.position;
     if (first.reversed) offset = -offset;
@@ -33,8 +34,8 @@ HOST_DEVICE Distance distance_of(FragmentEnd first, FragmentEnd second) {
     return Distance{offset >= 0 ? FF : RR, bases};
 }
 
-// Return the phred that two reads lose at the ends of a fragment. A difference between sample and reference in the
-// overlap of the reads appears in both, so the shared part of the losses counts once.
+// Return the phred that two reads lose together. A difference between sample and reference in the overlap of the reads
+// appears in both, so the shared part of the losses counts once.
 HOST_DEVICE i32 joint_loss(i32 first_loss, i32 second_loss, Distance distance, i32 first_length, i32 second_length) {
     i64 first = minimum((i64)first_length, distance.bases), second = minimum((i64)second_length, distance.bases);
     i64 shared = distance.direction == FR ? first + second - distance.bases : 0, loss = first_loss + second_loss;

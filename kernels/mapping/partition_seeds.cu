@@ -18,7 +18,7 @@ HOST_DEVICE QuerySuffix<PackedWords> query_of(const Queries& queries, i64 item, 
             partition.seed_bases};
 }
 
-// Return true if no base of the seed is ambiguous.
+// Return true if no base of the seed of lookup `item`, which is `query`, is ambiguous.
 HOST_DEVICE bool is_unambiguous(const Queries& queries, i64 item, const QuerySuffix<PackedWords>& query) {
     Lookup lookup = PartitionSeedTable::lookup(item);
     if (!(queries.flags[lookup.slot] & READ_AMBIGUOUS)) return true;
@@ -54,7 +54,8 @@ struct SeedSearch {
     }
 };
 
-// One item per lookup. The lookups of a bunch advance step by step together and prefetch what the next step loads.
+// Write count and location of each partition seed (item, a lookup) to `table`. The lookups of a bunch advance step by
+// step together and prefetch what the next step loads.
 KERNEL void find_partition_seeds(
         Items items, Queries queries, Reference reference, SuffixArray index, PartitionSeedTable table, i64 reads) {
     FOR_EACH_BUNCH(first, size, items) {
@@ -122,9 +123,9 @@ HOST_DEVICE bool is_uniquely_placed(const SeedHits& hits, const SeedAnchor& anch
     return hits.bound_off_diagonal(window, texts, queries, scoring, cost.variant_phred).margin_over(cost) >= NEGLIGIBLE;
 }
 
-// One item per slot. A uniquely placed read gets its window. If few other placements are possible, confirm_reads
-// decides later whether they are all that matter. If every placement loses too much for the sparse search, the read is
-// marked DIVERGENT and searched densely at once.
+// Resolve each read (slot) if all placements but one are negligible. If few others are possible, confirm_reads decides
+// later. If every placement loses more than divergent_deficit points, too many for the sparse search, the read is
+// marked DIVERGENT and searched densely at once. resolutions: a Resolution each.
 KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
         PartitionSeedTable table, WindowTable windows, PlacementTable placements, u8* resolutions OF(items),
         i32 divergent_deficit, i32 bases_per_difference) {
@@ -155,7 +156,7 @@ KERNEL void resolve_reads(Items items, ReadTexts texts, Queries queries, Referen
     }
 }
 
-// One item per read, selected[item]: the diagonals that the occurrences of its partition seeds name.
+// Write the best diagonals that the partition seeds of each read selected[item] name to its row of `found`.
 KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference reference, SuffixArray index,
         Scoring scoring, PartitionSeedTable table, const i32* selected OF(selected), DiagonalTable found) {
     FOR_EACH(item, items) {
@@ -188,7 +189,8 @@ KERNEL void list_seed_diagonals(WarpItems items, Queries queries, Reference refe
     }
 }
 
-// One item per read, selected[item], placed by its partition seeds: mark it for the seed search if others matter.
+// Mark each read selected[item], placed by its partition seeds, for the seed search if others matter: DIVERGENT if it
+// loses more than divergent_deficit points, else UNSEARCHED.
 KERNEL void confirm_reads(Items items, ReadTexts texts, Queries queries, Scoring scoring, PartitionSeedTable table,
         const i32* selected OF(items), WindowTable windows, PlacementTable placements, i32 divergent_deficit,
         i32 bases_per_difference) {

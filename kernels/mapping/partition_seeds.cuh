@@ -63,6 +63,7 @@ struct AlignmentCost {
     i32 variant_phred, phred, lost_points;
 };
 
+// Return the cost of a read's window, by its differences and their qualities or, with gaps, by its score.
 HOST_DEVICE AlignmentCost alignment_cost(const Window& window, i64 slot, const ReadTexts& texts, const Queries& queries,
         const Reference& reference, const Scoring& scoring, i32 bases_per_difference) {
     i32 length = queries.lengths[slot], lost_points = scoring.perfect(length) - window.score;

@@ -5,7 +5,8 @@ const i32 REPETITIVE_SHARE = 5;  // an unexamined suffix that shares less than 1
 const i32 NEAR = 25;             // points below the best score within which a rival counts
 const i32 NO_PENALTY = -1;
 
-// Return by how many phred window a explains the read better than window b. If either has gaps, points decide.
+// Return by how many phred window a explains the read better than b. penalty: in phred, NO_PENALTY with gaps or if not
+// computed; then points decide. variant: phred of a difference between sample and reference.
 HOST_DEVICE i32 phred_difference(
         const Window& a, i32 penalty_a, const Window& b, i32 penalty_b, i32 variant, const Scoring& scoring) {
     if (penalty_a != NO_PENALTY && penalty_b != NO_PENALTY) return penalty_b - penalty_a;
@@ -21,7 +22,7 @@ HOST_DEVICE bool is_duplicate(const Window* own, i32 count, i32 best, i32 i) {
     return false;
 }
 
-// Return the larger of the two parts of the read that a placement leaves uncovered.
+// Return the larger of the parts of a read of `length` bases before and after the part `placed`.
 HOST_DEVICE Span larger_rest(Span placed, i32 length) {
     return placed.start > length - placed.end ? Span{0, placed.start} : Span{placed.end, length};
 }
@@ -94,8 +95,9 @@ struct PlacementChooser {
     }
 };
 
-// One item per read, selected[item]: choose its window and fill its row of `placements`. Scores include end bonuses. A
-// window that repeats another alignment has NO_DEFICIT, and so has a window on an ALT contig if others count.
+// Choose the window of each read selected[item] and fill its row of `placements`. Scores include end bonuses. A window
+// that repeats another alignment has NO_DEFICIT, and so has a window on an ALT contig if others count.
+// divergent_deficit: lost points above which a read is DIVERGENT.
 KERNEL void choose_windows(Items items, ReadTexts texts, Queries queries, Reference reference, Scoring scoring,
         const i32* selected OF(items), WindowTable windows, PlacementTable placements, i32 divergent_deficit,
         i32 bases_per_difference) {

@@ -24,7 +24,7 @@ struct PlacementTable {
     i32* uncovered_ends OF(reads);
 };
 
-// A palindrome has the same placement on both strands.
+// Return true if two windows are one placement. A palindrome has the same placement on both strands.
 HOST_DEVICE bool is_same_placement(const Window& a, const Window& b) {
     return is_near(a, b) || a.diagonal == b.diagonal;
 }
@@ -65,7 +65,7 @@ HOST_DEVICE i32 variant_phred_of_loss(i32 bases, i32 lost, i32 bases_per_differe
     return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_difference);
 }
 
-// Return the deficit of an unexamined placement that shares `unexamined` bases with the read, perhaps all.
+// Return how many phred a placement not examined, which may share `unexamined` bases, is worse than `score` points.
 HOST_DEVICE i32 unexamined_deficit(i32 unexamined, i32 score, i32 variant_phred, const Scoring& scoring) {
     return unexamined ? maximum(points_to_phred(score - scoring.perfect(unexamined), variant_phred, scoring), 0)
                       : NO_DEFICIT;

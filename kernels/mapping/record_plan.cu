@@ -190,6 +190,7 @@ struct Selection {
     }
 };
 
+// Return the entries of a read, selected from its windows.
 HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTable& windows,
         const PlacementTable& placements, const Reporting& reporting, i32 bases_per_difference,
         const Scoring& scoring) {
@@ -206,7 +207,7 @@ HOST_DEVICE Selection select(const Queries& queries, i64 record, const WindowTab
     return selection;
 }
 
-// An item is a read: count its entries, 0 for an absent mate.
+// counts[record] = the number of entries of a read (item), 0 for an absent mate.
 KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
         Reporting reporting, i64* counts OF(items), i32 bases_per_difference) {
     FOR_EACH(record, items) {
@@ -219,7 +220,7 @@ KERNEL void count_entries(Items items, Queries queries, Scoring scoring, WindowT
     }
 }
 
-// An item is a read: fill in its entries. plan.offsets reserves at least the entries counted by count_entries.
+// Write the entries of each read (item) to `plan`, whose offsets reserve at least those counted by count_entries.
 KERNEL void list_entries(Items items, Queries queries, Scoring scoring, WindowTable windows, PlacementTable placements,
         Reporting reporting, RecordPlan plan, i32 bases_per_difference) {
     FOR_EACH(record, items) {
@@ -246,7 +247,7 @@ KERNEL void skip_single_entries(Items items, Queries queries, RecordPlan plan) {
         if (plan.offsets[record + 1] - plan.offsets[record] == 1) plan.bands[plan.offsets[record]] = NO_BAND;
 }
 
-// An item is a reported placement: compute its sort keys. shift: added to diagonals to make them non-negative.
+// Write the sort keys of each reported placement (item). strands: read << 1 | orientation; diagonals: plus `shift`.
 KERNEL void key_secondaries(Items items, Queries queries, const SecondaryPlacement* placements OF(any),
         const i32* reported OF(items), u64* strands OF(items), u64* diagonals OF(items), i32 shift) {
     FOR_EACH(item, items) {
@@ -269,7 +270,8 @@ struct ReportedPlacements {
     }
 };
 
-// An item is a read, or the end of all reads: compute where its entries start after secondary placements are inserted.
+// Compute where the entries of each read start with its secondary placements. The last item is the end of all reads.
+// own_offsets: starts without them.
 KERNEL void move_entries(Items items, Queries queries, ReportedPlacements reported, const i64* own_offsets OF(items),
         i64* offsets OF(items)) {
     FOR_EACH(record, items) offsets[record] = own_offsets[record] + reported.before(queries, record);

@@ -36,6 +36,7 @@ HOST_DEVICE u32 operation_code(u32 operation, bool hard) {
     return hard && (operation & 15) == CLIPPED ? operation + HARD_CLIPPED - CLIPPED : operation;
 }
 
+// Write a CIGAR of `count` operations as text, with H in place of S if `hard`.
 template <class Sink> HOST_DEVICE void put_cigar(Sink& sink, const u32* operations, i32 count, bool hard) {
     for (i32 i = 0; i < count; ++i) {
         put_number(sink, operations[i] >> 4);
@@ -43,6 +44,7 @@ template <class Sink> HOST_DEVICE void put_cigar(Sink& sink, const u32* operatio
     }
 }
 
+// Write the low `bytes` bytes of an integer, little-endian.
 template <class Sink> HOST_DEVICE void put_integer(Sink& sink, i64 value, i32 bytes) {
     for (i32 i = 0; i < bytes; ++i) sink.put((u8)(value >> (8 * i)));
 }
@@ -55,6 +57,7 @@ HOST_DEVICE i32 index_bin(i64 start, i64 end) {
     return 0;
 }
 
+// Write the eleven fields of a SAM line before its tags.
 template <class Sink>
 HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames names, const RecordFields& fields) {
     bool reversed = fields.flag & REVERSED;
@@ -86,7 +89,7 @@ HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames
     else sink.copy(phreds, fields.length);
 }
 
-// size: bytes of the whole record with its tags.
+// Write the fields of a BAM record before its tags. size: bytes of the whole record with its tags.
 template <class Sink>
 HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const RecordFields& fields, i64 size) {
     bool reversed = fields.flag & REVERSED;
@@ -114,12 +117,14 @@ HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const Rec
     else sink.phreds(texts.bytes + quality + fields.first, fields.length, reversed);
 }
 
+// Write the fields of a record before its tags. encoding: a RecordEncoding; size: bytes of the whole record, for BAM.
 template <class Sink> HOST_DEVICE void put_fields(
         Sink& sink, i32 encoding, const ReadTexts& texts, ContigNames names, const RecordFields& fields, i64 size) {
     if (encoding == BAM_BINARY) put_binary_fields(sink, texts, fields, size);
     else put_text_fields(sink, texts, names, fields);
 }
 
+// Start a tag: write its letters a and b and its type, in SAM with a tab and colons.
 template <class Sink> HOST_DEVICE void put_tag_name(Sink& sink, i32 encoding, char a, char b, char type) {
     if (encoding == SAM_TEXT) sink.put('\t');
     sink.put((u8)a);
@@ -151,7 +156,7 @@ HOST_DEVICE u32 float_of_permille(i64 permille) {
     return (u32)(((i64)(150 - shift) << 23) + mantissa - (1 << 23));
 }
 
-// Write part / whole as a float tag of three decimals.
+// Write part / whole, rounded to three decimals, as a float tag with the letters a and b.
 template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 encoding, char a, char b, i64 part, i64 whole) {
     i64 permille = (2000 * part + whole) / (2 * maximum(whole, (i64)1));
     put_tag_name(sink, encoding, a, b, 'f');
@@ -164,10 +169,10 @@ template <class Sink> HOST_DEVICE void put_share_tag(Sink& sink, i32 encoding, c
     put_integer(sink, float_of_permille(permille), 4);
 }
 
-// Terminate a tag of text, and a record.
+// End a tag of type Z: write a NUL in BAM, nothing in SAM.
 template <class Sink> HOST_DEVICE void end_text_tag(Sink& sink, i32 encoding) {
     if (encoding == BAM_BINARY) sink.put(0);
 }
-template <class Sink> HOST_DEVICE void end_record(Sink& sink, i32 encoding) {
+template <class Sink> HOST_DEVICE void end_record(Sink& sink, i32 encoding) {  // a newline in SAM, nothing in BAM
     if (encoding == SAM_TEXT) sink.put('\n');
 }

@@ -13,7 +13,8 @@ HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own
             (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
 }
 
-// One item per pair. wanted, by slot: 1 if the read should be searched near its mate.
+// Mark in `wanted`, by slot, the mates of each pair (item) that should be searched near their mates. choice_deficits:
+// phred that the pair's cheapest choice loses.
 KERNEL void list_rescues(Items items, Queries queries, Reference reference, InsertSizeTable inserts, Scoring scoring,
         WindowTable windows, PlacementTable placements, u8* wanted OF(reads), i32* choice_deficits OF(items)) {
     FOR_EACH(item, items) {
@@ -29,7 +30,7 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
     }
 }
 
-// One item per read, selected[item]. found: diagonals near its mate's windows; window_counts: its windows before.
+// Write diagonals near the mate's windows of each read selected[item] to `found`; window_counts: its windows before.
 KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
         const i32* choice_deficits OF(reads / 2), DiagonalTable found, i32* window_counts OF(selected)) {
@@ -52,7 +53,7 @@ KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, 
     }
 }
 
-// One item per read that was searched, selected[item]. rescued[item]: 1 if a new window makes a fragment.
+// rescued[item] = 1 if a new window of the searched read selected[item] makes a fragment, else 0.
 KERNEL void mark_rescued(Items items, PlacementTable placements, const i32* selected OF(items),
         const i32* window_counts OF(items), u8* rescued OF(items)) {
     FOR_EACH(item, items) {

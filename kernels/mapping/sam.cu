@@ -4,7 +4,7 @@
 #include "mapping/record_plan.cuh"
 #include "mapping/records.cuh"
 
-// Write the value of the tag MD.
+// Write the value of the tag MD of an alignment.
 template <class Sink> HOST_DEVICE void put_md(Sink& sink, const AlignedRead& aligned) {
     i64 query = 0, position = aligned.start, equal = 0;
     for (i32 i = 0; i < aligned.count; ++i) {
@@ -193,7 +193,7 @@ struct RecordWriter {
     }
 };
 
-// An item is an entry: compute the length of its record, 0 for none.
+// Compute the bytes of the record of each entry (item), 0 for an entry without a record.
 KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Reference reference,
         const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan, Extensions extensions,
         Alignments alignments, const i32* quality_sums OF(any), RecordStyle style, i64* lengths OF(items)) {
@@ -206,7 +206,7 @@ KERNEL void measure_records(Items items, ReadTexts texts, Queries queries, Refer
     }
 }
 
-// record_ends: inclusive prefix sum of the lengths of measure_records.
+// Write the record of each entry (item) to `out`. record_ends: inclusive prefix sum of measure_records.
 KERNEL void write_records(Items items, ReadTexts texts, Queries queries, Reference reference,
         const u8* barrier_letters OF(barriers), ContigNames names, RecordPlan plan, Extensions extensions,
         Alignments alignments, const i32* quality_sums OF(any), RecordStyle style, const i64* record_ends OF(items),

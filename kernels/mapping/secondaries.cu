@@ -69,8 +69,8 @@ struct Candidates {
     }
 };
 
-// An item is a diagonal. Decide heads from the heads decided so far, and count those still OPEN. After the last round,
-// the heads equal the result of a greedy pass over all diagonals, best first.
+// Decide the head of each diagonal (item) from the heads decided so far, and add those still OPEN to `open`. After the
+// last round, the heads equal the result of a greedy pass over all diagonals, best first.
 KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
         const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -108,7 +108,7 @@ HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scori
     return 2 * builder.score_bound >= scoring.min_score + scoring.min_gap_cost(1);
 }
 
-// An item is a diagonal: 1 if it is the head of a window that belongs to no part of the read, else 0.
+// counts[item] = 1 if a diagonal is the head of a promising window that belongs to no part of the read, else 0.
 KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
         RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items), i64* counts OF(items)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -121,7 +121,8 @@ KERNEL void count_windows(Items items, Queries queries, Reference reference, Sco
     }
 }
 
-// ends: inclusive prefix sum of the counts of count_windows. kinds: 1 << BandKind of the alignment to make.
+// Write the window and slot of each head that count_windows counted (item: a diagonal). ends: inclusive prefix sum of
+// the counts; kinds: 1 << BandKind of the alignment to make.
 KERNEL void list_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
         const i64* ends OF(items), Window* windows OF(windows), i32* slots OF(windows), u8* kinds OF(windows)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -162,7 +163,7 @@ struct WindowList {
     }
 };
 
-// An item is the row of a window: 1 if it is another placement of a part, else 0. A kept window counts only if no
+// counts[row] = 1 if the window of a row (item) is another placement of a part, else 0. A kept window counts only if no
 // window was found in its place: only a found window is sure to have the score of its best alignment.
 KERNEL void count_placements(
         Items items, Queries queries, Scoring scoring, RecordPlan plan, WindowList windows, i64* counts OF(items)) {
@@ -177,7 +178,7 @@ KERNEL void count_placements(
     }
 }
 
-// ends: inclusive prefix sum of the counts of count_placements.
+// Write the SecondaryPlacement of each row counted by count_placements. ends: inclusive prefix sum of its counts.
 KERNEL void list_placements(Items items, Queries queries, RecordPlan plan, WindowList windows,
         const i64* ends OF(items), SecondaryPlacement* placements OF(any)) {
     FOR_EACH(row, items) {
@@ -192,7 +193,7 @@ KERNEL void list_placements(Items items, Queries queries, RecordPlan plan, Windo
     }
 }
 
-// An item is a placement: compute its sort keys: its part and the score lost, then the tie break, then the strand.
+// Write the sort keys of each placement (item): its part and the score lost, the tie break, and the strand.
 KERNEL void key_placements(Items items, const SecondaryPlacement* placements OF(items), u64* losses OF(items),
         u64* ties OF(items), u64* strands OF(items)) {
     FOR_EACH(item, items) {
@@ -203,7 +204,7 @@ KERNEL void key_placements(Items items, const SecondaryPlacement* placements OF(
     }
 }
 
-// An item is a placement in sorted order. marks: by placement, 1 for the best max_count of each part.
+// marks[placement] = 1 for the best max_count placements of each part, else 0. An item is a rank in `order`.
 KERNEL void mark_best(Items items, const SecondaryPlacement* placements OF(items), const u32* order OF(items),
         u8* marks OF(items), i32 max_count) {
     FOR_EACH(item, items)

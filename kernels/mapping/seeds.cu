@@ -21,7 +21,7 @@ struct Seed {
     i64 low;                         // first rank for its leading bases, from the prefix table
 };
 
-// Look up seeds, one item each, in the order of seeds.offsets: orientation 0 first, positions seeds.stride apart.
+// Write the insertion rank and shared bases of each seed (item) to `seeds`: orientation 0 first, seeds.stride apart.
 // Nothing is shared if an ambiguous base cuts the seed short. Passes over a bunch let the loads of its seeds overlap.
 KERNEL void find_seeds(Items items, Queries queries, Reference reference, SuffixArray index, Seeds seeds,
         const i32* selected OF(selected), i32 min_seed_bases, i64 selected_count) {

@@ -46,6 +46,7 @@ struct Cigar {
     }
 };
 
+// Return the score of a pair of codes of the query and of the reference (`text`).
 HOST_DEVICE i32 column_score(i32 query, i32 text, const Scoring& scoring) {
     if (text == OUTSIDE) return NEVER;
     if (query > 3 || text > 3) return -AMBIGUOUS_PENALTY;
@@ -97,7 +98,7 @@ HOST_DEVICE i32 from_next_lane(i32 held, i32 last) {
     return warp_lane() + 1 < WARP_WIDTH ? next : last;
 }
 
-// Return the best cell, and store the steps of all cells unless steps.bytes is null. A lane computes COLUMNS columns.
+// Align a band by a warp, COLUMNS columns a lane; return its best cell. steps: output of all cells, or null bytes.
 template <i32 WIDTH> HOST_DEVICE BestCell fill_band(const Band& band, const Scoring& scoring, Steps<WIDTH> steps) {
     const bool long_gaps = has_long_gaps(WIDTH);
     const i32 COLUMNS = WIDTH / WARP_WIDTH, first = warp_lane() * COLUMNS;

@@ -33,7 +33,7 @@ struct UngappedAlignment {
     }
 };
 
-// Return the read placed on the diagonal. `anchor`: a query position inside the contig.
+// Return the read of a slot, in an orientation, on a diagonal. anchor: a query position inside the contig.
 HOST_DEVICE UngappedAlignment place_ungapped(
         const Reference& reference, const Queries& queries, i64 slot, i32 orientation, i64 diagonal, i32 anchor) {
     i32 length = queries.lengths[slot];
@@ -56,6 +56,7 @@ struct SegmentEnd {
 
 const i32 X_DROP = 30;  // an extension stops this far below its best score
 
+// Return the best extension, without gaps, of an exact match that ends at `from` in a read of `length` bases.
 HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from, i32 length, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;
@@ -76,6 +77,7 @@ HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from,
     return run > best.score ? SegmentEnd{run, ungapped.end} : best;
 }
 
+// Return the best extension, without gaps, of an exact match that starts at `from`.
 HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& ungapped, i32 from, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;

@@ -60,7 +60,7 @@ HOST_DEVICE i32 dropped_score(const Diagonal* diagonals, i32 count) {
     return diagonals[MAX_DIAGONALS - 1].segment.score;
 }
 
-// One item per read, selected[item]: replace its windows by the windows of its diagonals, the most promising first.
+// Replace the windows of each read selected[item] by the windows of its diagonals `found`, the most promising first.
 KERNEL void replace_windows(Items items, Queries queries, Reference reference, Scoring scoring,
         const i32* selected OF(selected), DiagonalTable found, WindowTable windows) {
     FOR_EACH(item, items) {
@@ -72,8 +72,8 @@ KERNEL void replace_windows(Items items, Queries queries, Reference reference, S
     }
 }
 
-// Return true if a window accepts the segment of a candidate. If that promises a higher score, the window is widened
-// and aligned again: in a repeat, the segments of other copies may have hidden the far side of a gap.
+// Return true if window `own` accepts the candidate's segment. If that promises a higher score, `own` is widened and
+// aligned again: in a repeat, the segments of other copies may have hidden the far side of a gap.
 HOST_DEVICE bool widen_with(
         Window& own, const Window& candidate, i32 length, const Reference& reference, const Scoring& scoring) {
     WindowBuilder builder = {own, 0, length};
@@ -88,7 +88,7 @@ HOST_DEVICE bool widen_with(
     return true;
 }
 
-// One item per read, selected[item]. Append, up to max_windows, the windows that no present window accepts.
+// Append windows of diagonals `found` that no window of read selected[item] accepts, up to max_windows windows.
 KERNEL void add_windows(Items items, Queries queries, Reference reference, Scoring scoring,
         const i32* selected OF(selected), DiagonalTable found, WindowTable windows, i32 max_windows) {
     FOR_EACH(item, items) {
@@ -107,7 +107,7 @@ KERNEL void add_windows(Items items, Queries queries, Reference reference, Scori
     }
 }
 
-// One item per read, selected[item]: copy its windows to `copies`, MAX_WINDOWS rows an item; unused rows are left.
+// Copy the windows of each read selected[item] to `copies`, MAX_WINDOWS rows an item; unused rows are left as they are.
 KERNEL void copy_windows(
         Items items, WindowTable windows, const i32* selected OF(items), Window* copies OF(items* MAX_WINDOWS)) {
     FOR_EACH(item, items) {
@@ -135,8 +135,8 @@ KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* to
     }
 }
 
-// One item per read, one of `count`, selected[item]: the number of its windows that need a banded alignment of each
-// kind except `excluded_kind`. counts: all reads of a kind, then the next kind.
+// Count the windows of each read, selected[item] of `count`, that need a banded alignment, by kind except
+// excluded_kind. counts: all reads of a kind, then the next kind.
 KERNEL void count_tasks(Items items, WindowTable windows, const i32* selected OF(count),
         i64* counts OF(BAND_KINDS* count), i64 count, i32 excluded_kind) {
     FOR_EACH(item, items) {
@@ -156,10 +156,10 @@ struct TaskCapacities {
     }
 };
 
-// Return the number of tasks of the kinds before a row. ends: inclusive prefix sum of rows of `count` counts.
+// Return the number of tasks of the kinds before kind row + 1. ends: inclusive prefix sum of count_tasks.
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
 
-// One item per kind. needed: its tasks; counts: warp items of `lanes` tasks each, 0 if there is no room for all.
+// One item per kind of band. needed: its tasks; counts: groups of `lanes` tasks each, 0 beyond the kind's capacity.
 KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* counts OF(items),
         i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
     FOR_EACH(row, items) {
@@ -169,7 +169,8 @@ KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count)
     }
 }
 
-// List the tasks: a task is the row of a window, task_slots its read. ends: inclusive prefix sum of count_tasks.
+// List the windows counted by count_tasks as tasks, by kind. tasks: the row of a window; task_slots: its read's slot.
+// ends: inclusive prefix sum of count_tasks; a kind has space for its capacity.
 KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(count),
         const i64* ends OF(BAND_KINDS* count), TaskCapacities capacities, i64* tasks OF(tasks),
         i32* task_slots OF(tasks), i64 count, i32 excluded_kind) {
@@ -190,7 +191,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
     }
 }
 
-// One item per row that becomes a task; slots: the slot of every row.
+// Make a task of each row rows[item]; slots: the slot of every row.
 KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(any), i64* tasks OF(items),
         i32* task_slots OF(items)) {
     FOR_EACH(item, items) {

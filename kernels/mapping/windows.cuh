@@ -14,12 +14,14 @@ const i32 LONG_READ = 512;                        // longer reads have the wides
 // Diagonals of the bands of each kind.
 const i32 NARROW_WIDTH = 32, MIDDLE_WIDTH = 64, WIDE_WIDTH = 160, WIDEST_WIDTH = 256;
 
+// Return the number of diagonals of a band of a BandKind.
 HOST_DEVICE i32 band_width(i32 kind) {
     if (kind == WIDEST_BAND) return WIDEST_WIDTH;
     return kind == WIDE_BAND ? WIDE_WIDTH : kind == MIDDLE_BAND ? MIDDLE_WIDTH : NARROW_WIDTH;
 }
-HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > MIDDLE_WIDTH; }
+HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > MIDDLE_WIDTH; }  // of a band of this width
 
+// Return the BandKind for a read of `length` bases and a window whose diagonals are `spread` apart.
 HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
     if (length > LONG_READ) return WIDEST_BAND;
     return spread > MIDDLE_SPREAD ? WIDE_BAND : spread > NARROW_SPREAD ? MIDDLE_BAND : NARROW_BAND;
@@ -76,6 +78,7 @@ struct Span {
     }
 };
 
+// Return the part of a read of `length` bases that a window aligns.
 HOST_DEVICE Span span_of(const Window& window, i32 length) {
     Span span = window.gapped() ? Span{window.cover_start, window.cover_end} : Span{window.start, window.end};
     return window.orientation ? Span{length - span.end, length - span.start} : span;

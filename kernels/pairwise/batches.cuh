@@ -29,13 +29,14 @@ struct AlignmentPaths {
     i64* run_counts OF(pairs);  // CIGAR operations
 };
 
-// A score below any H on an optimal path.
+// Return a score below any H on an optimal path of sequences of these lengths.
 HOST_DEVICE i64 unreachable_score(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 lowest = mode == LOCAL ? 0 : scheme.gap_open + query_length * scheme.gap_extend;
     if (mode == GLOBAL) lowest += scheme.gap_open + target_length * scheme.gap_extend;
     return -lowest - scheme.highest + scheme.lowest - 2 * scheme.first_gap();
 }
 
+// Return a score below any H on an optimal path of any pair of a group.
 template <class Lane>
 HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, Mode mode, const BaseScheme& scheme) {
     i64 unreachable = 0;
@@ -47,18 +48,19 @@ HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, 
     return (i32)unreachable;
 }
 
-// The first word of a pair's moves; a word has sixteen moves of one pair.
+// Return the index of the first word of a pair's moves; a word has sixteen moves of one pair.
 HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
     return (pairs.queries.offsets[pair] + pairs.targets.offsets[pair]) / 16 + pair;
 }
 
-// The scratch memory of group `number`, in a launch that starts at first_block.
+// Return the scratch memory of group `number`, in a launch that starts at block first_block.
 template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
     i64 block = number / WARP_WIDTH, start = block ? blocks.memory_ends[block - 1] : 0;
     i64 before = first_block ? blocks.memory_ends[first_block - 1] : 0;
     return aligned<Lane>(scratch) + (start - before) / (i64)sizeof(Lane) + number % WARP_WIDTH;
 }
 
+// Write score and end of each pair of group `number` to `ends`. memory: scratch of the group.
 template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pairs, const Scheme& scheme,
         const Blocks& blocks, Lane* memory, const AlignmentEnds& ends, i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
@@ -73,6 +75,7 @@ template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pa
     }
 }
 
+// Write the path of each pair of group `number` to `paths`. ends, shifts: by pair (key_paths); memory: scratch.
 template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pairs, const Scheme& scheme,
         const Blocks& blocks, Lane* memory, const AlignmentEnds& ends, const i32* shifts, const AlignmentPaths& paths,
         i64 number, Mode mode) {

@@ -14,13 +14,13 @@ struct Borders {
     const i32* left_e OF(rows);
 };
 
-HOST_DEVICE u32 bus_mark(i32 strip) { return (u32)(strip + 1) & ((1u << MARK_BITS) - 1); }
-// Bits from high to low: H - F, mark, H.
+HOST_DEVICE u32 bus_mark(i32 strip) { return (u32)(strip + 1) & ((1u << MARK_BITS) - 1); }  // modulo 2^MARK_BITS
+// Return the bus word of a strip's lower border; bits from high to low: H - F, mark, H.
 HOST_DEVICE u64 bus_word(Border border, i32 strip) {
     u32 upper = (u32)(border.h - border.f) << MARK_BITS | bus_mark(strip);
     return (u64)upper << 32 | (u32)border.h;
 }
-HOST_DEVICE bool is_from(u64 word, i32 strip) {
+HOST_DEVICE bool is_from(u64 word, i32 strip) {  // it has the strip's mark
     return ((u32)(word >> 32) & ((1u << MARK_BITS) - 1)) == bus_mark(strip);
 }
 HOST_DEVICE Border border_of(u64 word) { return Border{(i32)word, (i32)word - (i32)(word >> (32 + MARK_BITS))}; }

@@ -88,14 +88,14 @@ template <class Lane> struct Group {
 };
 static_assert(ROWS == 8, "a strip of the query is eight bytes");
 
-// H of row 0 of the matrix, less the cost of a gap's first letter.
+// Return H of row 0 in a column, less the cost of a gap's first letter; `unreachable` left of the matrix.
 HOST_DEVICE i32 border_score(i64 column, Mode mode, const BaseScheme& scheme, i32 unreachable) {
     if (column < 0) return unreachable;
     i32 gap = mode == GLOBAL && column > 0 ? scheme.gap_open + (i32)column * scheme.gap_extend : 0;
     return -gap - scheme.first_gap();
 }
 
-// Store the border above the first strip in columns before `end`; the columns after it are unreachable.
+// Store H and F of row 0 for columns before `end`, of `count`; the columns from `end` on are unreachable.
 template <class Lane> HOST_DEVICE void store_top_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
         i32 count, Mode mode, const BaseScheme& scheme, i32 unreachable) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {

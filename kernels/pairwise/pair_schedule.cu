@@ -4,7 +4,8 @@
 // The highest bits of a pair's key: pairs with 16-bit scores come first, then 32-bit scores, then pairs too large.
 const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
 
-// Cells outside the matrix start at the unreachable score and may lose the cost of gaps once more.
+// Return true if all scores of a pair fit in 16 bits. Cells outside the matrix start at the unreachable score and may
+// lose the cost of gaps once more.
 HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 max_score = scheme.highest * minimum(query_length, target_length);
     return max_score - 2 * unreachable_score(query_length, target_length, mode, scheme) <= 32000 &&
@@ -13,12 +14,14 @@ HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, co
 
 const i64 MARGIN = 24;  // rows added to a pair to account for the memory of its columns
 
+// Return the high bits of a pair's key: 0 for 16-bit scores, else IN_32_BITS, or TOO_LARGE above max_cells.
 HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, Mode mode, const BaseScheme& scheme) {
     if ((query_length + MARGIN) * (target_length + MARGIN) > max_cells) return TOO_LARGE;
     return fits_16_bits(query_length, target_length, mode, scheme) ? 0 : IN_32_BITS;
 }
 
-// An item is a pair. keys: sort pairs by size. counts: pairs with 32-bit scores, and pairs that are too large.
+// Write the key of each pair (item), to sort pairs by size: size_class | strips << 32 | columns. counts: incremented
+// for pairs with 32-bit scores and for pairs that are too large.
 KERNEL void key_scores(
         Items items, Pairs pairs, BaseScheme scheme, i64* keys OF(pairs), u64* counts OF(2), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
@@ -29,7 +32,8 @@ KERNEL void key_scores(
     }
 }
 
-// An item is a pair whose end is known. shifts, widths: of its band.
+// Write the key of each pair whose end is known: size_class | strips of the width << 32 | rows. shifts, widths: its
+// band.
 KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds ends, i32* shifts OF(pairs),
         i32* widths OF(pairs), i64* keys OF(pairs), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
@@ -43,6 +47,7 @@ KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds
     }
 }
 
+// Return the band of whole matrices that holds the `count` pairs of a block.
 HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count) {
     BlockBand band = {0, 0, 0, UNBOUNDED};
     for (i64 i = 0; i < count; ++i) {
@@ -52,7 +57,8 @@ HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count
     return band;
 }
 
-// The left end belongs to the largest shift. (ptxas of CUDA 13.0 miscompiles the minimum of negated shifts.)
+// Return the band that holds the paths of the `count` pairs of a block. The left end belongs to the largest shift.
+// (ptxas of CUDA 13.0 miscompiles the minimum of negated shifts.)
 HOST_DEVICE BlockBand path_band(
         const AlignmentEnds& ends, const i32* shifts, const i32* widths, const u32* order, i64 count) {
     BlockBand band = {0, 0, 0, 0};
@@ -100,7 +106,7 @@ SCORE_BANDS(score_bands_32, Lanes32)
 PATH_BANDS(path_bands_16, Lanes16)
 PATH_BANDS(path_bands_32, Lanes32)
 
-// An item is a pair. Writes its operations, from the start of the alignment.
+// Write the CIGAR of each pair (item), from the start of the alignment. operation_ends: inclusive sum of run_counts.
 KERNEL void fill_operations(
         Items items, Pairs pairs, AlignmentPaths paths, const i64* operation_ends OF(pairs), u32* operations OF(any)) {
     FOR_EACH(pair, items) {

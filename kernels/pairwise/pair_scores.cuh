@@ -6,7 +6,7 @@ struct End {
     i32 score, query, target;
 };
 
-// Replace `ends` by cells of the strip that have a better score, or the same score and come first.
+// Replace `ends`, by lane, by cells of strip `number` with a better score, or with the same score that come first.
 template <class Lane>
 HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32 first_gap, End* ends) {
     for (i32 lane = 0; lane < Lane::width; ++lane) {
@@ -36,7 +36,7 @@ template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group
     }
 }
 
-// Store the row of every query's last letter in the border of the columns.
+// Sweep strip `number`, and store the row of every query's last letter in the border of the columns.
 template <Purpose PURPOSE, class Scheme, class Lane> HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group,
         const BlockBand& band, i32 number, StripColumns<Lane> columns, const LaneScheme<Scheme, Lane>& lane_scheme) {
     Strip<Lane, PURPOSE> strip;
@@ -70,7 +70,7 @@ template <class Scheme, class Lane> HOST_DEVICE void find_best_columns(const Gro
     }
 }
 
-// ends: Lane::width elements.
+// Compute score and end of each pair of a group; ends has Lane::width elements. memory: scratch of the group.
 template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lane>& group, const BlockBand& band,
         Lane* memory, Mode mode, const Scheme& scheme, i32 unreachable, End* ends) {
     StripColumns<Lane> columns = {memory};

@@ -35,7 +35,7 @@ struct DiagonalBound {
     }
 };
 
-// The operation of a move: the two lowest bits of all operations differ.
+// Return the CIGAR operation of a move, its two lowest bits, which differ between operations.
 HOST_DEVICE u32 operation_of(u32 move) {
     return (DIFFERENT | INSERTED << 4 | DELETED << 8 | EQUAL << 12) >> 4 * move & 15;
 }
@@ -60,7 +60,7 @@ struct Moves {
     }
 };
 
-// Sweep the strips and store their directions after the columns.
+// Sweep all strips of a group; store directions after the columns in `memory`, and return where they start.
 template <class Scheme, class Lane> HOST_DEVICE Lane* store_directions(const Group<Lane>& group, const BlockBand& band,
         Lane* memory, Mode mode, const Scheme& scheme, i32 unreachable) {
     StripColumns<Lane> columns = {memory};

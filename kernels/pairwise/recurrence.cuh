@@ -19,7 +19,7 @@ struct BaseScheme {
 // CIGAR operations as in BAM.
 enum Operation { INSERTED = 1, DELETED = 2, EQUAL = 7, DIFFERENT = 8 };
 
-// Among cells with equal scores, the end is in the lowest anti-diagonal, and there the rightmost cell.
+// Return true if cell (i, j) precedes another with its score: on a lower anti-diagonal, or further right on the same.
 HOST_DEVICE bool ends_before(i64 i, i64 j, i64 other_i, i64 other_j) {
     return i + j != other_i + other_j ? i + j < other_i + other_j : j > other_j;
 }

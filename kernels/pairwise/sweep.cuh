@@ -20,6 +20,7 @@ template <class Sweeping> struct Candidate {
 
 // The following functions are rarely called; not inlining them keeps the main loop small.
 
+// Save the start of a chunk: its first column, base and state, its input from above, and its letters.
 template <class Sweeping> NOINLINE void save_candidate(Candidate<Sweeping>* candidate, i32 score, i32 start, i32 base,
         const typename Sweeping::State* state, const typename Sweeping::Chunk* chunk) {
     candidate->score = score, candidate->start = start, candidate->base = base, candidate->state = *state;
@@ -28,6 +29,7 @@ template <class Sweeping> NOINLINE void save_candidate(Candidate<Sweeping>* cand
         candidate->window[i] = chunk->window[i * WARP_WIDTH + warp_lane()];
 }
 
+// Restore a chunk's input and letters.
 template <class Sweeping>
 NOINLINE void restore_candidate(const Candidate<Sweeping>* candidate, typename Sweeping::Chunk* chunk) {
     for (i32 i = 0; i < CHUNK / WARP_WIDTH; ++i) chunk->above[i * WARP_WIDTH + warp_lane()] = candidate->above[i];
@@ -46,7 +48,7 @@ template <class Sweeping, class Scheme> NOINLINE BestCell find_first(Region regi
     return wavefront.best;
 }
 
-// Sweep the next strip; store its first best cell and the number of skipped chunks at its index.
+// Sweep the next strip with a warp; store its first best cell and the number of skipped chunks by strip.
 template <class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE, class Scheme> HOST_DEVICE void sweep_strip(
         const Region& region, const Scheme& scheme, const SharedState& shared, BestCell* found, u64* skipped) {
     typedef Wavefront<Scheme, Lane, ROWS, IS_LOCAL, STORES_TRACE> Sweeping;

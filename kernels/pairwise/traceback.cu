@@ -36,8 +36,8 @@ struct Position {
     i32 operations;  // number written so far
 };
 
-// Trace back from the position through the region; write the operations and the position where it ends. letters: codes
-// below it are letters, which equal themselves.
+// Trace back from the position through the region; write the operations, from the end on, and the position where it
+// ends. cells: sources of all scores; letters: codes below it are letters, which equal themselves.
 template <class Lane> HOST_DEVICE void walk(const u8* query, const u8* target, const u16* cells, Position* position,
         u32* operations, i32 columns, i32 letters) {
     WARP_ARRAY(u8, patch, PATCH * PATCH);

@@ -9,12 +9,12 @@ enum Source { BEGINNING = 0, FROM_DIAGONAL = 1, FROM_E = 2, FROM_F = 3, E_EXTEND
 
 static_assert(4 * TRACED_ROWS == 8 * sizeof(u16), "a lane's cells in a column are a word");
 
-// The index of the word of a lane in a step of a strip.
+// Return the index in `cells` of the word of a lane in a step of a strip, in a region with `columns` columns.
 template <class Lane> HOST_DEVICE i64 cell_word(i64 columns, i64 strip, i64 step, i32 lane) {
     return (strip * (columns + wavefront_width<Lane>()) + step) * wavefront_width<Lane>() + lane;
 }
 
-// The four bits of a cell.
+// Return the four bits of a cell (see Source).
 template <class Lane> HOST_DEVICE i32 source_of(const u16* cells, i64 columns, i32 row, i32 column) {
     const i32 width = wavefront_width<Lane>();
     i32 lane = row / TRACED_ROWS % width;

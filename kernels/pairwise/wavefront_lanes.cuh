@@ -11,6 +11,7 @@ template <class Lane> HOST_DEVICE constexpr i32 wavefront_width() { return WARP_
 // The first lane of this thread.
 template <class Lane> HOST_DEVICE i32 first_lane() { return warp_lane() * Lane::width; }
 
+// Return the maximum of a thread's lanes.
 template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
     i32 result = x.get(0);
     for (i32 lane = 1; lane < Lane::width; ++lane) result = maximum(result, x.get(lane));
@@ -21,7 +22,7 @@ template <class Lane> HOST_DEVICE i32 max_lane(Lane x) {
 HOST_DEVICE Lane32 differ(Lane32 a, Lane32 b) { return Lane32{a.value != b.value}; }
 template <class Lane> HOST_DEVICE Lane and_lanes(Lane a, Lane b) { return Lane{a.value & b.value}; }
 template <class Lane> HOST_DEVICE Lane shifted(Lane a, i32 bits) { return Lane{a.value << bits}; }
-// The lanes of a before `lane`, 0 to Lane::width, and the lanes of b from `lane` on.
+// Return the lanes of a before `lane`, 0 to Lane::width, and the lanes of b from `lane` on.
 HOST_DEVICE Lane32 merge_lanes(Lane32 a, Lane32 b, i32 lane) { return lane ? a : b; }
 
 // The scores that a thread's last lane passes to the lane below, relative to the base of the wavefront.
@@ -32,7 +33,7 @@ template <class Lane> struct LaneOutput {
         return LaneOutput{{h.get(Lane::width - 1), f.get(Lane::width - 1)}};
     }
 };
-template <class Lane> HOST_DEVICE Border border_of(LaneOutput<Lane> crossing) { return crossing.border; }
+template <class Lane> HOST_DEVICE Border border_of(LaneOutput<Lane> crossing) { return crossing.border; }  // H and F
 
 #ifdef __CUDACC__
 template <> struct LaneOutput<Lanes16> {
@@ -42,16 +43,16 @@ template <> struct LaneOutput<Lanes16> {
     }
     HOST_DEVICE static LaneOutput of(Lanes16 h, Lanes16 f) { return LaneOutput{__byte_perm(h.value, f.value, 0x7632)}; }
 };
-HOST_DEVICE Border border_of(LaneOutput<Lanes16> crossing) {
+HOST_DEVICE Border border_of(LaneOutput<Lanes16> crossing) {  // H and F
     return Border{(i16)crossing.both, (i32)crossing.both >> 16};
 }
 
 HOST_DEVICE Lanes16 differ(Lanes16 a, Lanes16 b) { return Lanes16{__vminu2(__vsub2(a.value, b.value), 0x10001u)}; }
-HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
+HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {  // a before `lane`, b from it on
     return Lanes16{__byte_perm(a.value, b.value, lane == 0 ? 0x7654 : lane == 1 ? 0x7610 : 0x3210)};
 }
 
-// Pass h and f of every lane to the lane below, across threads too; the first lane receives the row above.
+// Pass h and f of every lane to the lane below, across threads too; the first lane receives `above`.
 HOST_DEVICE void pass_down(Lanes16& h, Lanes16& f, LaneOutput<Lanes16> crossing, LaneOutput<Lanes16> above) {
     u32 both = __shfl_up_sync(~0u, crossing.both, 1);
     if (warp_lane() == 0) both = above.both;
@@ -65,12 +66,12 @@ HOST_DEVICE void pass_down(Lane32& h, Lane32& f, LaneOutput<Lane32> crossing, La
 }
 #else
 HOST_DEVICE Lanes16 differ(Lanes16 a, Lanes16 b) { return Lanes16{(a.value != b.value) & (i16)1}; }
-HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {
+HOST_DEVICE Lanes16 merge_lanes(Lanes16 a, Lanes16 b, i32 lane) {  // a before `lane`, b from it on
     const Lanes16::vector lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     return Lanes16{lanes < (i16)lane ? a.value : b.value};
 }
 
-// Shift the lanes down by one and insert `first`: two instructions.
+// Shift the lanes down by one and insert `first` as the first lane: two instructions.
 HOST_DEVICE Lanes16 shift_down(Lanes16 x, i32 first) {
     Lanes16 above = Lanes16::all(first);
 #ifdef __clang__

@@ -49,8 +49,8 @@ struct Counts {
 
 HOST_DEVICE bool is_primary(i64 flag) { return !(flag & (SECONDARY | SUPPLEMENTARY)); }
 
-// Return a base of BAM (four bits), and its complement, which has the bits in reverse order.
+// Return base i of a packed BAM sequence as its code of four bits.
 HOST_DEVICE i64 letter_at(const u8* letters, i64 i) { return letters[i >> 1] >> (i & 1 ? 0 : 4) & 15; }
-HOST_DEVICE i64 complement_of(i64 letter) { return (i64)(0xF7B3D591E6A2C480ull >> 4 * letter & 15); }
-// Return 0 to 3 for A, C, G, T, and 4 for others.
+HOST_DEVICE i64 complement_of(i64 letter) { return (i64)(0xF7B3D591E6A2C480ull >> 4 * letter & 15); }  // of a BAM code
+// Return 0 to 3 for the BAM code of A, C, G or T, and 4 for any other code.
 HOST_DEVICE i64 base_of(i64 letter) { return (i64)(0x4444444344424104ull >> 4 * letter & 15); }

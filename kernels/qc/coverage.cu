@@ -41,12 +41,14 @@ struct Writer {
     }
 };
 
+// Emit the two events that add `change` to the depth of [first, end). events: a Counter or a Writer.
 template <class Events> HOST_DEVICE void put_interval(Events& events, u64 first, u64 end, i64 change) {
     events.put(first, change);
     events.put(end, -change);
 }
 
-// Subtract the part of [first, end) that the mate covers. contig: start of their contig; cigar: text of the tag MC.
+// Emit events that subtract 1 from the part of [first, end) that the mate covers. at: position of the mate; cigar: text
+// of its tag MC; contig: offset added to positions, the start of the contig with the sample's bits.
 template <class Events>
 HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
     while (*cigar && at < end) {
@@ -65,7 +67,8 @@ HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 firs
     }
 }
 
-// Emit the events of a record. missing_mc: counts later mates without MC, whose overlap is unknown.
+// Emit the events of a record, none for EXCLUDED_FLAGS. missing_mc: null, or a counter per sample of later mates
+// without MC, whose overlap is unknown.
 template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan span, Layout layout, u64* missing_mc) {
     BamFields record = span.record;
     i64 flag = record.flag();
@@ -94,8 +97,8 @@ template <class Events> HOST_DEVICE void put_events(Events& events, RecordSpan s
     }
 }
 
-// An item is a record; ends: end of each record, relative to `origin`. frontier: position of the last record, before
-// which no later record starts. missing_mc: per sample, later mates without MC.
+// Count the events of each record. ends: where each record ends, plus `origin`. frontier: becomes the position of the
+// last record, before which no later record starts. missing_mc: per sample, counts later mates without MC.
 KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
         i64* events OF(items), i64* frontier OF(1), u64* missing_mc OF(any), i64 records) {
     FOR_EACH(item, items) {
@@ -110,7 +113,8 @@ KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends O
     }
 }
 
-// An item is a record; event_ends: inclusive sum of the counted events.
+// Write position, with the sample's bits, and change of depth of each record's events. ends: as in count_events;
+// event_ends: inclusive sum of its counts.
 KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
         const i64* event_ends OF(items), u64* positions OF(events), u64* changes OF(events), i64 events) {
     FOR_EACH(item, items) {
@@ -121,13 +125,13 @@ KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF
     }
 }
 
-// An item is a bound: count the positions that are not greater.
+// found[item] = the number of the `size` ascending positions that are not greater than bounds[item].
 KERNEL void find_bounds(
         Items items, const u64* positions OF(size), const u64* bounds OF(items), i64* found OF(items), i64 size) {
     FOR_EACH(item, items) found[item] = upper_bound(positions, size, bounds[item]);
 }
 
-// Merge two sorted lists of events. An item is an event of the first list, then of the second.
+// Merge two lists of events sorted by position. An item is one of `size` events of the first, then one of the second.
 KERNEL void merge_events(Items items, const u64* positions OF(size), const u64* changes OF(size),
         const u64* other_positions OF(others), const u64* other_changes OF(others), u64* merged_positions OF(items),
         u64* merged_changes OF(items), i64 size, i64 others) {
@@ -159,8 +163,9 @@ struct Tally {
     }
 };
 
-// An item is a section of the events of one sample before the frontier. positions: with the sample's bits; depths:
-// depth after each event; contigs: start of each contig. histogram, covered: the sample's counters.
+// Add the bases of each depth to the histogram and to the counters of each contig, a row of `covered`, of one sample.
+// An item is a section of its sorted events before the frontier. positions: with the sample's bits; depths: after each
+// event; contigs: start of each contig.
 KERNEL void sweep_events(BlockItems items, const u64* positions OF(size), const i64* depths OF(size),
         const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS), u64* covered OF(contig_count* COVERED),
         i64 size, i64 contig_count, i64 frontier) {

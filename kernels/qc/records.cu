@@ -10,13 +10,13 @@ const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | QC_FAILED | DU
 const i64 CONFIDENT_MAPQ = 5;  // as in samtools flagstat
 
 const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
-// Return AGATCGGAAGAG, CTGTCTCTTATA or TGGAATTCTCGG in bases of four bits.
+// Return the bases of an adapter, AGATCGGAAGAG, CTGTCTCTTATA or TGGAATTCTCGG, as twelve BAM codes of four bits.
 HOST_DEVICE u64 adapter_letters(i64 number) {
     return number == 0 ? 0x141824411414ull : number == 1 ? 0x284828288181ull : 0x844118828244ull;
 }
 
-// An item is a record; ends: end of each record, relative to `origin`. names: hashes of the read group names. units:
-// sort key of each record; longest: maximum number of bases of a record.
+// Compute the unit of each record, its sort key: 2 * read group, plus 1 for a second mate. names: hashes of the read
+// group names; ends: where records end, plus `origin`; indices: 0, 1, ...; longest: raised to the most bases.
 KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
         const u64* names OF(groups), u64* units OF(items), u32* indices OF(items), i32* longest OF(1), i64 groups) {
     FOR_EACH(item, items) {
@@ -35,7 +35,7 @@ HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
     return partition_point(first, last, [&](i64 i) { return units[i] == units[first]; });
 }
 
-// Count a read whose mate is on another contig.
+// Count a read whose mate is on another contig. counted: the counters of its unit, UNIT_COUNTERS in shared memory.
 HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     i64 flag = record.flag();
     if (!is_primary(flag) || (flag & (PAIRED | UNMAPPED | MATE_UNMAPPED)) != PAIRED) return;
@@ -46,6 +46,7 @@ HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     if (!record.letters()) block_atomic_add(counted + EMPTY_OTHER_CONTIG, 1);
 }
 
+// Count a mapped read of a pair by orientation and insert size, in counts.inserts of the read group of `unit`.
 HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
     i64 flag = record.flag(), size = record.template_length();
     if (size < 0) size = -size;
@@ -59,7 +60,7 @@ HOST_DEVICE void count_insert(BamFields record, Counts counts, i64 unit) {
     atomic_add(counts.inserts + row + minimum(size, INSERTS - 1), 1);
 }
 
-// Count the bases and qualities of a read, in sequencing order.
+// Count a read's GC share and mean quality in `counted`, and its adapters, by their first cycle, in counts.adapters.
 HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 unit) {
     i64 letters = record.letters(), known = 0, strong = 0, sum = 0;
     bool is_reversed = record.flag() & REVERSED;
@@ -89,7 +90,7 @@ HOST_DEVICE void count_read(BamFields record, u32* counted, Counts counts, i64 u
             atomic_add(counts.adapters + (unit * ADAPTERS + a) * CYCLES + minimum(found[a], CYCLES - 1), 1);
 }
 
-// Count the mismatches of a mapped read by cycle. md: the MD tag, from its type. Skips positions outside the read.
+// Count a mapped read's mismatches by cycle, up to the first outside the read. md: the tag MD, from its type byte on.
 HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts, i64 unit) {
     i64 letters = record.letters(), operations = record.operation_count();
     bool is_reversed = record.flag() & REVERSED;
@@ -127,7 +128,7 @@ HOST_DEVICE void count_mismatches(BamFields record, const u8* md, Counts counts,
     }
 }
 
-// Count the first and the end cycle of the unclipped bases of a mapped read.
+// Count the first cycle of a mapped read's unclipped bases, and the cycle after them, in `counted`.
 HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
     i64 first = 0, end = record.letters();
     bool is_after = false;
@@ -149,6 +150,7 @@ HOST_DEVICE void count_aligned(BamFields record, u32* counted) {
     if (end < CYCLES) block_atomic_add(counted + ALIGNED_END + end, 1);
 }
 
+// Count what the alignment of a mapped, not secondary record says: bases, NM, MAPQ, cycles, mismatches, insert size.
 HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i64 unit) {
     BamFields record = span.record;
     i64 bases = 0, flag = record.flag();
@@ -170,7 +172,8 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
     if (flag & PAIRED && !(flag & MATE_UNMAPPED)) count_insert(record, counts, unit);
 }
 
-// An item is a section of the records sorted by unit, counted by a thread block.
+// Add the counters of all records but those of count_cycles to `counts`. An item is a section of the records in
+// `order`, sorted by unit; units: their ascending units.
 KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
         const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
     FOR_EACH(section, items) {
@@ -204,7 +207,8 @@ KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* 
 // in different cycles access different banks of shared memory.
 const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
 
-// An item is a tile of cycles of a section of the records: counts qualities and bases of primary records.
+// Count qualities and bases of primary records by cycle. An item is one of `tiles` tiles of TILE_CYCLES cycles of a
+// section of the records, which are sorted by unit as in count_records.
 KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
         const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records, i64 tiles) {
     FOR_EACH(item, items) {

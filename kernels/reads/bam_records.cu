@@ -42,13 +42,13 @@ KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(m
     }
 }
 
-// The size of a value or array element of a type; 0 for other types.
+// Return the bytes of one value of a BAM type letter, or 0 for types without a fixed size and invalid types.
 HOST_DEVICE i64 element_bytes(u8 type) {
     if (type == 'A') return 1;
     return type == 'f' ? 4 : type == 'd' ? 8 : integer_type(type).bytes;
 }
 
-// The size of a tag's value, which must end before `end`; -1 if it is invalid.
+// Return the bytes of a tag's value, after its type; -1 if it is invalid or does not end before or at `end`.
 HOST_DEVICE i64 value_bytes(u8 type, const u8* value, const u8* end) {
     i64 size = element_bytes(type);
     if (type == 'Z' || type == 'H') {
@@ -109,6 +109,7 @@ HOST_DEVICE bool is_writable(const Tag& tag) {
     return tag.type != 'd';
 }
 
+// Return the little-endian integer of a BAM type at an unaligned address.
 HOST_DEVICE i64 integer_at(const u8* value, u8 type) {
     IntegerType integer = integer_type(type);
     u64 bits = 0;
@@ -116,11 +117,13 @@ HOST_DEVICE i64 integer_at(const u8* value, u8 type) {
     return (i64)bits > integer.max ? (i64)bits - ((i64)1 << (8 * integer.bytes)) : (i64)bits;
 }
 
+// Write a number of a BAM type as text.
 template <class Sink> HOST_DEVICE void put_tag_value(Sink& sink, u8 type, const u8* value) {
     if (type == 'f') put_float(sink, (u32)i32_at(value));
     else put_number(sink, integer_at(value, type));
 }
 
+// Write a tag as SAM text after a tab, NAME:TYPE:VALUE; all integer types become i.
 template <class Sink> HOST_DEVICE void put_tag(Sink& sink, const Tag& tag) {
     bool is_integer = integer_type(tag.type).bytes;
     sink.put('\t');
@@ -264,6 +267,7 @@ struct BamRecord {
     }
 };
 
+// Return a hash of a text, chained to the hash of what precedes it.
 HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
     for (i64 i = 0; i < length; i += 8) {
         u64 word = 0;
@@ -273,8 +277,8 @@ HOST_DEVICE u64 hash_of(u64 hash, const u8* bytes, i64 length) {
     return splitmix64(hash + (u64)length);
 }
 
-// Check records. An item is a record; starts also has the end of the last record. hashes: of name and read group, which
-// are the same for mates. lengths: bytes of the text of primary records, 0 for others.
+// Check each record (item) and write its flags, the hash of its name and read group (equal for mates), and the bytes of
+// its text, 0 unless primary. starts: also has the end of the last record. error: lowered to item << 8 | BamError.
 KERNEL void check_records(Items items, const u8* bytes OF(any), const i64* starts OF(items + 1), KeptTags kept,
         u16* flags OF(items), u64* hashes OF(items), i64* lengths OF(items), u64* error OF(1), i64 contigs,
         i64 max_read_length) {
@@ -309,7 +313,7 @@ KERNEL void find_bad_tag(Items items, const u8* bytes OF(size), i64 size, KeptTa
     }
 }
 
-// Write primary records as text. An item is a record, selected[item]; text_ends: inclusive sums of the text lengths.
+// Write the text and ReadSpan of primary records selected[item]. text_ends: inclusive sums of their text lengths.
 KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts OF(any), const i64* selected OF(items),
         const i64* text_ends OF(items), KeptTags kept, u8* text OF(any), ReadSpan* spans OF(items)) {
     FOR_EACH(item, items) {
@@ -321,7 +325,7 @@ KERNEL void write_reads(Items items, const u8* bytes OF(any), const i64* starts 
     }
 }
 
-// Copy the text of reads. An item is a read.
+// Copy the text of each read (item) from bytes[starts, starts + lengths) to text[new_starts].
 KERNEL void copy_reads(Items items, const u8* bytes OF(any), const i64* starts OF(items), const i64* lengths OF(items),
         const i64* new_starts OF(items), u8* text OF(any)) {
     FOR_EACH(item, items) {
@@ -336,7 +340,7 @@ HOST_DEVICE bool are_equal(const u8* a, i64 length, const u8* b, i64 other_lengt
     return same;
 }
 
-// Set same[item] if both reads have the same name and read group. An item is a pair.
+// Set same[item] to 1 if both reads of a pair (item) have the same name and read group, else to 0.
 KERNEL void compare_mates(Items items, const u8* first_text OF(any), const ReadSpan* first_spans OF(items),
         const u8* second_text OF(any), const ReadSpan* second_spans OF(items), u8* same OF(items)) {
     FOR_EACH(pair, items) {

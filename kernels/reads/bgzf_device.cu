@@ -4,14 +4,14 @@
 
 const i64 HEADER = 18, TRAILER = 8;
 
-HOST_DEVICE u32 four_bytes(const u8* bytes) {
+HOST_DEVICE u32 four_bytes(const u8* bytes) {  // little-endian
     u32 value = 0;
     for (i32 i = 3; i >= 0; --i) value = value << 8 | bytes[i];
     return value;
 }
 
-// An item is a block, data[ends[item]:ends[item + 1]]. contents_ends: the ends of the contents by the sizes in the
-// trailers. corrupt_count: incremented for each block whose contents have another size or checksum.
+// Inflate each block (item), data[ends[item]:ends[item + 1]], into `contents`. contents_ends: where its contents end,
+// by the sizes in the trailers. corrupt_count: incremented for each block whose contents have another size or checksum.
 KERNEL void inflate_bgzf_blocks(WarpItems items, const u8* data OF(size), const i64* ends OF(items + 1),
         const i64* contents_ends OF(items), u8* contents OF(capacity), u64* corrupt_count OF(1), i64 size,
         i64 capacity) {

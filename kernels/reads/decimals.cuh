@@ -41,11 +41,12 @@ struct Natural {
     }
 };
 
+// Write a text that ends with NUL.
 template <class Sink> HOST_DEVICE void put_text(Sink& sink, const char* text) {
     for (; *text; ++text) sink.put((u8)*text);
 }
 
-// Write digits from 10^exponent down; trailing zeros are omitted.
+// Write `count` decimal digits as %g does; the first digit counts 10^exponent. Trailing zeros are omitted.
 template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, i32 count, i32 exponent) {
     bool is_scientific = exponent < -4 || exponent >= SHOWN;
     i32 point = is_scientific ? 0 : exponent;  // after this digit
@@ -63,7 +64,7 @@ template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, 
     put_number(sink, size);
 }
 
-// Write a float, given by its bits.
+// Write a float, given by its bits, as C's printf does with %g.
 template <class Sink> NOINLINE void put_float(Sink& sink, u32 bits) {
     if (bits >> 31) sink.put('-');
     i32 power = (i32)(bits >> 23 & 255);

@@ -21,8 +21,8 @@ KERNEL void init_length_sort(WarpItems items, const i32* lengths OF(size), u64* 
 }
 
 // Fill the arrays of LengthOrder. An item is a slot: record order[slot], of keys[slot] bases. first_slots: by length,
-// the first slot of that length. sizes: 0, then the words of each tile, which has `planes` planes. A slot has the
-// words per plane for the longest read of its tile, and `pads` more.
+// the first slot of that length. sizes: 0, then the words of each tile of 2^tile_bits slots, which has `planes` planes.
+// A slot has the words per plane for the longest read of its tile, and `pads` more.
 KERNEL void fill_slots(Items items, const u64* keys OF(items), const i32* order OF(items), i32* lengths OF(items),
         i32* slot_of OF(items), i64* first_slots OF(any), i64* sizes OF((items - 1 >> tile_bits) + 2), i64 size,
         i32 tile_bits, i32 planes, i32 pads) {

@@ -43,7 +43,7 @@ KERNEL void inflate_part(WarpItems items, const u8* data OF(size), u16* symbols 
     }
 }
 
-// Replace symbols by bytes; values: all byte values, then the window before the part. One item.
+// Replace symbols of inflate_part by bytes; values: all byte values, then the window before the part. One item.
 KERNEL void resolve_symbols(Items items, const u16* symbols OF(count), const u8* values OF(LITERALS + WINDOW_BYTES),
         u8* bytes OF(count), i64 count) {
     FOR_EACH(item, items)

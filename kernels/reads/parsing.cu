@@ -35,14 +35,14 @@ KERNEL void count_newlines(Items items, const u8* bytes OF(size), i64* counts OF
     }
 }
 
-// Set the highest bit of each byte that is a newline, and no other bit.
+// Return a word with the highest bit of each byte set if that byte of `bytes` is a newline, and no other bit.
 HOST_DEVICE u64 newlines_of(u64 bytes) {
     const u64 low = 0x7F7F7F7F7F7F7F7Full;
     u64 others = bytes ^ 0x0A0A0A0A0A0A0A0Aull;
     return ~(((others & low) + low) | others | low);
 }
 
-// Write the positions of all newlines. An item is a slice; ends: the inclusive sums of the counts of newlines.
+// Write the positions of all newlines. An item is a slice; ends: the inclusive sums of count_newlines.
 KERNEL void find_newlines(
         Items items, const u8* bytes OF(size), const i64* ends OF(items), i64* line_ends OF(any), i64 size) {
     FOR_EACH(slice, items) {
@@ -60,20 +60,20 @@ struct Line {
     i64 start, end;  // without CR and LF
 };
 
-// The line with an index; line_ends: the positions of all newlines.
+// Return line `index` without its line end; line_ends: the positions of all newlines.
 HOST_DEVICE Line line(const u8* bytes, const i64* line_ends, i64 index) {
     i64 start = index ? line_ends[index - 1] + 1 : 0, end = line_ends[index];
     return Line{start, end > start && bytes[end - 1] == '\r' ? end - 1 : end};
 }
 
-// The text before the first blank.
+// Return the part of a line before its first blank or tab.
 HOST_DEVICE Line first_word(const u8* bytes, Line text) {
     i64 end = text.start;
     while (end < text.end && bytes[end] != ' ' && bytes[end] != '\t') ++end;
     return Line{text.start, end};
 }
 
-// A read name without a trailing /1 or /2.
+// Return a read name without a trailing /1 or /2.
 HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
     return Line{name.start, name.start + without_mate_number(bytes + name.start, name.end - name.start)};
 }
@@ -94,19 +94,22 @@ HOST_DEVICE bool is_separator_of(const u8* bytes, Line separator, Line name) {
     return same;
 }
 
+// Return true if all letters of a line are IUPAC nucleotides.
 HOST_DEVICE bool all_bases(const u8* bytes, Line sequence) {
     i32 bad = 0;
     for (i64 i = sequence.start; i < sequence.end; ++i) bad |= base_code(bytes[i]) == 5;
     return !bad;
 }
 
+// Return true if all bytes of a line are valid FASTQ qualities, '!' to '~'.
 HOST_DEVICE bool all_printable(const u8* bytes, Line quality) {
     i32 bad = 0;
     for (i64 i = quality.start; i < quality.end; ++i) bad |= bytes[i] < '!' || bytes[i] > '~';
     return !bad;
 }
 
-// Parse the records. An item is a record. quality_starts: -1 for FASTA. records: the total of all files.
+// Parse each record (item): write where its name, bases and qualities (-1 for FASTA) start and the lengths, by read.
+// line_ends: positions of all newlines; records: the total of all files; error: lowered to read << 8 | RecordError.
 KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_ends OF(lines_per_record* records),
         i64* name_starts OF(records), i32* name_lengths OF(records), i64* sequence_starts OF(records),
         i32* lengths OF(records), i64* quality_starts OF(records), u64* error OF(1), i64 lines_per_record,
@@ -141,6 +144,7 @@ KERNEL void parse_records(Items items, const u8* bytes OF(any), const i64* line_
     }
 }
 
+// Return true if reads `one` and `other` have the same name.
 HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const i32* name_lengths, i64 one, i64 other) {
     const u8 *first = bytes + name_starts[one], *second = bytes + name_starts[other];
     i32 length = name_lengths[one];
@@ -149,7 +153,7 @@ HOST_DEVICE bool have_same_names(const u8* bytes, const i64* name_starts, const 
     return same;
 }
 
-// Mark the reads that have the same name as the read before them. An item is a read.
+// same[read] = 1 if a read has the same name as the read before it, else 0.
 KERNEL void mark_same_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(items),
         const i32* name_lengths OF(items), u8* same OF(items)) {
     FOR_EACH(read, items) same[read] = read > 0 && have_same_names(bytes, name_starts, name_lengths, read - 1, read);
@@ -173,7 +177,7 @@ KERNEL void gather_reads(Items items, const i64* slots OF(items), const i64* nam
     }
 }
 
-// Report the second read of each pair whose names differ. An item is a pair.
+// Report MATE_NAMES for the second read of each pair (item) whose names differ. error: see `report`.
 KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_starts OF(2 * items),
         const i32* name_lengths OF(2 * items), u64* error OF(1)) {
     FOR_EACH(pair, items) {
@@ -182,7 +186,7 @@ KERNEL void compare_names(Items items, const u8* bytes OF(any), const i64* name_
     }
 }
 
-// An item is a read: report a comment that is neither SAM tags nor Illumina's; mark a read that Illumina calls failed.
+// Report a comment that is neither SAM tags nor Illumina's; mark a read (item) that Illumina calls failed READ_FAILED.
 KERNEL void check_comments(
         Items items, const u8* bytes OF(any), const i64* name_starts OF(items), u8* marks OF(items), u64* error OF(1)) {
     FOR_EACH(record, items) {

@@ -14,7 +14,7 @@ HOST_DEVICE u64 packed_letters(u64 letters, u64& strange) {
     return (codes << 8 | codes >> 32) & 0xFFFF;
 }
 
-// Load eight letters of a read from `position` on, with A after its end.
+// Return eight letters of a read from `position` on, the first in the low byte, with A after the read's end.
 HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
     if (position + 8 <= length) return load_u64(read + position);
     u64 letters = 0;
@@ -22,8 +22,8 @@ HOST_DEVICE u64 eight_letters(const u8* read, i32 position, i32 length) {
     return letters;
 }
 
-// Pack patterns. An item is a slot: record order[slot] of full_lengths[slot] bases. lengths: 0 if a base is ambiguous.
-// replaced: number of ambiguous letters other than N.
+// Pack patterns into `words`. An item is a slot: record order[slot] of full_lengths[slot] bases. tile_offsets: where
+// the words of each tile start; lengths: 0 if a base is ambiguous; replaced: number of ambiguous letters other than N.
 KERNEL void pack_patterns(Items items, const u8* bytes OF(any), const i32* order OF(items),
         const i64* sequence_starts OF(items), const i32* full_lengths OF(items),
         const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any), i32* lengths OF(items),

@@ -1,7 +1,7 @@
 // Pack every read in both orientations, in the layout of queries.cuh.
 #include "reads/queries.cuh"
 
-HOST_DEVICE i32 complement(i32 code) { return code < 4 ? 3 - code : 4; }
+HOST_DEVICE i32 complement(i32 code) { return code < 4 ? 3 - code : 4; }  // of a base code, 4: ambiguous
 
 // Return 1 if the reverse complement is smaller than the read, else 0.
 HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
@@ -18,14 +18,14 @@ struct PackedLetters {
     u64 bases, ambiguous;
 };
 
-// Load eight letters, the first in the lowest byte.
+// Load eight letters, the first into the lowest byte.
 HOST_DEVICE u64 eight_letters(const u8* letters) {
     u64 found = 0;
     UNROLL for (i32 i = 0; i < 8; ++i)
         found |= (u64)letters[i] << (8 * i);
     return found;
 }
-// Set the high bit of each byte that is 0.
+// Return a word with the high bit of each byte set if that byte of `bytes` is 0.
 HOST_DEVICE u64 zero_bytes(u64 bytes) {
     const u64 low = 0x7F7F7F7F7F7F7F7Full;
     return ~((bytes & low) + low | bytes | low);
@@ -40,7 +40,7 @@ HOST_DEVICE bool are_bases(u64 letters) {
 // Pack four codes, one per byte, into one byte: the product shifts each code to its position in the highest byte.
 HOST_DEVICE u32 packed_codes(u32 codes) { return codes * 0x40100401u >> 24; }
 
-// Pack `count` letters, at most 32; count ambiguous letters except N in `other`.
+// Pack `count` letters, at most 32. other: incremented by the number of ambiguous letters except N.
 HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other) {
     PackedLetters found = {0, 0};
     i32 i = 0;
@@ -59,7 +59,7 @@ HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other)
     return found;
 }
 
-// The codes and marks of 32 bases of the reverse complement from `position` on; 0 after its end.
+// Return codes and ambiguity marks of 32 bases of the reverse complement from `position` on; 0 after its end.
 HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& ambiguous, i32 length, i32 position) {
     i32 start = length - position - 32, beyond = maximum(-2 * start, 0);
     if (start <= -32) return PackedLetters{0, 0};
@@ -67,7 +67,8 @@ HOST_DEVICE PackedLetters reversed(const PackedWords& bases, const PackedWords& 
     return PackedLetters{reverse_complement(bases.at(maximum(start, 0))) << beyond & ~(3 * marks), marks};
 }
 
-// Pack reads. An item is a slot: record order[slot]. marks: READ_ flags by record. replaced: ambiguous letters but N.
+// Pack reads in both orientations into `words`, and write READ_ flags and a hash of the canonical orientation. An item
+// is a slot: record order[slot]. marks: READ_ flags by record. replaced: number of ambiguous letters other than N.
 KERNEL void pack_queries(Items items, const u8* bytes OF(any), const i32* order OF(items),
         const i64* sequence_starts OF(items), const i32* lengths OF(items), const u8* marks OF(items),
         const i64* tile_offsets OF((items - 1 >> tile_bits) + 2), u64* words OF(any), u8* flags OF(items),

@@ -4,7 +4,7 @@
 
 const i32 MAX_NAME_LENGTH = 254;
 
-// The length of a name without a trailing /1 or /2, unless the name consists of nothing else.
+// Return the length of a name without a trailing /1 or /2, unless the name consists of nothing else.
 HOST_DEVICE i64 without_mate_number(const u8* name, i64 length) {
     bool numbered = length > 2 && name[length - 2] == '/' && (name[length - 1] == '1' || name[length - 1] == '2');
     return numbered ? length - 2 : length;
@@ -28,7 +28,7 @@ struct TextSpan {
     }
 };
 
-// The text of a header line after its first blank. name: the start of the read's name.
+// Return the text of a header line after its first blank or tab. name: the start of the read's name.
 HOST_DEVICE TextSpan comment_of(const u8* name) {
     while (*name != ' ' && *name != '\t' && *name != '\n') ++name;
     TextSpan comment = {name, name};
@@ -46,6 +46,7 @@ struct Integer {
 
 HOST_DEVICE bool is_digit(u8 c) { return '0' <= c && c <= '9'; }
 
+// Parse digits after an optional sign; other text is not valid. Large values are limited to 2^40.
 HOST_DEVICE Integer parse_integer(TextSpan text) {
     bool negative = text.length() && *text.start == '-';
     if (negative || (text.length() && *text.start == '+')) ++text.start;
@@ -97,6 +98,7 @@ struct IntegerType {
     HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(min, max); }
 };
 
+// Return the integer type of a BAM type letter; its size is 0 if the letter is none of cCsSiI.
 HOST_DEVICE IntegerType integer_type(u8 letter) {
     u8 small = letter | 32;
     i32 bytes = small == 'c' ? 1 : small == 's' ? 2 : small == 'i' ? 4 : 0;
@@ -121,6 +123,7 @@ HOST_DEVICE bool is_array(TextSpan value) {
     return true;
 }
 
+// Return true if the text is a valid SAM tag, NAME:TYPE:VALUE.
 HOST_DEVICE bool is_tag(TextSpan tag) {
     const u8* at = tag.start;
     if (tag.length() < 5 || at[2] != ':' || at[4] != ':' || !is_letter(at[0]) || !(is_letter(at[1]) || is_digit(at[1])))
@@ -135,6 +138,7 @@ HOST_DEVICE bool is_tag(TextSpan tag) {
     return type == 'B' && is_array(value);
 }
 
+// Return true if the comment is empty or valid SAM tags between tabs.
 HOST_DEVICE bool are_tags(TextSpan comment) {
     for (bool more = comment.length(); more;) {
         TextSpan tag = comment.take_until('\t');
@@ -150,10 +154,12 @@ struct IlluminaComment {
     bool is_valid, has_failed;
 };
 
+// Return true for the characters of a sample index that is not a number.
 HOST_DEVICE bool is_index_character(u8 c) {
     return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+';
 }
 
+// Parse a comment; is_valid: it has Illumina's form. A sample index that is a number becomes empty.
 HOST_DEVICE IlluminaComment illumina_comment(TextSpan comment) {
     TextSpan mate = comment.take_until(':'), failed = comment.take_until(':'), flags = comment.take_until(':');
     bool are_fields = mate.length() == 1 && (*mate.start == '1' || *mate.start == '2') && failed.length() == 1 &&

@@ -27,7 +27,7 @@ struct Segments {
     i64 count, segment_bytes, capacity;
 };
 
-// The last newline of the record that starts at `start`, INCOMPLETE or INVALID.
+// Return the position of the last newline of the record that starts at `start`, or INCOMPLETE or INVALID.
 HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const ScanFormat& format) {
     i64 newlines[4] = {}, position = start;
     for (i32 line = 0; line < format.lines; ++line) {
@@ -41,7 +41,7 @@ HOST_DEVICE i64 record_end(const u8* text, i64 start, i64 end, const ScanFormat&
     return is_valid ? newlines[format.lines - 1] : INVALID;
 }
 
-// The start of the first record after `position`, guessed from the contents of the lines.
+// Return the start of the first record after `position`, guessed from the contents of the lines, or UNKNOWN.
 HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 lines) {
     for (i32 line = 0; line < lines; ++line) {
         position = find_byte(text, position, end, '\n') + 1;
@@ -52,7 +52,7 @@ HOST_DEVICE i64 guess_first_record(const u8* text, i64 position, i64 end, i32 li
     return UNKNOWN;
 }
 
-// Scan a segment whose text is in memory up to `end`.
+// Scan a segment whose text is in memory up to `end`, and fill its elements of `segments`.
 HOST_DEVICE void scan_segment(
         const u8* text, i64 segment, i64 end, const Segments& segments, const ScanFormat& format) {
     i64 first = segment * segments.segment_bytes, count = 0;
@@ -67,7 +67,7 @@ HOST_DEVICE void scan_segment(
     segments.record_counts[segment] = count, segments.next_starts[segment] = start;
 }
 
-// Scan text in memory. An item is a segment.
+// Scan `size` bytes of text in memory, a segment (item) each warp, and fill `segments`.
 KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size) {
     FOR_EACH(segment, items) {
         i64 end = minimum((segment + 1) * segments.segment_bytes, size);
@@ -75,7 +75,7 @@ KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments seg
     }
 }
 
-// Scan text whose first `filled` bytes are in memory; read the rest from `offset` of a file. An item is a segment.
+// As scan_segments, if only the first `filled` bytes are in memory: read the rest from `offset` of a file.
 KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments segments, ScanFormat format, i64 size,
         i32 file, i64 filled, i64 offset) {
     FOR_EACH(segment, items) {
@@ -90,7 +90,8 @@ KERNEL void read_and_scan_segments(WarpItems items, u8* text OF(size), Segments 
     }
 }
 
-// Scan records from `at` up to `to` one by one and append their ends to the ends of `segment`.
+// Scan records from `at` up to `to` one by one, and append their ends to the ends of `segment`. Return RUNNING if all
+// are complete, else why the scan ended. `at` becomes the end of the last record.
 HOST_DEVICE ScanEnd scan_gap(
         const u8* text, i64& at, i64 to, i64 end, i64 segment, const Segments& segments, const ScanFormat& format) {
     while (at < to) {

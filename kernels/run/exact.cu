@@ -86,12 +86,12 @@ struct Lines {
     }
 };
 
-// An item is a read: count its lines.
+// Count the lines to write for each read: its occurrences up to max_hits, and at least one, except in BED.
 KERNEL void count_lines(Items items, Lines lines, i64* counts_out OF(items)) {
     FOR_EACH(record, items) counts_out[record] = lines.count(record);
 }
 
-// An item is a line, starting with first_line: compute its length. line_ends: inclusive prefix sum of count_lines.
+// Compute the bytes of each line. An item is a line, counted from first_line; line_ends: inclusive sum of count_lines.
 KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(record_count), i64* lengths_out OF(items),
         i64 record_count, i64 first_line) {
     i64 record = -1;
@@ -103,7 +103,7 @@ KERNEL void measure_lines(Items items, Lines lines, const i64* line_ends OF(reco
     }
 }
 
-// Write the lines. An item is a line; byte_ends: inclusive prefix sum of measure_lines' lengths.
+// Write each line (item) to `out`. line_ends: as in measure_lines; byte_ends: inclusive sum of its lengths.
 KERNEL void write_lines(Items items, Lines lines, const i64* line_ends OF(record_count), const i64* byte_ends OF(items),
         u8* out OF(any), i64 record_count, i64 first_line) {
     i64 record = -1;

@@ -37,7 +37,7 @@ struct UnmappedReads {
     }
 };
 
-// An item is a read: compute the length of its FASTQ record, 0 for none.
+// Compute the bytes of the FASTQ or FASTA record of each read, 0 for a read that is not written.
 KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out OF(items)) {
     FOR_EACH(record, items) {
         CountingSink sink = {0};
@@ -46,7 +46,7 @@ KERNEL void measure_unmapped(Items items, UnmappedReads reads, i64* lengths_out 
     }
 }
 
-// Write the records of unmapped reads. An item is a read; record_ends: prefix sum of measure_unmapped's lengths.
+// Write the FASTQ or FASTA records of unmapped reads. An item is a read; record_ends: inclusive sum of their lengths.
 KERNEL void write_unmapped(Items items, UnmappedReads reads, const i64* record_ends OF(items), u8* out OF(any)) {
     FOR_EACH(record, items) {
         ByteSink sink = {out + (record ? record_ends[record - 1] : 0)};
