@@ -182,7 +182,7 @@ class CudaBackend(Backend):
         nvrtc.code(module, types, self.architecture)
 
     def preload(self, types: Types, folders: Sequence[str]) -> None:
-        needed = [module for module in modules(for_gpu=True) if module.split("/")[0] in folders]
+        needed = [module for folder in folders for module in modules(for_gpu=True) if module.startswith(f"{folder}/")]
 
         def load() -> None:
             self.device.use()
