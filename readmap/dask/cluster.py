@@ -109,11 +109,10 @@ class Tasks:
         return self._client.submit(task, *arguments, key=f"readmap-{what}-{index}-{self._name}", **fixed, **preferred)
 
     def results(self, futures: Iterable[Any], on_result: Callable[[Any], None] = lambda result: None) -> Iterator[Any]:
-        """Yield the results in the order of the futures.
-
-        futures: is iterated while earlier futures are waited for; it yields None if the next one is not known yet.
-        on_result: called with each result as it arrives. Raises the error of the first failing future in their order,
-        the errors of iterating `futures`, and BackendError if the cluster fails."""
+        """Yield the results in the order of the futures. futures: is iterated while earlier futures are waited for; it
+        yields None if the next one is not known yet. on_result: called with each result as it arrives. Raises the error
+        of the first failing future in their order, the errors of iterating `futures`, and BackendError if the cluster
+        fails."""
         done: queue.SimpleQueue[Any] = queue.SimpleQueue()
         coming: Iterator[Any] | None = iter(futures)
         numbers, waiting, known, following = dict[str, int](), dict[int, Any](), dict[int, Any](), 0

@@ -132,11 +132,8 @@ class _Outputs:
 
 @dataclass
 class _Run:
-    """One run of a distributed search.
-
-    job: with its folder. tasks: as in DistributedSearch.run. start: when mapping began. located, located_share:
-    the reads that have been located, and the share of the files' bytes that they take.
-    """
+    """One run of a distributed search. job: with its folder. start: when mapping began. located, located_share: the
+    number of reads that have been located, and the share of the files' bytes that they take."""
 
     cluster: Tasks
     job: Job
@@ -266,7 +263,8 @@ class _Run:
         index_format = self.search.index_format or IndexFormat.CSI
         index = FileIndex(job.contig_lengths, index_format, len(self.search.header))
         for number, merged in enumerate(self.cluster.results(futures)):
-            joined.add(job.range(number) / RECORDS, merged.block_sizes, merged.size)
+            size = sum(entries.size for entries in merged.entries)
+            joined.add(job.range(number) / RECORDS, merged.block_sizes, size)
             for entries in merged.entries:
                 index.accumulate(entries)
             self.monitor.show(f"merging: {number + 1} of {len(parts)} ranges")

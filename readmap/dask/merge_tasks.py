@@ -42,10 +42,6 @@ class Merged:
     block_sizes: list[int]
     entries: list[IndexEntries]
 
-    @property
-    def size(self) -> int:
-        return sum(entries.size for entries in self.entries)
-
 
 @return_errors
 def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> MarkedDuplicates:
@@ -80,6 +76,10 @@ def merge_range(job: Job, index: int, start: Border | None, end: Border | None) 
 
 def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> Merged:
     backend, lengths = config_backend(job.config), job.contig_lengths
+    marking = None
+    if job.rules:
+        marks = np.load(job.marks / MARKS, mmap_mode="r")
+        marking = Marking(marks, FRAGMENT_TAG_BYTES, job.rules.is_removed, job.rules.has_type)
     host, codec = CpuBackend(backend.threads), choose_codec(job.config.codec, job.level, [backend])
     index, entries = FileIndex(lengths, format_for(max(lengths, default=0)), 0), list[IndexEntries]()
     with backend.thread_stream(), codec.open(open_output(str(folder / RECORDS)), backend.threads, job.level) as output:
@@ -87,7 +87,7 @@ def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> 
         try:
             for shard in range(job.tasks):
                 runs.add_file(open_part(job.shard(shard), shard, start, end))
-            for piece in runs.merged(index.measure, _marking(job)):
+            for piece in runs.merged(index.measure, marking):
                 output.write_borrowed(piece.bytes, piece.release)
                 if piece.measured:
                     entries.append(piece.measured)
@@ -95,10 +95,3 @@ def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> 
         finally:
             runs.close()
     return Merged(output.block_sizes, entries)
-
-
-def _marking(job: Job) -> Marking | None:
-    if not job.rules:
-        return None
-    marks = np.load(job.marks / MARKS, mmap_mode="r")
-    return Marking(marks, FRAGMENT_TAG_BYTES, job.rules.is_removed, job.rules.has_type)

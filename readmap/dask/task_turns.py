@@ -17,8 +17,8 @@ from readmap.run.chunk_turns import DeviceLease
 
 class TaskTurns:
     """What a worker's tasks wait for: the right to read and the device, each of which one task has at a time. changed:
-    guards the others. order: the tasks that have begun to read and have not had the device; they get it in this order.
-    active: the number of tasks that have begun and not ended."""
+    guards the other attributes. order: the tasks that have begun to read and have not had the device, in the order in
+    which they get it. active: the number of tasks that have begun and not ended."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -30,12 +30,10 @@ from readmap.strand import Strand
 
 @dataclass(frozen=True, kw_only=True)
 class SearchConfig:
-    """Everything that determines a search; `readmap.search` documents each field.
-
-    Enumerations, shards and sizes may be given as text, as on the command line. command_line: for the header's @PG line
-    and for metrics. is_lenient: accept options that contradict each other or that the reads do not need, as bwa mem
-    does. is_distributed: Dask workers map the reads. Raises UsageError if a value is invalid or if options contradict
-    each other."""
+    """Everything that determines a search; `readmap.search` documents each field. Enumerations, shards and sizes may be
+    given as text, as on the command line. command_line: for the header's @PG line and for metrics. is_lenient: accept
+    options that contradict each other or that the reads do not need, as bwa mem does. is_distributed: Dask workers map
+    the reads. Raises UsageError if a value is invalid or if options contradict each other."""
 
     reads: Sequence[str] = ()
     lanes: Sequence[LaneLike] = ()

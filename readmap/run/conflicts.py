@@ -56,11 +56,8 @@ def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     smart = f"not with {option('smart_pairing')}, which finds mates by their names"
     yield ["interleaved"], config.smart_pairing, smart
     yield ["read_group"], has_lanes, f"not with {lanes}, which give each lane its own read group"
-    yield (
-        ["shard"],
-        config.split is None,
-        f"only with {option('split')}, a table that readmap split makes: it says where records begin inside a file",
-    )
+    table = f"only with {option('split')}, a table that readmap split makes: it says where records begin inside a file"
+    yield ["shard"], config.split is None, table
     part = f"only with {option('shard')} I/N, which says what to read by it, or {option('dask')}"
     yield ["split"], config.shard is None and not config.is_distributed, part
     yield ["collate"], config.shard is not None, f"not with {option('shard')}, which takes FASTQ or FASTA"
@@ -127,16 +124,10 @@ def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     details = ("optical_distance", "duplicate_type", "barcode_tag", "metrics")
     yield details, not config.marks_duplicates and not config.for_merge, marks
     is_sorted_file = config.order is SortOrder.COORDINATE and config.output not in (None, "-")
-    yield (
-        ["for_merge"],
-        not is_sorted_file or config.output_format is not OutputFormat.BAM,
-        f"only with {option('sort')} by coordinate and {option('output')} out.bam",
-    )
-    yield (
-        [*_DUPLICATES, "optical_distance", "duplicate_type", "metrics", "report", "multiqc"],
-        config.for_merge,
-        f"not with {option('for_merge')}: readmap merge does that for all shards",
-    )
+    is_mergeable = is_sorted_file and config.output_format is OutputFormat.BAM
+    yield ["for_merge"], not is_mergeable, f"only with {option('sort')} by coordinate and {option('output')} out.bam"
+    later = [*_DUPLICATES, "optical_distance", "duplicate_type", "metrics", "report", "multiqc"]
+    yield later, config.for_merge, f"not with {option('for_merge')}: readmap merge does that for all shards"
     removed = f"not with {option('remove_duplicates')}, which leaves no duplicates to tag"
     yield ["duplicate_type"], config.remove_duplicates, removed
 

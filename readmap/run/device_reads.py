@@ -57,10 +57,6 @@ class DeviceReads:
         whole = DeviceReads.of(self.source, device_index)
         return whole.part(self.first, self.first + self.reads.count)
 
-    def elsewhere(self, error: Exception) -> DeviceReads:
-        """Return the same reads on another device after this one has failed, as `leave` does."""
-        return self.on(self.leave(error))
-
     def leave(self, error: Exception) -> int:
         """Exclude this device, which has failed with `error`, and let the calling thread use another one; return its
         index. Raise the error if no device is left."""

@@ -20,15 +20,6 @@ class Devices:
         self._lock = threading.Lock()
 
     @property
-    def thread_devices(self) -> list[int]:
-        """The device index of each mapping thread: one thread on each device, then further threads."""
-        return [*self.working] * self.at_once
-
-    @property
-    def concurrent_chunks(self) -> int:
-        return self.at_once * len(self.backends)
-
-    @property
     def errors(self) -> tuple[type[Exception], ...]:
         return tuple({error for backend in self.backends for error in backend.device_errors})
 
@@ -55,6 +46,6 @@ class Devices:
 
 
 def describe_devices(backends: Sequence[Backend]) -> str:
-    """Return the names of devices that work together; that of the CPU with its threads if there are several."""
+    """Return the names of devices that work together; the CPU is named with its threads if there are several."""
     threads = [f" with {one.threads} threads" if one.name == "cpu" and one.threads > 1 else "" for one in backends]
     return ", ".join(one.name + suffix for one, suffix in zip(backends, threads, strict=True))

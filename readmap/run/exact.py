@@ -125,7 +125,7 @@ class ExactSearch:
                 yield from replay_filter.missing([block])
                 written = end
         except self._errors as error:
-            yield from self._blocks_from(written, reads.elsewhere(error), turn, replay_filter, is_counted)
+            yield from self._blocks_from(written, reads.on(reads.leave(error)), turn, replay_filter, is_counted)
 
     def _blocks(
         self, first: int, device_reads: DeviceReads, turn: ChunkTurn, is_counted: bool

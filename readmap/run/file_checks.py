@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +54,7 @@ def check_files(config: SearchConfig, more_outputs: Mapping[str, str | None] = N
         lanes, are_named = [Lane(tuple(config.reads), _layout_of(config), config.group)], False
     files = InputFiles(lanes, are_named)
     for path in files.paths:
-        if _is_regular(path) or os.path.isdir(path):
+        if os.path.isfile(path) or os.path.isdir(path):
             with open(path, "rb"):  # a pipe is not opened twice: its writer would get a broken pipe
                 pass
         elif path != "-":
@@ -118,10 +117,3 @@ def is_older_than_source(index: Path, named: str | None) -> bool:
     if named is None or not os.path.isfile(named):
         return False
     return os.path.getmtime(named) > (index / MANIFEST).stat().st_mtime
-
-
-def _is_regular(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False

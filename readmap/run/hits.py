@@ -211,17 +211,11 @@ class Hits:
         return found
 
     def _hit(self, query: int) -> Hit:
-        return Hit(
-            self.first + query,
-            self.names[int(self.contigs[query])].name,
-            int(self.ref_starts[query]),
-            int(self.ref_ends[query]),
-            int(self.strands[query]),
-            int(self.mapqs[query]),
-            self.cigar(query),
-            int(self.scores[query]),
-            int(self.edit_distances[query]),
-        )
+        contig, cigar = self.names[int(self.contigs[query])].name, self.cigar(query)
+        start, end = int(self.ref_starts[query]), int(self.ref_ends[query])
+        strand, mapq = int(self.strands[query]), int(self.mapqs[query])
+        score, edit_distance = int(self.scores[query]), int(self.edit_distances[query])
+        return Hit(self.first + query, contig, start, end, strand, mapq, cigar, score, edit_distance)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -49,7 +49,7 @@ class Mappers:
         for device_index in self._devices.working:
             with self._devices.using(device_index):  # wait for what other threads put there, such as the index
                 self._devices.backends[device_index].synchronize()
-        own, *others = self._devices.thread_devices
+        own, *others = [*self._devices.working] * self._devices.at_once  # a thread on each device, then further ones
         threads = [
             threading.Thread(target=self._map_all, args=(other,), name="readmap-map", daemon=True) for other in others
         ]
@@ -133,7 +133,7 @@ class Mappers:
         """Count, in turn, what a thread of a device has mapped and how many seconds it waited."""
         summary, at_once = self._processor.summary, self._devices.at_once
         name = self._devices.backends[device_index].name
-        summary.waiting["read"] += waited / self._devices.concurrent_chunks
+        summary.waiting["read"] += waited / (at_once * len(self._devices.backends))
         counts = summary.devices.setdefault(name, {"reads": 0, "waiting_read": 0.0, "waiting_turn": 0.0})
         counts["reads"] += 0 if isinstance(item.chunk, BaseException) else item.chunk.reads
         counts["waiting_read"] += waited / at_once

@@ -67,9 +67,8 @@ class PendingBatch:
 
 
 class ReadMapper:
-    """Maps batches of reads and counts them in `summary`.
-
-    The first batches are searched and kept until the sample has been estimated from them (see sample.py)."""
+    """Maps batches of reads and counts them in `summary`. The first batches are searched and kept until the sample has
+    been estimated from them (see sample.py)."""
 
     def __init__(
         self,
@@ -216,11 +215,11 @@ def observe_reads(
         batch = search_reads(reads.reads, context)
         return PendingBatch(reads, batch), observe(batch, context)
     except errors as error:
-        return observe_reads(reads.elsewhere(error), contexts, sample, errors)
+        return observe_reads(reads.on(reads.leave(error)), contexts, sample, errors)
 
 
 def _with_exact_sizes(context: Context) -> Context:
-    """Return a context in which the host reads every size back at once; rates are learnt from these sizes."""
+    """Return a context in which the host reads every size back at once; capacities are estimated from these sizes."""
     return replace(
         context, capacity_estimates=context.capacity_estimates and replace(context.capacity_estimates, is_enabled=False)
     )

@@ -39,13 +39,13 @@ def run(
     progress: Callable[[], None] | None = None,
     lease: DeviceLease | None = None,
 ) -> None:
-    """Process all reads and write their blocks, each to its output; the caller writes the header.
+    """Process all reads and write their blocks, each to its output; the caller writes the header. paths: of files, or
+    open sources, or alignments that have been started. backends: the devices, in the processor's order; the first
+    device merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory that is free.
+    progress: called after every block. lease: default, the search has its devices alone.
 
-    paths: of files, or open sources, or alignments that have been started. backends: the devices, in the processor's
-    order; the first one merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory
-    that is free. progress: called after every block. lease: default, the search has its devices alone. Reads before an
-    invalid record, or before its pair, and before a file that cannot be read are written before the DataError or
-    OSError is raised."""
+    Reads before an invalid record, or before its pair, and before a file that cannot be read are written before the
+    DataError or OSError is raised."""
     summary, lease = processor.summary, lease or DeviceLease()
     start = time.perf_counter()
     plan = plan or plan_chunks(backends)

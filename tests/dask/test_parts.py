@@ -5,11 +5,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from bgzf_examples import blocked
@@ -181,8 +179,10 @@ def test_mates_are_as_many(tmp_path: Path, make: Callable[[Callable[[], SplitLan
         [*make(gradually(files, [PAIRS], 3))]
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], bytes]) -> None:
+@pytest.mark.parametrize(
+    ("write", "layouts"), [*((write, [PAIRS]) for write in WRITERS), (gzip.compress, [SINGLE, SINGLE])]
+)
+def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], bytes], layouts: list[PairLayout]) -> None:
     texts, paths = [fastq(3000), fastq(3000)], [tmp_path / "1", tmp_path / "2"]
     for path, text in zip(paths, texts, strict=True):
         path.write_bytes(write(text))
@@ -190,36 +190,12 @@ def test_files_that_are_being_split(tmp_path: Path, write: Callable[[bytes], byt
 
         def known() -> SplitLanes:
             splitting.wait(0)
-            return SplitLanes([RecordLocator(file.name, file, 2) for file in splitting.files], [PAIRS])
+            return SplitLanes([RecordLocator(file.name, file, 2) for file in splitting.files], layouts)
 
         found = told(sized_parts(known, 100))
         assert splitting.wait()
         assert splitting.progress[0] == 6000
     assert len(found) > 60
-    expect_all(found, texts)
-
-
-@pytest.mark.parametrize("threads", [1, 8])
-def test_lanes_that_are_being_split(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards of the first files are yielded before later files are located, even if those are plain gzip."""
-    behind = file_splitter.source_of_file
-
-    def slowly(*arguments: Any) -> Any:
-        time.sleep(0.02)
-        return behind(*arguments)
-
-    monkeypatch.setattr(file_splitter, "source_of_file", slowly)
-    texts = [fastq(500) for _ in range(6)]
-    paths = [str(tmp_path / str(number)) for number in range(6)]
-    for path, text in zip(paths, texts, strict=True):
-        Path(path).write_bytes(gzip.compress(text))
-    with FileSplitter(paths, threads, lambda line: None) as files:
-
-        def known() -> SplitLanes:
-            files.wait(0)
-            return SplitLanes([RecordLocator(file.name, file, 2) for file in files.files], [SINGLE] * 6)
-
-        found = told(sized_parts(known, 80))
     expect_all(found, texts)
 
 

@@ -238,35 +238,6 @@ def test_same_bytes_from_pieces(world: World, tmp_path: Path, lines: int, most: 
     assert len(pieces) == -(-found.count("\n") // lines)
 
 
-def test_poly_a_streams_in_pieces(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The occurrences of one read are divided into blocks of the limit."""
-    monkeypatch.setattr(exact, "LINE_BYTES", world.backend.scratch_bytes // 5_000)
-    contigs = {"a": "A" * 30_000 + "C", "b": "T" * 12_000}
-    index = index_of(contigs, structure="both").to_device(world.backend, IndexStructure.BOTH)
-    (tmp_path / "reads.fa").write_bytes(fasta_reads([Read("x", "AC"), Read("polyA", "A" * 20), Read("y", "GT")]))
-    sizes: list[int] = []
-    download = world.backend.download
-
-    def measured(lines: Any, pool: Any) -> Any:
-        sizes.append(len(lines))
-        return download(lines, pool)
-
-    monkeypatch.setattr(world.backend, "download", measured)
-    for structure in (IndexStructure.ARRAY, IndexStructure.TREE):
-        parameters = Parameters(structure=structure, format=LineFormat.BED)
-        summary = search_files([tmp_path / "reads.fa"], index, world.backend, tmp_path / "out", parameters)
-        rows = [line.split("\t") for line in (tmp_path / "out").read_text().splitlines()]
-        assert rows == [
-            ["a", "29999", "30001", "x", "60", "+"],
-            *(["a", str(start), str(start + 20), "polyA", "0", "+"] for start in range(30_000 - 19)),
-            *(["b", str(start), str(start + 20), "polyA", "0", "-"] for start in range(12_000 - 20, -1, -1)),
-            ["a", "29999", "30001", "y", "60", "-"],
-        ]
-        assert summary.occurrences == len(rows)
-    assert len(sizes) == 2 * 9
-    assert max(sizes) < 5_000 * 40
-
-
 @pytest.mark.parametrize("structure", ["array", "tree"])
 def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path, structure: str) -> None:
     used = IndexStructure(structure)

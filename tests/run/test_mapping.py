@@ -133,12 +133,6 @@ def test_same_bytes_from_chunks_smaller_than_a_record(
     assert (tmp_path / "out.sam").read_bytes() == world.records
 
 
-def test_same_bytes_from_64_bit_places(world: World, tmp_path: Path) -> None:
-    index = index_of(GENOME, force_64_bits=True).to_device(world.backend)
-    map_files([world.reads], index, world.backend, tmp_path / "out.sam")
-    assert (tmp_path / "out.sam").read_bytes() == world.records
-
-
 @pytest.mark.parametrize("force_64_bits", [False, True], ids=["32 bits", "64 bits"])
 @pytest.mark.parametrize("bases", [8, 11, 12])
 def test_same_bytes_from_larger_prefix_tables(
