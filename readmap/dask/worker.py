@@ -104,7 +104,7 @@ def address() -> str:
 
 
 def worker_backend(device: str, threads: int | None = None, gpu_memory: int | None = None) -> Backend:
-    """Return this worker's device, which is opened once, as open_backend does. threads: default, the worker's threads."""
+    """Return this worker's device, opened once as open_backend does. threads: default, the worker's threads."""
     key = device, threads or get_worker().state.nthreads, gpu_memory
     if key not in _backends:
         _backends[key] = open_backend(*key)

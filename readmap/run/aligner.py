@@ -44,7 +44,7 @@ class Aligner:
     threads : int, optional
         CPU threads; default, the processors that this process may use.
     scoring, pairing, reporting : Scoring, Pairing, Reporting, optional
-        Scores, how mates are placed, and which records segments report; the defaults are those of `readmap search`.
+        Scores, how mates are placed, and which records segments report; defaults as in `readmap search`.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Aligner:
             Phred+33 qualities.
         insert_size : tuple of float, optional
             Mean and standard deviation of the distance between the 5' ends of mates that face each other, in bases. The
-            default is that of `pairing`, else an estimate from at least ten of the pairs; without one, mates are placed
+            default is in `pairing`, else an estimate from at least ten pairs; without one, mates are placed
             independently.
 
         Returns
@@ -274,7 +274,7 @@ class Aligner:
         Returns
         -------
         list of pysam.AlignedSegment
-            For each pair the records of the first mate, then those of the second.
+            For each pair the records of the first mate, then the records of the second mate.
         """
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, names)
         return self._segments(count, *self._search(reads, True, insert_size))

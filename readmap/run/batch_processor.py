@@ -43,7 +43,7 @@ class BatchProcessor(Protocol):
 
     Several threads process batches at once, each on one of several devices. `turn.wait()` returns after all earlier
     batches have yielded all their blocks; a processor calls it before it estimates, counts, keeps or yields anything. A
-    batch may be kept, and yield its blocks before those of a later batch or in `remaining_blocks`.
+    batch may be kept, and yield its blocks before a later batch's or in `remaining_blocks`.
 
     If memory runs out before a batch has yielded a block, the batch is processed again in halves; DoesNotFit ends the
     run. After a block has been yielded, the processor checks the block's error: if its device has failed, the processor

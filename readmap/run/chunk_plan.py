@@ -14,7 +14,7 @@ WORKING_BYTES = 20
 FILLED, WAITING = 1, 1
 #: Chunks are not planned smaller than this: a chunk that does not fit is halved when memory runs out.
 MIN_CHUNK_BYTES = 1 << 20
-#: The buffers of larger chunks may take 1 / HOST_SHARE of the available host memory; those of GPUs are page-locked.
+#: The buffers of larger chunks may take 1 / HOST_SHARE of the available host memory; buffers for GPUs are page-locked.
 HOST_SHARE = 4
 
 

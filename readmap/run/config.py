@@ -117,7 +117,7 @@ class SearchConfig:
 
     @property
     def output_format(self) -> OutputFormat:
-        """The format of the output: the one that was named, else that of the output's ending, else SAM."""
+        """The format of the output: `format`, else by the ending of `output`, else SAM."""
         if self.format is not None:
             return OutputFormat(self.format)
         if self.count_only:

@@ -10,7 +10,7 @@ from readmap.backend import Backend
 
 
 class Devices:
-    """The devices of a search by their index; the first one sorts, merges and compresses records."""
+    """The devices of a search by their index; the first device sorts, merges and compresses records."""
 
     def __init__(self, backends: Sequence[Backend], warn: Callable[[str], None], at_once: int) -> None:
         """warn: receives a message about each device that fails. at_once: chunks that each device maps at once."""

@@ -230,7 +230,7 @@ class Pairs:
     proper : bool [n]
         True if the mates form a fragment of the library, in orientation and size.
     template_lengths : int64 [n]
-        Bases from the 5' end of the first mate to that of the second, negative if the second is left of it; 0 if one
+        Bases from the first mate's 5' end to the second mate's, negative if the second is left of it; 0 if one
         mate is unmapped or they are on two contigs. It is TLEN of the first mate in SAM.
     insert_sizes : tuple of InsertSize
         Of the library, one for each orientation; empty if the pairs did not show any.

@@ -152,7 +152,7 @@ class Mappers:
 def _chunk_blocks(
     chunk: AnyChunk, processor: BatchProcessor, devices: Devices, device_index: int, turn: ChunkTurn
 ) -> Iterator[Block]:
-    """Yield the blocks of a chunk, in halves if memory runs out; raise DataError after those of all valid records."""
+    """Yield the blocks of a chunk, in halves if memory runs out; raise DataError after all valid records."""
     batches, backend = [chunk], devices.backends[device_index]
     while batches:
         batch = batches.pop(0)

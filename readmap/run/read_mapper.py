@@ -116,7 +116,7 @@ class ReadMapper:
         yield from self._align(PendingBatch(reads), device_index, turn)
 
     def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
-        """Yield the blocks of the batches that are still pending after the last one."""
+        """Yield the blocks of the batches that are still pending after the last batch."""
         yield from self._align_all(self._estimator.finish(), device_index, exclusive_turn())
 
     def _align_all(

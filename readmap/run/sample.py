@@ -152,7 +152,7 @@ class SampleEstimator(Generic[Pending]):
         return ready
 
     def wants(self, reads: Reads) -> bool:
-        """Return True if a batch of the current library must be observed, or wait behind such batches."""
+        """Return True if a batch of the current library must be observed, or wait for such batches."""
         current = self._current
         return current is not None and (reads.paired or bool(current.pending) or not current.needs_pairs)
 
