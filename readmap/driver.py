@@ -3,8 +3,6 @@
 Creating a context takes a quarter of a second, during which the driver does not hold the GIL.
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 import threading

@@ -1,7 +1,5 @@
 """Read a device array from the host in parts, by any number of threads."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The interface of a backend: arrays on a device, and kernels launched over items."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Checksums of arrays in blocks of 4 MiB, computed where the arrays are."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from typing import Any

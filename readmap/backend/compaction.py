@@ -1,7 +1,5 @@
 """Count and select flagged elements on the device (stream compaction, as cub::DeviceSelect::Flagged)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend.base import Array, Backend, Kernel

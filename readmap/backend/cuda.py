@@ -1,7 +1,5 @@
 """The CUDA backend: CuPy arrays, and kernels that NVRTC compiles from the same sources as the CPU's."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

@@ -4,8 +4,6 @@ A thread that releases the GIL has to wait for it again. With four threads that 
 chunk of reads on two GPUs, that waiting took half of their time.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections import defaultdict, deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Choose and open devices by the names given to --device and --gpus."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

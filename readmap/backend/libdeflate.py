@@ -1,7 +1,5 @@
 """Addresses of libdeflate's functions, for host kernels that process many blocks in one call without the GIL."""
 
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass, fields
 

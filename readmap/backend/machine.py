@@ -1,7 +1,5 @@
 """The processors and memory that this process may use, within the limits of its control groups."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import re

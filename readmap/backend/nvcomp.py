@@ -1,7 +1,5 @@
 """nvCOMP: gzip compression on a GPU, if NVIDIA's library is installed."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import importlib.util

@@ -4,8 +4,6 @@ Its addresses are reserved once and never unmapped. Otherwise the driver, which 
 allocations, can find addresses that another thread is mapping and locking, and reports them as already registered.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import mmap

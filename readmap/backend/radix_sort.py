@@ -1,7 +1,5 @@
 """Stable LSD radix sort of key-value pairs on the device, with the same result on CPU and GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copy large arrays between pageable host memory and a GPU: several threads, each with pinned buffers and a stream."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

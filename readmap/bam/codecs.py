@@ -1,7 +1,5 @@
 """Codecs of BGZF, libdeflate on the CPU and nvCOMP on GPUs, and outputs compressed by them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property, partial

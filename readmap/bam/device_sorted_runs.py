@@ -5,8 +5,6 @@ order     keys of all records, sorted, with the index of each record
 pieces    | piece | piece |  copied from the runs in this order
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ the file positions of the records of each bin, as chunks, and of the first recor
 bin.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

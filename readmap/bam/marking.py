@@ -1,7 +1,5 @@
 """How duplicates are marked when records leave the sorted runs, in which the ID of its fragment follows each record."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

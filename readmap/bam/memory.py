@@ -1,7 +1,5 @@
 """Memory for sorting records: its default size, and a buffer that grows in place."""
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 

@@ -1,7 +1,5 @@
 """BAM records -> BAM records sorted by contig, position and strand, stably, or by name as by samtools sort -n."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any

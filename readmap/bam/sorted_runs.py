@@ -4,8 +4,6 @@ memory    | run 0 | run 1 | run 2 |  free   |      when full: merged into one ru
 file      | 0, 1 and 2 in order             |
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The command line: parse the arguments, run the command, return its exit code."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import os

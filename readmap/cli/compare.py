@@ -1,7 +1,5 @@
 """readmap compare: align the sequences of two files."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """readmap compile: compile the kernels before their first use."""
 
-from __future__ import annotations
-
 import errno
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """readmap estimate: estimate insert sizes and divergence from the reads of a run, for searches of their shards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 

@@ -1,7 +1,5 @@
 """readmap index: build an index or a database from a FASTA file."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """readmap info: show the contents of an index or a database, and check it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

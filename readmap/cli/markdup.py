@@ -1,7 +1,5 @@
 """readmap markdup: mark duplicates in existing alignments."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import typer

@@ -1,7 +1,5 @@
 """readmap mem: a search with the command line of bwa mem and bwa-mem2 mem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 

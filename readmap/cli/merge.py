@@ -1,7 +1,5 @@
 """readmap merge: merge the sorted shards of a run and mark the duplicates among all of them."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass
 

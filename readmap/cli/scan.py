@@ -1,7 +1,5 @@
 """readmap scan: align queries with all sequences of a database."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """readmap split: write a table of record positions, so that a search can read a part of the files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """readmap.dask.search: a search by the workers of a Dask cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

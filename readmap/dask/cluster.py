@@ -1,7 +1,5 @@
 """The client of a running cluster or of a local one; tasks, and their results in order."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

@@ -1,7 +1,5 @@
 """Files that tasks have written -> one file: text or compressed blocks are appended as they are."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """readmap.dask.scan: queries against a database whose parts the workers of a cluster hold."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tasks that read: the sample model from the first reads, and the records of a shard."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Sequence

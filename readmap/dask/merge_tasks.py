@@ -1,7 +1,5 @@
 """The tasks that merge the sorted shards: find the duplicates, then merge each range of sort keys."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

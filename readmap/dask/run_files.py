@@ -1,7 +1,5 @@
 """The sorted records of a shard with a sidecar of their keys, by which tasks merge ranges of keys of all shards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

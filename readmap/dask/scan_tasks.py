@@ -1,7 +1,5 @@
 """The tasks of a scan: each searches consecutive subjects of the database, which its worker keeps."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass, replace
 

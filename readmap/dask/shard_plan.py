@@ -1,7 +1,5 @@
 """Located reads -> shards: the records of each file that belong to a shard, as soon as they have been located."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from readmap.reads.file_splitter import RECORDS_PER_MARK

@@ -1,7 +1,5 @@
 """What a worker keeps between tasks and jobs: its device, and on it the index that was searched last."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

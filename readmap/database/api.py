@@ -1,7 +1,5 @@
 """The Python function readmap.scan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path

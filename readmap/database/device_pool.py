@@ -1,7 +1,5 @@
 """Scan a database on several devices, each with a part of it that stays in its memory if it fits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The folder of a stored database: its manifest, and the checks that keep kernels inside its arrays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Letter codes of a scan, below 32, for proteins and nucleotides alike."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

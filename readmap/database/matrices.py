@@ -1,7 +1,5 @@
 """Score matrices: BLAST's matrices, matrix files, and match/mismatch scores."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """The hits of queries, with the sequences that the output formats need."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

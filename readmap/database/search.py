@@ -1,7 +1,5 @@
 """Search a database with queries: scores, selection of hits, alignments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

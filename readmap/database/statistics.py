@@ -11,8 +11,6 @@ because alignments cannot extend beyond the ends of sequences. BLAST estimates t
 The parameters are those published with BLAST, simulated for certain gap costs.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """readmap.mark_duplicates: mark the duplicates in a BAM or CRAM file of any aligner."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

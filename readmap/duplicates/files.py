@@ -1,7 +1,5 @@
 """Alignments -> sorted alignments with duplicates marked."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 

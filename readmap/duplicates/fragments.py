@@ -1,7 +1,5 @@
 """Records of a batch -> fragments; the table of all fragments in input order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

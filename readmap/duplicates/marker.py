@@ -1,7 +1,5 @@
 """Duplicate marking of a run: fragments are collected batch by batch; then duplicates are found and marked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ The rules follow src/main/java/picard/sam/markduplicates for records of an align
   apart in x and in y, form a cluster. All but one of its pairs are optical duplicates (OpticalDuplicateFinder).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

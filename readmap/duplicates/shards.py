@@ -5,8 +5,6 @@ search --for-merge   s1.bam, s1.bam.fragments   records with the index of their 
 merge                all fragments -> duplicates; then the records of all shards, marked while they are written
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import zipfile

@@ -1,7 +1,5 @@
 """The letters of nucleotides and proteins; guess the alphabet of a file."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Columns -> an Arrow stream: the C stream interface that PyArrow, Polars, pandas and DuckDB read without a copy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Until then they are next to the target under a temporary name, and locked. The n
 killed runs left.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -1,7 +1,5 @@
 """Output as BGZF, the blocked gzip of bgzip and BAM, compressed by several threads."""
 
-from __future__ import annotations
-
 import abc
 import errno
 import os

@@ -1,7 +1,5 @@
 """Matplotlib figures -> files: the colours and style of all plots. matplotlib comes with readmap[plot]."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

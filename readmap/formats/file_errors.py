@@ -1,7 +1,5 @@
 """OSErrors that name the file they are about."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import tokenize

@@ -5,8 +5,6 @@ points    ^          ^           ^           ^
           a member   a deflate block, with the window of text that it may refer to
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checks that outputs are neither inputs nor each other, before a command does any work."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path

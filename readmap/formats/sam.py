@@ -1,7 +1,5 @@
 """Headers of SAM and BAM, and parts of their records. Kernels format the records (kernels/mapping/records.cuh)."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import struct

@@ -1,7 +1,5 @@
 """Run samtools commands of pysam in subprocesses, which can be killed: to read other formats, and to write CRAM."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

@@ -1,7 +1,5 @@
 """Append to files on tmpfs with several threads."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import mmap

@@ -1,7 +1,5 @@
 """Numbers, names and tables as text for messages and reports."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Checks of a stored index: shapes, checksums, and the bounds that keep every kernel inside the arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FASTA -> Index: read the reference, sort its suffixes on one or several devices, and build the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

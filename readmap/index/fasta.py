@@ -4,8 +4,6 @@ The kernels run on the host, because the file and the packed words are there; on
 compiler.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections import deque

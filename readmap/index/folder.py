@@ -1,7 +1,5 @@
 """The index folder on disk: its manifest, how the user's choice of index is resolved, and the file of ALT contigs."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

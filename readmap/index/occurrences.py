@@ -1,7 +1,5 @@
 """Patterns -> Occurrences -> Locations: exact search by suffix array or suffix tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The reference: packed bases, contigs, and the barriers that no match may cross."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Sequence

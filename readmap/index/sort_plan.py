@@ -1,7 +1,5 @@
 """Plan of the suffix sort: the part and the memory of each device, and the number of suffixes sorted at a time."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

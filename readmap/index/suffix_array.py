@@ -1,7 +1,5 @@
 """Reference -> SuffixArray, PrefixTable."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """SuffixArray -> SuffixTree: the flat edge array of Encarnação et al., built by kernels."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

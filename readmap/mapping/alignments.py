@@ -1,7 +1,5 @@
 """Score the CIGARs of the planned records, drop invalid records, and set SAM flags (Extensions -> Alignments)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend import Kernel

@@ -5,8 +5,6 @@ has a capacity, estimated from earlier batches plus some headroom. If more eleme
 list stays empty, and the batch is searched again with sizes that the host reads back at once.
 """
 
-from __future__ import annotations
-
 import functools
 from collections import Counter
 from collections.abc import Sequence

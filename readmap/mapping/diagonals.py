@@ -1,7 +1,5 @@
 """Find the diagonals on which a read and the reference agree best without gaps (Seeds -> Diagonals)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel

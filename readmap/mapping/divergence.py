@@ -1,7 +1,5 @@
 """Estimate the sample's divergence from the reference, in bases per difference, from its first reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Score windows by banded alignments, and compute the CIGARs of planned records (Windows -> Extensions)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A mate in a repeat has more placements than windows, so the pair that fits the l
 all placements of both mates are listed and combined, and the best fragments become windows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Estimate the insert sizes of a library, one distribution for each direction of the mates (FR, RF, FF, RR)."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence

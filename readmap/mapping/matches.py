@@ -1,7 +1,5 @@
 """List every diagonal that shares a seed with a read (Placements -> SeedMatches -> Candidates)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ it would form a proper pair with its mate. It is resolved here if every alternat
 phred less likely; otherwise the seed search handles it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

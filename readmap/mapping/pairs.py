@@ -1,7 +1,5 @@
 """Rescue mates, and choose the windows of mates together (Windows -> Placements). Records 2p and 2p + 1 are mates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

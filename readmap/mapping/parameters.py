@@ -1,7 +1,5 @@
 """Parameters that a user may set, and the search passes over the reads of a batch."""
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass

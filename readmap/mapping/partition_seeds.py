@@ -4,8 +4,6 @@ A read is partitioned into up to eight seeds, which are looked up on both strand
 placement that no occurrence of a seed names has at least one difference in every seed.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend import Kernel

@@ -1,7 +1,5 @@
 """Map a batch of reads, stage by stage (Reads -> Batch -> Alignments): the table of contents of mapping."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Format SAM or BAM records (Alignments -> bytes)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

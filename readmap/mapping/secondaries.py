@@ -1,7 +1,5 @@
 """Add secondary records for all other placements of the parts of reads (Candidates -> WindowList -> RecordPlan)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel

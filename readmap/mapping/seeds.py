@@ -1,7 +1,5 @@
 """Select the reads of a search pass and look up their seeds in the suffix array (Batch -> Selection -> Seeds)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Merge diagonals into windows, the candidate placements of a read, and choose the best window of each read."""
 
-from __future__ import annotations
-
 from readmap.backend import Kernel
 from readmap.backend.compilation.declarations import constant
 from readmap.backend.device_counts import DeviceList

@@ -1,7 +1,5 @@
 """The Python functions readmap.compare and readmap.align_pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import partial

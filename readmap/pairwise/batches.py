@@ -1,7 +1,5 @@
 """Align pairs of any lengths: most in batches (score and end first, then the path), long pairs one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Check alignments independently: score each alignment again from its operations and letters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

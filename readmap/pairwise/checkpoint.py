@@ -1,7 +1,5 @@
 """Checkpoints: a folder from which an interrupted comparison resumes after its last slab, or that holds its result."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import zipfile

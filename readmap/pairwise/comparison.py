@@ -1,7 +1,5 @@
 """Compare every query with every target, or pair by pair, on the requested strands (Sequences -> Results)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Concatenated sequences as codes on a device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The method is CUDAlign's (Sandes and de Melo 2010): a wavefront sweep that store
 a traceback through the tiles between them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace

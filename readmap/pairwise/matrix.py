@@ -1,7 +1,5 @@
 """The dynamic-programming matrix of two sequences, and how its rows are divided among wavefronts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Sweep the column blocks of a matrix slab by slab on several devices; each block passes its right edge to the next."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from concurrent.futures import Future
 from functools import partial

@@ -3,8 +3,6 @@
 Needs matplotlib, which readmap[plot] installs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Alignments together with their sequences: the input of the output formats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """SVG charts for the HTML report, whose style sheet has the colours: lines, bands and bars."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

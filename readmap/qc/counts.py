@@ -1,7 +1,5 @@
 """BAM records -> counts of each read group, on the device of the records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

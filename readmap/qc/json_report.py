@@ -1,7 +1,5 @@
 """Quality control in the JSON report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ MultiQC derives sample names from file names, up to the first suffix it knows, s
 sample's name. A custom content file has one section, and MultiQC merges sections with the same id.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The HTML report: one file without scripts or network access."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape

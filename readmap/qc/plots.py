@@ -1,7 +1,5 @@
 """The plots of a sample in the HTML report, each with its data as a table."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The counts of a sample in the formats of samtools flagstat and samtools stats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Counts by read group and coverage, measured while records are written."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

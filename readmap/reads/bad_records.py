@@ -1,7 +1,5 @@
 """Descriptions of invalid records."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

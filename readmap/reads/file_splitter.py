@@ -1,7 +1,5 @@
 """Scan files of reads once to find where records start and from where their text can be inflated."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading

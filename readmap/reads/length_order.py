@@ -1,7 +1,5 @@
 """Lengths of reads -> LengthOrder: reads sorted by length into slots, and the offsets of the words of each tile."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

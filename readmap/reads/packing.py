@@ -1,7 +1,5 @@
 """Reads -> Queries, both orientations of every read, or Patterns, one orientation for exact search: 2 bits per base."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from readmap.backend import Array, Backend, Kernel

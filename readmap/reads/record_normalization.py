@@ -5,8 +5,6 @@ of bases, and blank lines between records are skipped. From an invalid record on
 parser of records reports the error.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Generator, Iterator
 

@@ -1,7 +1,5 @@
 """Text -> where its records end, by host kernels that may also read the text, or by NumPy without a compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self

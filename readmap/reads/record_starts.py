@@ -1,7 +1,5 @@
 """Text of FASTQ or FASTA -> the offsets at which its records start, for records of any number of lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 

@@ -8,8 +8,6 @@ shards        1             2             3
 A fragment is a pair, or a single read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

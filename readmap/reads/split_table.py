@@ -3,8 +3,6 @@
 The table is a file of arrays (.npz) that also contains facts about the files as JSON, so it can be read on its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """readmap.search and readmap.estimate: the commands of these names in Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any

@@ -1,7 +1,5 @@
 """What a run does with batches of reads, and what it counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Memory of the devices and of the host -> the size of chunks of reads, and how many a device maps at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Out of turn a thread computes, with memory that an earlier chunk may need. In tu
 After memory has run out once, chunks are mapped one at a time (serial mode).
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

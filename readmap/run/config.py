@@ -1,7 +1,5 @@
 """The configuration of a search, as one value for Python, the command line and Dask workers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields

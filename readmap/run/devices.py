@@ -1,7 +1,5 @@
 """The devices of a search. A device that fails is excluded, and the others do its work."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The first reads of a run -> its sample model, without records: what `readmap estimate` does."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

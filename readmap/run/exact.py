@@ -1,7 +1,5 @@
 """Batches of reads -> lines of their exact occurrences (DeviceReads -> Block)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Files of reads -> searched batches with the sample that a search of the files would estimate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Checks of the files of a search before any work: inputs that cannot be read, and outputs that collide."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

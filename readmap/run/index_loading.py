@@ -1,7 +1,5 @@
 """The index of a search: found, opened, checked and copied to the devices."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The open files of reads of a search, with what they contribute to the header and to the tags of records."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Chunks -> blocks in the order of the chunks, by threads that map chunks on the devices."""
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a search says while it runs."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

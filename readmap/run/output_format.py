@@ -1,7 +1,5 @@
 """The format of a search's output, chosen by name or by the ending of the output's path."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 

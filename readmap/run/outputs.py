@@ -1,7 +1,5 @@
 """The outputs of a search: records, unmapped reads, fragments for a merge, metrics and quality reports."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Alignments -> blocks for the outputs: records, sorted within the batch if wanted, and unmapped reads."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reports of the written records: quality pages, files for MultiQC, and duplicates as text and as JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Sequence

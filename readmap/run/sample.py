@@ -5,8 +5,6 @@ observed; then they are aligned, with the estimates, before all later batches. T
 not on how they are divided into batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The composition of a search: a SearchConfig -> open index, devices, inputs and outputs -> records and a summary."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence

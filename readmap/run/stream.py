@@ -5,8 +5,6 @@ mappers             0 0 0 0 0 0 W  2 2 2 2 2 2 W     W: writes in turn
                               1 1 1 1 1 1 W
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time

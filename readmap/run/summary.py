@@ -1,7 +1,5 @@
 """The result of a search, for Python, for JSON and for people."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any

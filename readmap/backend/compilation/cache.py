@@ -6,8 +6,6 @@ A file's name states what it was made from and a digest of its contents: module-
 altered file is detected by its name and compiled again.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import fcntl

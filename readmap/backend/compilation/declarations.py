@@ -19,8 +19,6 @@ A structure may have a base, and `using A = B;` defines a second name. Methods, 
 ignored. A constant is `const TYPE NAME = VALUE;` or an enumerator, at the start of a line.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The host's C++ compiler, which compiles kernels/*/*.cu to shared libraries for an instruction set level."""
 
-from __future__ import annotations
-
 import functools
 import os
 import platform

@@ -1,7 +1,5 @@
 """NVRTC, which compiles kernels/*/*.cu to cubins. It needs neither a GPU nor a driver."""
 
-from __future__ import annotations
-
 import re
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The source files of the kernels: their folder, their includes, and the digest that names their compiled code."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Parts of compare and scan: files of sequences, the outputs, progress and speed."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import importlib.util

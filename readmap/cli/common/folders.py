@@ -1,7 +1,5 @@
 """Folders of indexes and databases: which one a user means, and their contents for JSON reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

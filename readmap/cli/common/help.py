@@ -1,7 +1,5 @@
 """Help of commands: the common options by --help and -h, all options by --help-all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import typer

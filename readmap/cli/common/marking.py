@@ -1,7 +1,5 @@
 """Write sorted BAM with marked duplicates, metrics and reports, for markdup and merge."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Declare options as fields of dataclasses, and refuse options that contradict each other."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Messages and progress of a command on standard error, and its JSON report."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import platform

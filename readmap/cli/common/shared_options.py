@@ -1,7 +1,5 @@
 """Options that several commands have: devices, threads, memory, duplicates and quality reports."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

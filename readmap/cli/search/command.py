@@ -1,7 +1,5 @@
 """readmap search: map reads, or find their exact occurrences."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

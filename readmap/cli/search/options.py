@@ -1,7 +1,5 @@
 """The options of readmap search, by groups of its help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Scoring options of search, mem and estimate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 

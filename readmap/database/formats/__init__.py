@@ -1,7 +1,5 @@
 """Output formats of scans."""
 
-from __future__ import annotations
-
 import functools
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """JSON output: an array with an object per query that contains its hits; null stands for unknown or absent values."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -5,8 +5,6 @@ the reverse strand have the reverse complement of the query. A query without hit
 blastn EV (E-value) and BS (bit score) if known, and PI (percentage of equal letters among columns without gaps).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ A hit on the reverse strand has qstart < qend and sstart > send. E-values and bi
 without the blanks that fill its columns.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """BLAST's pairwise text output: a table of hits per query, then the alignments; positions are 1-based, inclusive."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Output formats of comparisons."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable
 from enum import StrEnum

@@ -3,8 +3,6 @@
 SAM records have the whole query, soft-clipped, and = and X in CIGARs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """Output for people: a summary of each alignment, and its letters in lines of 60 columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
