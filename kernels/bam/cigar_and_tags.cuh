@@ -7,7 +7,6 @@ enum CigarOperation { MATCH, INSERTION, DELETION, SKIP, SOFT_CLIP, HARD_CLIP, PA
 // Return true if a CigarOperation aligns read bases to reference bases.
 HOST_DEVICE bool is_aligned(i64 kind) { return kind == MATCH || kind == EQUAL || kind == DIFFERENT; }
 HOST_DEVICE bool covers_reference(i64 kind) { return is_aligned(kind) || kind == DELETION || kind == SKIP; }
-
 // Return the bytes of a tag's type and value, or 0 if the type, value[0], is invalid or `room` bytes are too few.
 HOST_DEVICE i64 tag_bytes(const u8* value, i64 room) {
     if (room < 2) return 0;
@@ -71,7 +70,7 @@ HOST_DEVICE i64 tag_integer(const u8* value) {
     return 0;
 }
 
-// Return the index of the first element that equals `number`, or `count` if there is none.
+// Return the index of the first element that equals `number`, or `count` if no element does.
 HOST_DEVICE i64 find_index(const u64* numbers, i64 count, u64 number) {
     i64 at = 0;
     while (at < count && numbers[at] != number) ++at;

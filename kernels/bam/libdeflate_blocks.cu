@@ -2,7 +2,6 @@
 #include "common/libdeflate.cuh"
 
 const i64 STORED_BYTES = 5, TRAILER_BYTES = 8;
-
 // Store the low `bytes` bytes of a value at address `at`, little-endian. Return the address after them.
 HOST_DEVICE u8* put(u8* at, u32 value, i32 bytes) {
     for (i32 i = 0; i < bytes; ++i) at[i] = (u8)(value >> (8 * i));

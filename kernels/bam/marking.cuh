@@ -9,17 +9,14 @@ enum Mark { DUPLICATE = 1, OPTICAL = 2 };
 
 const i64 TYPE_TAG_BYTES = 6;      // DT:Z:LB or DT:Z:SQ
 const i64 FRAGMENT_TAG_BYTES = 7;  // ZF:I (uint32)
-
 // Return true if `tag` points to the start of a fragment tag, ZF:I.
 HOST_DEVICE bool is_fragment_tag(const u8* tag) { return tag[0] == 'Z' && tag[1] == 'F' && tag[2] == 'I'; }
-
 // Return the fragment ID, the value of the fragment tag at `tag`.
 HOST_DEVICE u32 fragment_id(const u8* tag) { return u32_at(tag + 3); }
 
 HOST_DEVICE void store_u32(u8* bytes, u32 value) {  // little-endian
     for (i64 i = 0; i < 4; ++i) bytes[i] = (u8)(value >> 8 * i);
 }
-
 // Write a fragment tag, FRAGMENT_TAG_BYTES bytes, to `tag`. fragment: the ID.
 HOST_DEVICE void write_fragment_tag(u8* tag, u32 fragment) {
     tag[0] = 'Z';

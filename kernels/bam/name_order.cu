@@ -6,7 +6,6 @@
 #include "common/sam_flags.cuh"
 
 HOST_DEVICE bool is_digit(u8 letter) { return letter >= '0' && letter <= '9'; }
-
 // Writes the bytes of a key to words with distance `stride`, or only counts them if `words` is null.
 struct KeyWriter {
     u64* words;
@@ -35,7 +34,6 @@ struct KeyWriter {
 HOST_DEVICE u8 segment_key(i64 flag) {
     return (u8)((flag & (FIRST_MATE | SECOND_MATE)) | (flag & SECONDARY ? 8 : 0) | (flag & SUPPLEMENTARY ? 1 : 0));
 }
-
 // Raise max_bytes[0] to the bytes of the longest name key. ends: inclusive scan of lengths, 0 for no record.
 KERNEL void measure_keys(Items items, const u8* bytes OF(any), const i64* lengths OF(items), const i64* ends OF(items),
         i32* max_bytes OF(1)) {

@@ -2,12 +2,10 @@
 #include "common/portable.cuh"
 
 const i64 MEMBER_HEADER = 10, TRAILER = 8, STORED = 5;
-
 // Return the text bytes of block `item` of a text of `size` bytes; each block but the last has block_bytes.
 HOST_DEVICE i64 text_bytes(i64 item, i64 size, i64 block_bytes) {
     return minimum(block_bytes, size - item * block_bytes);
 }
-
 // Return the bytes of the deflate data of a member with `bytes` bytes of text, or 0 if a stored block is smaller.
 HOST_DEVICE i64 compressed_bytes(i64 member_bytes, i64 bytes) {
     i64 compressed = member_bytes - MEMBER_HEADER - TRAILER;

@@ -4,7 +4,6 @@
 #include "common/binary_search.cuh"
 
 const u8 WRITTEN = 128;  // set, in addition to the marks of the fragment, for a record that is not dropped
-
 // Return the key of samtools sort: contig (`contigs` without one, so last) << 32 | (position + 1) << 1 | reversed.
 HOST_DEVICE u64 coordinate_key(BamFields record, i64 contigs) {
     u64 contig = record.contig() < 0 ? contigs : record.contig();

@@ -3,7 +3,6 @@
 #include "common/portable.cuh"
 
 const i64 FIXED_BYTES = 36;  // bytes of the fixed fields, including block_size
-
 // Return the little-endian number at an unaligned address.
 HOST_DEVICE u32 u32_at(const u8* bytes) {
     return bytes[0] | (u32)bytes[1] << 8 | (u32)bytes[2] << 16 | (u32)bytes[3] << 24;

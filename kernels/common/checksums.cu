@@ -5,12 +5,9 @@
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1 << 22;  // bytes
-
 // Bytes of an item: few enough to occupy all threads, enough to make the cost of the atomic addition negligible.
 const i64 RUN = 1 << 15;
-
 const u64 STEP = 0x9E3779B97F4A7C15ull;
-
 // Return a word mixed by a one-to-one function.
 HOST_DEVICE u64 scramble(u64 x) {
     x *= 0xBF58476D1CE4E5B9ull;

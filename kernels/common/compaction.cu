@@ -2,8 +2,7 @@
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1024;  // flags of an item
-
-// Return in all lanes of the warp how many of a block's flags have a bit of the mask. size: number of all flags.
+// Return in all lanes of the warp the number of a block's flags that have a bit of the mask. size: number of all flags.
 HOST_DEVICE i32 count_in_block(i64 block, const u8* flags, i64 size, i32 mask) {
     i64 last = minimum((block + 1) * BLOCK, size);
     i32 count = 0;

@@ -5,7 +5,6 @@
 const u32 CRC_POLYNOMIAL = 0xEDB88320, CRC_ONE = 1u << 31;
 
 HOST_DEVICE u32 crc_times_x(u32 crc) { return crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0); }  // the product with x
-
 // Return the product of two remainders, modulo the polynomial.
 HOST_DEVICE u32 crc_product(u32 a, u32 b) {
     u32 product = 0;

@@ -4,7 +4,6 @@
 
 const i64 BLOCK = 1024;     // counts of an item
 const i32 LANE_COUNTS = 4;  // consecutive counts of a lane
-
 // sums[block] = the sum of the block's counts.
 KERNEL void reduce_blocks(WarpItems items, const i64* counts OF(size), i64* sums OF(items), i64 size) {
     FOR_EACH(block, items) {

@@ -4,7 +4,6 @@
 #include "common/portable.cuh"
 
 const u64 LOW_BITS = 0x5555555555555555ull;
-
 // Return the code of a letter: 0 to 3 for A, C, G, T (U as T), 4 for other IUPAC nucleotides, 5 for others.
 HOST_DEVICE u8 base_code(u8 letter) {
     const u32 bases = 1u << 1 | 1u << 3 | 1u << 7 | 1u << 20 | 1u << 21;  // bit i: the letter i of the alphabet
@@ -15,7 +14,6 @@ HOST_DEVICE u8 base_code(u8 letter) {
 }
 
 HOST_DEVICE u8 code_letter(i32 code) { return (u8)(0x4E54474341ull >> (8 * code)); }  // "ACGTN", lowest byte first
-
 // The packed bases of one query: word w is words[w * stride]. The reference has a stride of 1.
 struct PackedWords {
     const u64* words;
@@ -52,7 +50,6 @@ HOST_DEVICE u64 mismatch_mask(u64 a, u64 b) {
 
 // Return the mask of all bits of the first n bases of a word, n in 0..32.
 HOST_DEVICE u64 leading_mask(i64 n) { return n >= 32 ? ~0ull : ~(~0ull >> (2 * n)); }
-
 // Return the reverse complement of the 32 bases of a word.
 HOST_DEVICE u64 reverse_complement(u64 bases) {
     u64 x = reverse_bits(~bases);
@@ -61,6 +58,5 @@ HOST_DEVICE u64 reverse_complement(u64 bases) {
 
 // Return the first k bases of a word as an integer of 2 * k bits, k in 0..32.
 HOST_DEVICE i64 leading_code(u64 bases, i32 k) { return k ? (i64)(bases >> (64 - 2 * k)) : 0; }
-
 // Return the index of the first base with a set bit in a mask of pairs of bits, else 32.
 HOST_DEVICE i32 first_set_base(u64 pairs) { return leading_zeros(pairs) >> 1; }

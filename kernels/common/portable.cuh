@@ -176,12 +176,12 @@ template <class... A> HOST_DEVICE void call(void (*kernel)(Items, A...), i64 sta
 
 HOST_DEVICE i32 warp_lane() { return 0; }
 HOST_DEVICE bool warp_any(bool value) { return value; }
-HOST_DEVICE i32 warp_max(i32 value) { return value; }
+HOST_DEVICE i32 warp_max(i32 value) { return value; }  // of the only lane
 HOST_DEVICE u32 warp_ballot(bool value) { return value; }
 template <class T> HOST_DEVICE T warp_shuffle(const T& value, i32) { return value; }
-HOST_DEVICE i32 warp_inclusive_sum(i32 value) { return value; }
-HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }  // the only lane
-HOST_DEVICE u32 lower_lanes_mask() { return 0; }          // there are no lower lanes
+HOST_DEVICE i32 warp_inclusive_sum(i32 value) { return value; }  // of the only lane
+HOST_DEVICE i32 warp_upper_bound(i32, i32) { return 0; }         // the only lane
+HOST_DEVICE u32 lower_lanes_mask() { return 0; }                 // there are no lower lanes
 HOST_DEVICE i32 warp_broadcast(i32 value) { return value; }
 HOST_DEVICE void warp_sync() {}
 #define WARP_ARRAY(type, name, count) type name[count]
@@ -242,11 +242,9 @@ HOST_DEVICE void pause() { sched_yield(); }
 template <class T> HOST_DEVICE T minimum(T a, T b) { return b < a ? b : a; }
 template <class T> HOST_DEVICE T maximum(T a, T b) { return a < b ? b : a; }
 template <class T> HOST_DEVICE T clamp(T x, T low, T high) { return minimum(maximum(x, low), high); }
-
 // Return the highest set lane of a ballot, which is not 0 (first_lane: the lowest).
 HOST_DEVICE i32 last_lane(u32 ballot) { return 63 - leading_zeros(ballot); }
-HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }
-
+HOST_DEVICE i32 first_lane(u32 ballot) { return last_lane(ballot & (~ballot + 1)); }  // the lowest
 // Return splitmix64's finalizer of x: a pseudorandom number to break ties, which depends only on its argument.
 HOST_DEVICE u64 splitmix64(u64 x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -13,7 +13,6 @@ HOST_DEVICE i32 digit_of(u64 key, i32 shift) { return (i32)(key >> shift & (DIGI
 #ifdef __CUDACC__
 const i32 TILE_ROWS = 16;
 const i32 TILE = BLOCK_WIDTH * TILE_ROWS;
-
 // Write the pairs [first, last) of keys and values in order, each to index next[digit]++ of the sorted arrays; digit:
 // digit_of(key, shift). next: a BLOCK_ARRAY of DIGITS indices.
 template <class value_t> HOST_DEVICE void scatter(const u64* keys, const value_t* values, i64 first, i64 last,

@@ -65,11 +65,11 @@ HOST_DEVICE Lanes16 operator+(Lanes16 a, Lanes16 b) { return {__vadd2(a.value, b
 HOST_DEVICE Lanes16 operator^(Lanes16 a, Lanes16 b) { return {a.value ^ b.value}; }
 HOST_DEVICE Lanes16 max(Lanes16 a, Lanes16 b) { return {__vmaxs2(a.value, b.value)}; }
 HOST_DEVICE Lanes16 add_max(Lanes16 a, Lanes16 b, Lanes16 c) { return {__viaddmax_s16x2(a.value, b.value, c.value)}; }
-HOST_DEVICE Lanes16 add_max_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
+HOST_DEVICE Lanes16 add_max_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {  // max(a + b, c, 0)
     return {__viaddmax_s16x2_relu(a.value, b.value, c.value)};
 }
 HOST_DEVICE Lanes16 max3(Lanes16 a, Lanes16 b, Lanes16 c) { return {__vimax3_s16x2(a.value, b.value, c.value)}; }
-HOST_DEVICE Lanes16 max3_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {
+HOST_DEVICE Lanes16 max3_or_zero(Lanes16 a, Lanes16 b, Lanes16 c) {  // max(a, b, c, 0)
     return {__vimax3_s16x2_relu(a.value, b.value, c.value)};
 }
 
@@ -77,7 +77,7 @@ HOST_DEVICE Lanes16 select_equal(Lanes16 a, Lanes16 b, Lanes16 x, Lanes16 y) {  
     u32 mask = __vcmpeq2(a.value, b.value);
     return {(x.value & mask) | (y.value & ~mask)};
 }
-// The exclusive or with the complement is -1 if the letters are equal, else less than -CODE_SPACING.
+// Return x where letter matches `match`, else y: the exclusive or is -1 for equal letters, else below -CODE_SPACING.
 HOST_DEVICE Lanes16 select_match(Lanes16 letter, Lanes16 match, Lanes16 x, Lanes16 y) {
     return add_max(letter ^ match, x + Lanes16::all(1), y);
 }
@@ -88,12 +88,13 @@ HOST_DEVICE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
     return bytes;
 }
+// Return all bits of a lane if a < b, else 0; a - b must not overflow.
 HOST_DEVICE Lanes16 less_mask(Lanes16 a, Lanes16 b) { return {permute_bytes(__vsub2(a.value, b.value), 0, 0xBB99)}; }
 HOST_DEVICE bool any(Lanes16 mask) { return mask.value != 0; }
 HOST_DEVICE Lanes16 spaced_base(Lanes16 bases, i32 i) {  // base i times CODE_SPACING
     return {(bases.value >> (14 - 2 * i) & 0x30003u) * CODE_SPACING};
 }
-HOST_DEVICE Lanes16 select(Lanes16 mask, Lanes16 x, Lanes16 y) {
+HOST_DEVICE Lanes16 select(Lanes16 mask, Lanes16 x, Lanes16 y) {  // mask ? x : y
     return {(x.value & mask.value) | (y.value & ~mask.value)};
 }
 HOST_DEVICE Lanes16 shift_in_less(Lanes16 bits, Lanes16 a, Lanes16 b) {  // bits << 1 | (a < b)
@@ -148,6 +149,5 @@ HOST_DEVICE Lanes32x2 select_equal(Lanes32x2 a, Lanes32x2 b, Lanes32x2 x, Lanes3
 HOST_DEVICE bool any(Lanes32x2 mask) { return any(mask.low) || any(mask.high); }
 
 const i32 ALIGNMENT = 64;  // bytes of the CPU's vectors
-
 // Return the first address in a buffer that is a multiple of ALIGNMENT.
 template <class T> HOST_DEVICE T* aligned(u8* bytes) { return (T*)(bytes + (-(u64)bytes & (ALIGNMENT - 1))); }

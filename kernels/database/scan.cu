@@ -3,7 +3,7 @@
 #include "database/scan_lanes.cuh"
 
 // Interleave the letters of a group of subjects (an item), those from item * Lanes16::width on, as letter_index says.
-// starts, lengths: of each subject in `codes`; columns: the first column of each group in `letters`.
+// starts, lengths: where a subject is in `codes`; columns: the first column of each group in `letters`.
 KERNEL void interleave(WarpItems items, const u8* codes OF(any), const i64* starts OF(subjects),
         const i32* lengths OF(subjects), const i64* columns OF(items + 1), u8* letters OF(any), i64 subjects) {
     FOR_EACH(item, items) {
@@ -45,7 +45,6 @@ struct ThreadRange {
 template <class Lane> HOST_DEVICE GapCosts<Lane> gap_costs(const Query& query) {
     return GapCosts<Lane>{Lane::all(-query.gap_open - query.gap_extend), Lane::all(-query.gap_extend)};
 }
-
 // An item is a warp. scores: raised to the best score of every subject. resumes: ranges continue from their borders.
 #define SCORE(name, Lane, CELLS)                                                                                     \
     KERNEL void MIN_BLOCKS(4) name(WarpItems items, Query query, const u8* letters OF(any), ColumnRanges ranges,     \

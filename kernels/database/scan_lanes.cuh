@@ -7,7 +7,6 @@
 const i32 LETTERS = 27;   // A to Z and *; columns after the end of a subject have NO_CODE
 const i32 LOWEST = -128;  // the score of NO_CODE in a byte; VERY_LOW in 32 bits
 const i32 VERY_LOW = -(1 << 20);
-
 // Scores at the border of a strip or a block of columns: H, and the score of a gap that crosses the border.
 template <class Lane> struct Border {
     Lane h, gap;
@@ -61,7 +60,6 @@ struct Query {
 
 #ifdef __CUDACC__
 const i32 STRIP_ROWS = 512;  // maximum; the profile of these rows fits in shared memory
-
 // Return the index, among the interleaved letters, of the letter of one lane's subject in a column.
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return column * Lanes16::width + lane; }
 // Return the index of a range's first border: one per column; the ranges of a launch are concatenated.
@@ -77,12 +75,11 @@ HOST_DEVICE Lanes16 shuffle_up(Lanes16 x, i32 width) { return Lanes16{__shfl_up_
 HOST_DEVICE Lanes32x2 shuffle_up(Lanes32x2 x, i32 width) {  // of the thread above, in groups of `width`
     return Lanes32x2{{__shfl_up_sync(~0u, x.low.value, 1, width)}, {__shfl_up_sync(~0u, x.high.value, 1, width)}};
 }
-
 // Query profile: the scores of a thread's rows with each letter, a byte per row, eight rows per word. The words of a
 // group's threads are adjacent, so that sixteen threads have no bank conflicts for any letters. With fewer, the odd
 // number of words makes conflicts random.
 template <class Lane, i32 CELLS> struct Profile;
-
+// The profile of two subjects in 16-bit lanes, in shared memory.
 template <i32 CELLS> struct Profile<Lanes16, CELLS> {
     static const i32 WORDS = (CELLS + 7) / 8;
     const u8* own;
@@ -206,10 +203,8 @@ template <class Lane, i32 CELLS, class Visitor> HOST_DEVICE Lane sweep(const Que
 #else
 const i32 BLOCK_COLUMNS = 8;  // all subjects of a group have the same number of blocks
 const i32 CELL_COLUMNS = 4;   // more would spill registers
-
 // Return the index of a letter: the letters of two columns are the bytes of a 16-bit lane.
 HOST_DEVICE i64 letter_index(i64 column, i32 lane) { return (column / 2 * Lanes16::width + lane) * 2 + column % 2; }
-
 // Return the index of a range's first border: a range has one per row of the query.
 HOST_DEVICE i64 border_index(const i64*, i64 range, i32 rows) { return range * rows; }
 

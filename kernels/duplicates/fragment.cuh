@@ -5,12 +5,10 @@
 // Bits of a position in the concatenated contigs, with MARGIN before and after each contig for ends in clipped bases.
 const i64 POSITION_BITS = 40, MAX_POSITION = 0xFFFFFFFFFF;
 const i64 MARGIN = 1048576;
-
 // Values of `low` that are not positions: fragments with one mapped read, and with a mate that is mapped but missing.
 const u64 SINGLE = 0x3FFFFFFFFFFull, MATE_MISSING = 0x3FFFFFFFFFEull;
 const u64 UNMAPPED_KEY = 0x1FFFFFFFFFFFFFFull;  // value of `high` for fragments without a mapped read
 const i64 NO_TILE = -1;                         // tile of a read name without tile and coordinates
-
 // high: library, position and strand of the end that comes first; low: position and strand of the other end. score: sum
 // of base qualities. x, y, tile: the cluster; group: index of the read group; strands: first mate * 2 + second mate.
 struct Fragment {

@@ -4,9 +4,7 @@
 
 // A read's score is the sum of qualities from MIN_QUALITY on, less FAILED_SCORE (htsjdk's DuplicateScoringStrategy).
 const i64 MIN_QUALITY = 15, MAX_READ_SCORE = 16383, FAILED_SCORE = 16384;
-
 const i64 COUNTED_BLOCK = 1024;
-
 // The read groups of the header: hashes of their names (sorted), and the index and the library of each.
 struct ReadGroups {
     const u64* names OF(groups);      // hash of each read group's name
@@ -109,8 +107,8 @@ HOST_DEVICE void add_to_library(u64* counters, i64 library, i64 paired, i64 unpa
 }
 
 // Write the Fragment and the barcode hash of each fragment (item) of `reads_per_fragment` reads, and add its other
-// records to `counters`, COUNTERS per library. offsets: first entry of each read; lengths, ends: of each entry's
-// record, length 0 for none; numbers: becomes the fragment of each entry.
+// records to `counters`, COUNTERS per library. offsets: first entry of each read; lengths, ends: entries' records,
+// length 0 for no record; numbers: becomes the fragment of each entry.
 KERNEL void describe_fragments(Items items, const u8* bytes OF(any), const i64* lengths OF(entries),
         const i64* ends OF(entries), const i64* offsets OF(items* reads_per_fragment + 1),
         const u64* contig_offsets OF(any), ReadGroups read_groups, Fragment* rows OF(items), u64* barcodes OF(items),

@@ -3,9 +3,8 @@
 
 const u32 NO_KEEPER = ~0u;
 const u32 SIGN = 0x80000000u;  // flipped, so that signed numbers sort as unsigned numbers
-
-// List the members of each set (item) that have coordinates, except pairs of strands with more than max_pairs pairs.
-// order, heads, sizes: of the sets; ends: inclusive sum of `located` of choose_best. members: their fragments. sets,
+// List the fragments of each duplicate set (item) that have flow cell coordinates, without strand combinations of more
+// than max_pairs pairs. order, heads, sizes: where each set is; ends: inclusive sum of `located` of choose_best. sets,
 // tiles, coordinates: sort columns that make neighbours adjacent: the set; strands, read group and tile; x and y.
 KERNEL void list_located(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
         const i64* sizes OF(items), const i64* ends OF(items), u32* members OF(count), u64* sets OF(count),
@@ -47,8 +46,8 @@ HOST_DEVICE void unite_clusters(i32* parents, i32 one, i32 other) {
     }
 }
 
-// Unite each located member (item) with members of its set and tile at most `distance` away in x and y. order: sorted
-// by set, tile and coordinates; parents: initially each member itself.
+// Unite each member listed by list_located (item) with members of its set and tile at most `distance` away in x and y.
+// order: sorted by set, tile and coordinates; parents: initially each member itself.
 KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32* members OF(items),
         const u32* order OF(items), const u64* sets OF(items), const u64* tiles OF(items), i32* parents OF(items),
         i64 count, i64 distance) {
@@ -66,7 +65,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
     }
 }
 
-// Set keepers[first member of a cluster] to its member that is no duplicate, if any. An item is a located member.
+// Set keepers[first member of a cluster] to its member that is no duplicate, if any. An item is a rank in `order`.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
         i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {
@@ -75,7 +74,7 @@ KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* o
 }
 
 // Mark as optical duplicates all members of a cluster except its keeper or, without a keeper, the first member. An item
-// is a located member. found: number of optical duplicates of each set; counters: COUNTERS per library.
+// is a rank in `order`. found: number of optical duplicates of each set; counters: COUNTERS per library.
 KERNEL void mark_optical(Items items, const Fragment* rows OF(any), const u32* members OF(items),
         const u32* order OF(items), const u64* sets OF(items), i32* parents OF(items), const u32* keepers OF(items),
         u8* marks OF(any), u64* found OF(any), u64* counters OF(any)) {

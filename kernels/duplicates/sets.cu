@@ -55,8 +55,8 @@ KERNEL void find_paired_ends(Items items, Fragments fragments, const u32* order 
     }
 }
 
-// Mark as duplicates all fragments of a set (item) but the best, or all if all_duplicates. heads: where each set starts
-// in the order. sizes: fragments; located: those with coordinates, of strand pairs with at most max_pairs fragments.
+// Mark as duplicates all fragments of a set (item) but the best, or all if all_duplicates. heads: where sets start in
+// the order. sizes: fragments; located: those with coordinates, without strand combinations of over max_pairs pairs.
 KERNEL void choose_best(Items items, Fragments fragments, const u32* order OF(size), const i32* heads OF(items),
         const u8* all_duplicates OF(items), u8* marks OF(size), i64* sizes OF(items), i64* located OF(items),
         u64* counters OF(any), i64 size, i64 max_pairs) {

@@ -3,8 +3,7 @@
 #include "index/suffix_tree.cuh"
 
 const i64 PART = 4096;  // suffixes of an item of check_suffixes
-
-// Check that each suffix is below `length`. An item is PART suffixes, tested one by one if the largest is invalid.
+// Lower first_invalid[0] to a suffix not below `length`. An item is PART suffixes, first tested by their maximum.
 KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_count), u64* first_invalid OF(1),
         i64 suffix_count, i64 length) {
     FOR_EACH(part, items) {
@@ -18,7 +17,7 @@ KERNEL void check_suffixes(WarpItems items, const suffix_t* suffixes OF(suffix_c
     }
 }
 
-// Check each entry: the first is 0, entries never decrease, and entry `last` is the number of suffixes.
+// Lower first_invalid[0] to an invalid entry: entry 0 is 0, entries never decrease, entry `last` is suffix_count.
 KERNEL void check_prefix_table(
         Items items, const suffix_t* table OF(items), u64* first_invalid OF(1), i64 last, i64 suffix_count) {
     FOR_EACH(entry, items) {
@@ -28,7 +27,7 @@ KERNEL void check_prefix_table(
     }
 }
 
-// Check that each edge is inside the reference and the suffix array, and that no edge to an inner node is empty.
+// Lower first_invalid[0] to an edge outside the reference or the suffix array, or an empty edge to an inner node.
 KERNEL void check_edges(
         Items items, const Edge* edges OF(items), u64* first_invalid OF(1), i64 nodes, i64 suffix_count, i64 length) {
     FOR_EACH(i, items) {
@@ -39,7 +38,7 @@ KERNEL void check_edges(
     }
 }
 
-// Check that each word of the bitmap marks exactly the blocks of 64 positions that contain a barrier.
+// Lower first_invalid[0] to a word that does not mark exactly the blocks of 64 positions with a barrier.
 KERNEL void check_barrier_blocks(Items items, Reference reference, u64* first_invalid OF(1)) {
     FOR_EACH(word, items) {
         u64 expected = 0;

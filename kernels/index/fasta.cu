@@ -7,7 +7,6 @@
 #include "common/packed.cuh"
 
 const i64 BLOCK = 1 << 14;
-
 // The state at the end of a block: in sequence, in a header, or unchanged, because no line ends in the block.
 enum BlockEnd { IN_SEQUENCE, IN_HEADER, UNCHANGED };
 
@@ -85,7 +84,6 @@ HOST_DEVICE bool gather_letters(const u8* __restrict__ bytes, u8* __restrict__ n
 }
 
 const i64 VECTOR_LETTERS = 32;  // letters that are copied at once: one vector
-
 // Copy the sequence lines in [start, end) in upper case to `next`, and return its end. error: as in gather_checked.
 HOST_DEVICE u8* gather(const u8* bytes, i64 start, i64 end, u8* next, u64* error) {
     for (i64 line_end; start < end; start = line_end + 1) {
@@ -129,7 +127,6 @@ KERNEL void gather_text(Items items, const u8* bytes OF(size), const u8* kept OF
 
 const i64 RUN = 64;   // words packed by one item
 const i64 WORD = 32;  // letters
-
 // The codes of eight letters, 0 for letters other than A, C, G and T; `others` has a 1 in the byte of each such letter.
 struct EightCodes {
     u64 codes, others;
@@ -150,7 +147,6 @@ struct EightCodes {
 };
 
 HOST_DEVICE bool is_base(u8 letter) { return base_code(letter) < 4; }
-
 // The positions of an item's new letters; each is compared with the letter before it.
 struct Run {
     i64 start, end;

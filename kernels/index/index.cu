@@ -12,7 +12,6 @@ HOST_DEVICE i64 prefix_code(
 // Entries of the table in an aligned block. For each suffix, fill_prefix_table fills entries of at most two blocks, of
 // the suffix's code and of the previous code. fill_gaps fills the blocks between, most of them if few codes occur.
 const i64 GAP_ENTRIES = 256;
-
 // Write the rank of each suffix (item) to the table entries after the previous suffix's code, up to its own code,
 // except blocks that fill_gaps fills. error: lowered to a rank whose code is less than the code before it.
 KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
@@ -37,7 +36,7 @@ KERNEL void fill_prefix_table(Items items, Reference reference, const suffix_t* 
     }
 }
 
-// Fill each block (item) of GAP_ENTRIES entries with whose codes no suffix starts: they get the next suffix's rank.
+// Fill blocks (items) of GAP_ENTRIES table entries whose codes start no suffix: they get the next suffix's rank.
 KERNEL void fill_gaps(Items items, Reference reference, const suffix_t* suffixes OF(suffix_count),
         suffix_t* table OF((1 << 2 * table_bases) + 1), i64 suffix_count, i32 table_bases) {
     FOR_EACH(gap, items) {

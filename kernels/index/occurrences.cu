@@ -41,7 +41,7 @@ KERNEL void find_by_array(Items items, Patterns patterns, Reference reference, S
     }
 }
 
-// Write the same as find_by_array, first rank and number of suffixes, by walking down the suffix tree.
+// As find_by_array, write first rank and number of suffixes of each pattern, by walking down the suffix tree.
 KERNEL void find_by_tree(Items items, Patterns patterns, Reference reference, SuffixTree tree, Occurrences found) {
     FOR_EACH_BUNCH(first, size, items) {
         Walk walks[BUNCH];

@@ -47,10 +47,9 @@ HOST_DEVICE i32 common_prefix(const Reference& reference, const QuerySuffix<Text
     return shared ? (i32)reference.reach(position, shared) : 0;
 }
 
-// Compare the reference's suffix at `position` with the query: 0 if it starts with the query, -1 if less, 1 if greater.
-template <class Text>
-HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuffix<Text>& query) {
-    PackedReader text(reference.words, position);
+// Compare the reference's suffix at `start` with the query: 0 if it starts with the query, -1 if less, 1 if greater.
+template <class Text> HOST_DEVICE i32 compare(const Reference& reference, i64 start, const QuerySuffix<Text>& query) {
+    PackedReader text(reference.words, start);
     i32 shared = 0;
     u64 mine = 0, its = 0;
     for (; shared < query.length; shared += 32) {
@@ -63,7 +62,7 @@ HOST_DEVICE i32 compare(const Reference& reference, i64 position, const QuerySuf
     // A barrier before the difference makes the suffix smaller. A barrier at the difference is packed as A, the
     // smallest base, so that the comparison above has already decided.
     i32 equal = mine == its ? query.length : shared + first_set_base(mismatch_mask(mine, its));
-    return reference.reach(position, equal) < equal ? -1 : mine != its;
+    return reference.reach(start, equal) < equal ? -1 : mine != its;
 }
 
 // Return the index of the query in a prefix table: the code of its first k bases, with A after its end.

@@ -11,11 +11,9 @@
 // Bases in a key, with A after a barrier; the low REACH_BITS bits are the number of bases before the barrier.
 const i32 KEY_BASES = 25;
 const i32 REACH_BITS = 5;
-
 const i32 BATCH_BASES = 4,
           BATCH_CODES = 256;  // suffixes are sorted in batches of consecutive codes of their first bases
 const i32 RUN = 1024;         // positions, slots or pairs of an item: a multiple of 32
-
 // 32 positions, starting at a word, and the bases that follow each of them.
 struct WordRow {
     i64 first;
@@ -69,7 +67,6 @@ struct SortBatch {
 };
 
 HOST_DEVICE bool holds(const SortBatch& batch, i32 code) { return code >= batch.first_code && code < batch.end_code; }
-
 // counts[run] = the number of suffixes of the batch among RUN positions (an item).
 KERNEL void count_batch(WarpItems items, Reference reference, SortBatch batch, i64* counts OF(items), i64 length) {
     FOR_EACH(run, items) {
@@ -120,7 +117,6 @@ struct Sorted {
 template <class Pairs> HOST_DEVICE bool is_head(const Pairs& sorted, i64 i) {
     return i == 0 || sorted.keys[i - 1] != sorted.keys[i] || (sorted.keys[i] & sorted.field) < sorted.min_field;
 }
-
 // Return the index of the first pair of the group of pair i.
 template <class Pairs> HOST_DEVICE i64 head_of(const Pairs& sorted, i64 i) {
     if (is_head(sorted, i)) return i;
@@ -168,7 +164,6 @@ KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots 
 }
 
 const i32 SMALL_GROUP = 32;  // groups of at most this many slots are sorted by sort_small
-
 // The suffixes that are sorted together: tied suffixes in whole groups of [first, end), either small or larger groups.
 struct Ties {
     i64 first, end;
@@ -186,7 +181,6 @@ template <class Slots> HOST_DEVICE u32 heads_at(const Slots& groups, i64 word) {
 HOST_DEVICE u32 bits_between(i64 from, i64 to) {
     return ~0u << maximum(from, (i64)0) & ~0u >> (32 - minimum(to, (i64)32));
 }
-
 // Return the bits of `tied`, the tied slots of a word, that belong to groups of at most SMALL_GROUP slots.
 template <class Slots> HOST_DEVICE u32 in_small_groups(const Slots& groups, i64 word, u32 tied) {
     u32 heads = heads_at(groups, word), before = heads_at(groups, word - 1), after = heads_at(groups, word + 1);

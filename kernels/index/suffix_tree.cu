@@ -7,9 +7,7 @@
 #include "index/suffix_tree.cuh"
 
 const u32 NO_PREDECESSOR = ~0u;
-
 const i64 BLOCK = 64;  // ranks whose marks fill one word
-
 // plcp[p] = the position of the suffix that precedes the suffix at p in the suffix array. An item is a rank.
 KERNEL void compute_phi(Items items, const suffix_t* suffixes OF(items), u32* plcp OF(any)) {
     FOR_EACH(rank, items) plcp[suffixes[rank]] = rank ? (u32)suffixes[rank - 1] : NO_PREDECESSOR;
@@ -87,7 +85,7 @@ KERNEL void open_nodes(Items items, LcpPyramid prefixes, Nodes nodes, Edge* edge
 }
 
 // Write the edge from the parent node to `destination` (a node or LEAF), the suffixes of ranks [low, high), which share
-// `depth` bases. position: of one of these suffixes.
+// `depth` bases. position: where any of these suffixes starts.
 HOST_DEVICE void write_edge(const LcpPyramid& prefixes, const Nodes& nodes, PackedWords text, i64 position, i64 low,
         i64 high, i64 depth, u32 destination, i64 suffix_count, Edge* edges) {
     const u32* shared = prefixes.values;

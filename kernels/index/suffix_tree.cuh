@@ -15,7 +15,6 @@ struct alignas(16) Edge {
 
 const u32 LEAF = 0;
 const i64 EDGES_PER_NODE = 4;
-
 // The start of a walk whose first bases are known, like an entry of the prefix table: the deepest node on the path that
 // lies no deeper than these bases. The table for 0 bases has only the root.
 struct alignas(16) Entry {

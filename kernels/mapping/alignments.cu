@@ -130,7 +130,6 @@ KERNEL void drop_invalid_entries(Items items, Queries queries, Reference referen
 }
 
 const i64 DUPLICATE_REACH = 512;  // maximum diagonal distance of windows whose bands may contain the same alignment
-
 // Return true if two windows are so close that their bands may contain the same alignment.
 HOST_DEVICE bool may_be_duplicates(const Window& a, const Window& b) {
     i64 offset = a.diagonal - b.diagonal;
@@ -211,7 +210,6 @@ KERNEL void flag_entries(Items items, Queries queries, RecordPlan plan, InsertSi
 }
 
 const i64 ENTRIES_PER_BLOCK = 4096;
-
 // Count the entries of each tally: add to counts[tally]. An item is ENTRIES_PER_BLOCK entries.
 KERNEL void count_tallies(BlockItems items, const u8* tallies OF(entries), u64* counts OF(TALLIES), i64 entries) {
     FOR_EACH(section, items) {

@@ -11,7 +11,7 @@ HOST_DEVICE bool is_own_tag(const u8* tag, bool has_read_group, bool has_barcode
     return tag[0] == 'R' && ((has_read_group && tag[1] == 'G') || (has_barcode && tag[1] == 'X'));
 }
 
-HOST_DEVICE u32 float_bits(double value) {  // of the nearest float
+HOST_DEVICE u32 float_bits(double value) {  // bits of the nearest float
     union {
         float value;
         u32 bits;
@@ -68,9 +68,9 @@ template <class Sink> HOST_DEVICE void put_barcode_tag(Sink& sink, i32 encoding,
 
 // Write the tags of a comment except those that readmap writes itself. For an Illumina comment, write the sample index
 // as BC, as samtools import -i does. The comment must have one of these two forms.
-template <class Sink>
-HOST_DEVICE void put_comment_tags(Sink& sink, i32 encoding, TextSpan comment, bool has_read_group, bool has_barcode) {
-    IlluminaComment illumina = illumina_comment(comment);
+template <class Sink> HOST_DEVICE void put_comment_tags(
+        Sink& sink, i32 encoding, TextSpan name_comment, bool has_read_group, bool has_barcode) {
+    IlluminaComment illumina = illumina_comment(name_comment);
     if (illumina.is_valid) {
         if (!illumina.index.length()) return;
         put_tag_name(sink, encoding, 'B', 'C', 'Z');
@@ -78,8 +78,8 @@ HOST_DEVICE void put_comment_tags(Sink& sink, i32 encoding, TextSpan comment, bo
         end_text_tag(sink, encoding);
         return;
     }
-    while (comment.length()) {
-        TextSpan tag = comment.take_until('\t');
+    while (name_comment.length()) {
+        TextSpan tag = name_comment.take_until('\t');
         if (is_own_tag(tag.start, has_read_group, has_barcode)) continue;
         if (encoding == BAM_BINARY) {
             put_binary_tag(sink, tag);

@@ -5,7 +5,6 @@
 #include "mapping/windows.cuh"
 
 const i32 MIN_RUN = 8;  // minimum length of an exact match to extend; some divergent mates have no longer one
-
 // A read and the contig on whose diagonals it is placed, in one orientation.
 struct DiagonalRange {
     const Reference& reference;

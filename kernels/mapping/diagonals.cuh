@@ -27,7 +27,7 @@ HOST_DEVICE Diagonal diagonal_of(const Reference& reference, const UngappedAlign
     return Diagonal{ungapped.diagonal, tie_break(read_hash, ungapped.diagonal), segment, (i16)orientation, alternate};
 }
 
-// Return the best segment on a diagonal that contains the exact match [start, end) of the oriented read.
+// Return a diagonal with its best segment that contains the exact match [start, end) of the oriented read.
 HOST_DEVICE Diagonal align_around(const Reference& reference, const Queries& queries, i64 slot, i32 orientation,
         i64 diagonal, i32 start, i32 end, const Scoring& scoring) {
     UngappedAlignment ungapped = place_ungapped(reference, queries, slot, orientation, diagonal, start);

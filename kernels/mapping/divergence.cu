@@ -2,7 +2,6 @@
 #include "mapping/placement.cuh"
 
 const i32 CERTAIN_MAPQ = 60;  // MAPQ of a read without another placement
-
 // Reliable bases, differences among them, and the errors expected from their qualities, in units of 2^-24.
 struct DivergenceTally {
     i64 bases, differences, errors;

@@ -72,7 +72,6 @@ HOST_DEVICE i32 write_segment_cigar(const Window& window, i32 length, const Tand
 }
 
 const i32 TRACED_PER_ITEM = WARP_WIDTH > 1 ? 1 : Lanes16::width;  // entries per item of a traceback kernel
-
 // Traceback of up to TRACED_PER_ITEM entries whose windows have the same kind of band.
 template <i32 WIDTH> struct Tracing {
     const Scoring& scoring;

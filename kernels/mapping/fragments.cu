@@ -10,7 +10,6 @@
 const i32 KEPT_FRAGMENTS = 4;    // fragments that get windows; the same number of windows remains for mates with gaps
 const i32 MAX_FRAGMENTS = 4096;  // of a pair; mates in satellite repeats have a fragment at nearly every position
 const i32 END_BITS = 36;         // bits of a position in a key
-
 // Mark both mates of a pair (item) if fragments without windows, perhaps hundreds, may rival the cheapest choice.
 KERNEL void mark_repeat_pairs(Items items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, WindowTable windows, PlacementTable placements, u8* marks OF(2 * items)) {
@@ -95,7 +94,6 @@ struct RepeatMate {
 HOST_DEVICE RepeatMate repeat_mate(const Queries& queries, i64 read, i64 slot) {
     return RepeatMate{read, slot, queries.lengths[slot], (queries.flags[slot] & READ_FLIPPED) != 0};
 }
-
 // A placement of each mate, and the cost of choosing both.
 struct Fragment {
     i32 cost;

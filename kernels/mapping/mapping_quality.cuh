@@ -15,7 +15,6 @@ const i32 GENE_CONVERSION_PHRED = 45;
 const i32 RELIABLE = 20;           // phred of a base whose difference is more likely the sample's than the sequencer's
 const i32 COPIES_PER_MISSED = 64;  // for this many copies that were found one was missed
 const i32 PHRED_ONE_OF_THREE = 5;  // phred of one particular of the three other bases
-
 // Return 10^(-phred / 10) in units of 2^-24; phred in 0..72.
 HOST_DEVICE u64 likelihood(i32 phred) {
     const u32 units[10] = {16777216, 13326602, 10585679, 8408493, 6679095, 5305384, 4214209, 3347459, 2658975, 2112092};
@@ -98,12 +97,10 @@ HOST_DEVICE i32 real_differences(
 HOST_DEVICE i32 phred_of_variant(i32 differences, i32 length, i32 bases_per_difference) {
     return PHRED_ONE_OF_THREE + phred_of((u64)(1 + differences), (u64)(bases_per_difference + length));
 }
-
 // Return lost points in phred: a difference of variant_phred loses a match and costs a mismatch.
 HOST_DEVICE i32 points_to_phred(i32 points, i32 variant_phred, const Scoring& scoring) {
     return points * variant_phred / (scoring.match + scoring.mismatch);
 }
-
 // Return the phred of all differences of a read at a window without gaps. Differences outside its segment cost no more
 // than clipping them costs in points. Ambiguous bases count there, so that a run of N is no evidence for a placement.
 HOST_DEVICE i32 ungapped_penalty(const UngappedAlignment& ungapped, const Window& window, const Qualities& qualities,

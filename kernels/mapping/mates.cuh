@@ -92,7 +92,7 @@ struct PairChoice {
     i32 i, j;
 };
 
-// Return the windows of both mates with the lowest total cost. hashes: of the reads by slot, to break ties.
+// Return the windows of both mates with the lowest total cost. hashes: by slot, of the reads, to break ties.
 HOST_DEVICE PairChoice cheapest_choice(const Pair& pair, const u64* hashes, const Scoring& scoring) {
     PairChoice best = {{scoring.unpaired_phred, scoring.unpaired_phred}, 0, -1, -1};
     for (i32 i = 0; i < pair.first.count; ++i) {

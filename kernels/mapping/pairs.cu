@@ -7,8 +7,7 @@
 
 const i32 MIN_REPEAT_COPIES = 3;  // minimum number of other fragments to assume that both mates lie in one repeat
 const i32 MIN_INSERT_MAPQ = 20;   // minimum MAPQ of both mates to measure an insert size
-
-// Write direction and insert size of each pair's fragment (item), or a NoDirection and 0 if there is none.
+// Write direction and insert size of each pair's fragment (item), or a NoDirection and 0 without a fragment.
 KERNEL void measure_inserts(Items items, Queries queries, Reference reference, WindowTable windows,
         PlacementTable placements, u8* directions OF(items), i32* sizes OF(items)) {
     FOR_EACH(pair, items) {

@@ -12,7 +12,6 @@ enum Direction { FF = 0, FR = 1, RF = 2, RR = 3, DIRECTIONS = 4 };
 enum NoDirection { UNCERTAIN = 4, FAR_APART = 5 };
 
 const i32 MAX_INSERT_SIZE = 10000;  // longer fragments are not measured
-
 const i32 IMPROPER = -1;
 
 struct FragmentEnd {

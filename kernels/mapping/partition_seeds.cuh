@@ -9,7 +9,6 @@ const i32 LOOKUPS_PER_READ = 2 * MAX_PARTITION_SEEDS;  // both strands
 const i32 MIN_PARTITION_SEEDS = 3;
 const i32 MAX_OCCURRENCES = 16;  // seeds that occur more often are not examined
 const i32 TILE = 32;             // reads whose lookups are stored together, seed by seed
-
 // `count` disjoint seeds of seed_bases each, which cover all but few bases of the read.
 struct Partition {
     i32 length, count, seed_bases;

@@ -4,7 +4,6 @@
 const i32 REPETITIVE_SHARE = 5;  // an unexamined suffix that shares less than 1/5 of the read is no loss
 const i32 NEAR = 25;             // points below the best score within which a rival counts
 const i32 NO_PENALTY = -1;
-
 // Return by how many phred window a explains the read better than b. penalty: in phred, NO_PENALTY with gaps or if not
 // computed; then points decide. variant: phred of a difference between sample and reference.
 HOST_DEVICE i32 phred_difference(
@@ -26,7 +25,6 @@ HOST_DEVICE bool is_duplicate(const Window* own, i32 count, i32 best, i32 i) {
 HOST_DEVICE Span larger_rest(Span placed, i32 length) {
     return placed.start > length - placed.end ? Span{0, placed.start} : Span{placed.end, length};
 }
-
 // A read and its windows, among which the placement is chosen.
 struct PlacementChooser {
     const Reference& reference;

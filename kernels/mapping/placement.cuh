@@ -9,7 +9,6 @@
 enum Unresolved { REPETITIVE = 1, DIVERGENT = 2, SPLIT = 4, UNSEARCHED = 8, ALT_HIDDEN = 16 };
 
 const i32 NO_DEFICIT = 32767;  // more than any deficit that still counts
-
 // The chosen placement of every read of a batch, by slot.
 struct PlacementTable {
     i32* chosen OF(reads);                   // rank of the chosen window, -1 for none
@@ -28,7 +27,6 @@ struct PlacementTable {
 HOST_DEVICE bool is_same_placement(const Window& a, const Window& b) {
     return is_near(a, b) || a.diagonal == b.diagonal;
 }
-
 // Return true if another window leads to the chosen alignment, too: a band covers the diagonals of other windows.
 HOST_DEVICE bool is_same_alignment(const Window& other, const Window& chosen) {
     i64 offset = chosen.diagonal - other.diagonal - (other.low + other.high) / 2;
@@ -40,7 +38,6 @@ HOST_DEVICE bool is_same_alignment(const Window& other, const Window& chosen) {
 HOST_DEVICE bool is_same_part(const Window& a, const Window& b, i32 length) {
     return span_of(a, length).overlaps(span_of(b, length));
 }
-
 // Return true if `other` is another placement of the part of the read that `chosen` aligns.
 HOST_DEVICE bool is_rival(const Window& other, const Window& chosen, i32 length) {
     return !is_same_placement(other, chosen) && !is_same_alignment(other, chosen) &&
@@ -58,14 +55,12 @@ HOST_DEVICE i32 score_without_bonuses(const Window& window, i32 length, bool rev
 HOST_DEVICE bool is_alignment(const Window& window, i32 length, bool reversed, const Scoring& scoring) {
     return score_without_bonuses(window, length, reversed, scoring) >= scoring.min_score;
 }
-
 // Return the phred of a difference between sample and reference if `bases` bases of a read lose `lost` points. The
 // alignment of a part may be longer than what its segments cover, and then lose less than nothing.
 HOST_DEVICE i32 variant_phred_of_loss(i32 bases, i32 lost, i32 bases_per_difference, const Scoring& scoring) {
     return phred_of_variant(maximum(lost, 0) / (scoring.match + scoring.mismatch), bases, bases_per_difference);
 }
-
-// Return how many phred a placement not examined, which may share `unexamined` bases, is worse than `score` points.
+// Return how many phred worse than `score` points an unexamined placement is that may share `unexamined` bases.
 HOST_DEVICE i32 unexamined_deficit(i32 unexamined, i32 score, i32 variant_phred, const Scoring& scoring) {
     return unexamined ? maximum(points_to_phred(score - scoring.perfect(unexamined), variant_phred, scoring), 0)
                       : NO_DEFICIT;

@@ -16,7 +16,6 @@ struct Reporting {
 };
 
 const i32 MAX_ENTRIES = MAX_WINDOWS + 4;  // entries of a read: some parts are hits of an entry on an ALT contig as well
-
 // The entries of one read, selected from its windows.
 struct Selection {
     const Window* windows;

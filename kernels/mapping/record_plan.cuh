@@ -14,7 +14,6 @@ enum Role {
 HOST_DEVICE i64 cigar_capacity(i32 length, bool traced, const Scoring& scoring) {
     return traced ? 2 * (scoring.perfect(length) / maximum(scoring.min_gap_cost(1), 1) + 1) + 4 : 5;
 }
-
 // The entries of a batch. `windows` holds row indices into RecordPlan.window_rows of Python.
 struct RecordPlan {
     const i64* offsets OF(reads + 1);  // index of the first entry of each read, in input order

@@ -30,12 +30,10 @@ struct RecordFields {
 HOST_DEVICE RecordFields unmapped_fields(i64 read, i32 flag, i32 length) {
     return RecordFields{read, flag, 0, -1, -1, 0, nullptr, 0, length, 0, false, -1, -1, 0};
 }
-
 // Return the BAM code of an operation: soft clipping becomes hard clipping if `hard`.
 HOST_DEVICE u32 operation_code(u32 operation, bool hard) {
     return hard && (operation & 15) == CLIPPED ? operation + HARD_CLIPPED - CLIPPED : operation;
 }
-
 // Write a CIGAR of `count` operations as text, with H in place of S if `hard`.
 template <class Sink> HOST_DEVICE void put_cigar(Sink& sink, const u32* operations, i32 count, bool hard) {
     for (i32 i = 0; i < count; ++i) {
@@ -48,7 +46,6 @@ template <class Sink> HOST_DEVICE void put_cigar(Sink& sink, const u32* operatio
 template <class Sink> HOST_DEVICE void put_integer(Sink& sink, i64 value, i32 bytes) {
     for (i32 i = 0; i < bytes; ++i) sink.put((u8)(value >> (8 * i)));
 }
-
 // Return the smallest bin of the BAI index that contains [start, end); an unmapped record is treated as [-1, 0).
 HOST_DEVICE i32 index_bin(i64 start, i64 end) {
     --end;
@@ -58,14 +55,14 @@ HOST_DEVICE i32 index_bin(i64 start, i64 end) {
 }
 
 // Write the eleven fields of a SAM line before its tags.
-template <class Sink>
-HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames names, const RecordFields& fields) {
+template <class Sink> HOST_DEVICE void put_text_fields(
+        Sink& sink, const ReadTexts& texts, ContigNames contig_names, const RecordFields& fields) {
     bool reversed = fields.flag & REVERSED;
     texts.put_name(sink, fields.read);
     put_column(sink, fields.flag);
     sink.put('\t');
     if (fields.contig < 0) sink.put('*');
-    else names.put(sink, fields.contig);
+    else contig_names.put(sink, fields.contig);
     put_column(sink, fields.position + 1);
     put_column(sink, fields.mapq);
     sink.put('\t');
@@ -74,7 +71,7 @@ HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames
     sink.put('\t');
     if (fields.mate_contig < 0) sink.put('*');
     else if (fields.mate_contig == fields.contig) sink.put('=');
-    else names.put(sink, fields.mate_contig);
+    else contig_names.put(sink, fields.mate_contig);
     put_column(sink, fields.mate_position + 1);
     put_column(sink, fields.template_length);
     sink.put('\t');
@@ -89,12 +86,12 @@ HOST_DEVICE void put_text_fields(Sink& sink, const ReadTexts& texts, ContigNames
     else sink.copy(phreds, fields.length);
 }
 
-// Write the fields of a BAM record before its tags. size: bytes of the whole record with its tags.
-template <class Sink>
-HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const RecordFields& fields, i64 size) {
+// Write the fields of a BAM record before its tags. record_bytes: size of the whole record with its tags.
+template <class Sink> HOST_DEVICE void put_binary_fields(
+        Sink& sink, const ReadTexts& read_texts, const RecordFields& fields, i64 record_bytes) {
     bool reversed = fields.flag & REVERSED;
-    i32 name = maximum(texts.name_lengths[fields.read], 1);
-    put_integer(sink, size - 4, 4);
+    i32 name = maximum(read_texts.name_lengths[fields.read], 1);
+    put_integer(sink, record_bytes - 4, 4);
     put_integer(sink, fields.contig, 4);
     put_integer(sink, fields.position, 4);
     put_integer(sink, name + 1, 1);
@@ -106,15 +103,16 @@ HOST_DEVICE void put_binary_fields(Sink& sink, const ReadTexts& texts, const Rec
     put_integer(sink, fields.mate_contig, 4);
     put_integer(sink, fields.mate_position, 4);
     put_integer(sink, fields.template_length, 4);
-    texts.put_name(sink, fields.read);
+    read_texts.put_name(sink, fields.read);
     sink.put(0);
     for (i32 i = 0; i < fields.operation_count; ++i)
         put_integer(sink, operation_code(fields.operations[i], fields.hard), 4);
     if (fields.length)
-        sink.nibbles(texts.bytes + texts.sequence_starts[fields.read] + fields.first, fields.length, reversed);
-    i64 quality = texts.quality_starts[fields.read];
+        sink.nibbles(
+                read_texts.bytes + read_texts.sequence_starts[fields.read] + fields.first, fields.length, reversed);
+    i64 quality = read_texts.quality_starts[fields.read];
     if (quality < 0) sink.fill(0xFF, fields.length);
-    else sink.phreds(texts.bytes + quality + fields.first, fields.length, reversed);
+    else sink.phreds(read_texts.bytes + quality + fields.first, fields.length, reversed);
 }
 
 // Write the fields of a record before its tags. encoding: a RecordEncoding; size: bytes of the whole record, for BAM.

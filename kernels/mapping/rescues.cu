@@ -5,9 +5,8 @@
 const i32 MAX_ANCHORS = 8;   // windows of a mate around which its partner is searched
 const i32 DOUBT_PHRED = 30;  // phred within which another choice makes the best one doubtful
 const i32 MIN_GAIN = 10;     // phred that the placements of the mates must gain to justify a search
-
 // Return true if a mate should be searched near window i of its partner: it would make a better choice than the present
-// one, or, if some of its windows were dropped, a choice that is not much worse.
+// one, or, if some of its windows were dropped, a choice that is not much worse. loss: phred of the present choice.
 HOST_DEVICE bool is_anchor(const Mate& partner, i32 i, i32 loss, const Mate& own) {
     return partner.deficits[i] + MIN_GAIN < loss ||
             (own.dropped_deficit < DOUBT_PHRED && partner.deficits[i] < loss + DOUBT_PHRED);
@@ -30,7 +29,7 @@ KERNEL void list_rescues(Items items, Queries queries, Reference reference, Inse
     }
 }
 
-// Write diagonals near the mate's windows of each read selected[item] to `found`; window_counts: its windows before.
+// Write the best diagonals near the mate's windows of each read selected[item], and the number of its windows before.
 KERNEL void rescue_mates(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, WindowTable windows, PlacementTable placements, const i32* selected OF(selected),
         const i32* choice_deficits OF(reads / 2), DiagonalTable found, i32* window_counts OF(selected)) {

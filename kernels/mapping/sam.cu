@@ -36,7 +36,6 @@ template <class Sink> HOST_DEVICE void put_md(Sink& sink, const AlignedRead& ali
 }
 
 const i32 MIN_TRUSTED_PHRED = 15;  // minimum phred of a base that counts when duplicates are compared
-
 // An item is a read: sum its qualities of at least MIN_TRUSTED_PHRED, as samtools fixmate -m does for the tag ms.
 KERNEL void sum_qualities(Items items, ReadTexts texts, Queries queries, i32* quality_sums OF(items)) {
     FOR_EACH(record, items) {

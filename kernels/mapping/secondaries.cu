@@ -7,7 +7,6 @@
 #include "mapping/record_plan.cuh"
 
 const i64 OPEN = -1;  // neither known to be a head nor to belong to one
-
 // The diagonals of all seed matches of the reads, sorted by slot, orientation and position.
 struct CandidateDiagonals {
     const Diagonal* rows OF(diagonal_count);
@@ -69,8 +68,8 @@ struct Candidates {
     }
 };
 
-// Decide the head of each diagonal (item) from the heads decided so far, and add those still OPEN to `open`. After the
-// last round, the heads equal the result of a greedy pass over all diagonals, best first.
+// Decide the head of each diagonal (item), the best diagonal of its window, from the heads decided so far; add those
+// still OPEN to `open`. After the last round, heads are as by a greedy pass over all diagonals, best first.
 KERNEL void choose_heads(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
         const i64* heads OF(items), i64* next_heads OF(items), u64* open OF(1)) {
     Candidates candidates = {found, queries.lengths, reference, scoring};
@@ -107,7 +106,6 @@ struct Parts {
 HOST_DEVICE bool is_promising(const WindowBuilder& builder, const Scoring& scoring) {
     return 2 * builder.score_bound >= scoring.min_score + scoring.min_gap_cost(1);
 }
-
 // counts[item] = 1 if a diagonal is the head of a promising window that belongs to no part of the read, else 0.
 KERNEL void count_windows(Items items, Queries queries, Reference reference, Scoring scoring, CandidateDiagonals found,
         RecordPlan plan, const Window* windows OF(any), const i64* heads OF(items), i64* counts OF(items)) {
@@ -193,7 +191,7 @@ KERNEL void list_placements(Items items, Queries queries, RecordPlan plan, Windo
     }
 }
 
-// Write the sort keys of each placement (item): its part and the score lost, the tie break, and the strand.
+// Write sort keys of each placement (item): losses (its part << 32 | ~score), ties (tie break) and strands.
 KERNEL void key_placements(Items items, const SecondaryPlacement* placements OF(items), u64* losses OF(items),
         u64* ties OF(items), u64* strands OF(items)) {
     FOR_EACH(item, items) {

@@ -15,7 +15,7 @@
 #include "mapping/scoring.cuh"
 
 const i32 NEVER = -4096;  // less than any score that matters, and far from the limit of 16 bits
-
+// The scores of Lane::width banded alignments at once, in bands of WIDTH diagonals.
 template <class Lane, i32 WIDTH> struct BandedScores {
     static const bool LONG_GAPS = has_long_gaps(WIDTH);
     Lane rows[WIDTH + 1], insertions[WIDTH + 1];

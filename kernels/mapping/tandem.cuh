@@ -5,7 +5,6 @@
 #include "mapping/windows.cuh"
 
 const i32 MAX_TANDEM_DIFFERENCES = 8;
-
 // A gap in a segment, as far left as it can stand: before query base `at`.
 struct TandemGap {
     i32 at, deleted, inserted;

@@ -69,7 +69,6 @@ struct BestCell {
 };
 
 const i32 BLOCKED = 1 << 24;  // more than any score
-
 // Deletions that cross the columns of some lanes. score, long_score: best score after these columns of a deletion that
 // starts in them; passing, long_passing: cost of crossing all of them.
 struct Deletions {
@@ -92,7 +91,7 @@ HOST_DEVICE Deletions deletions_before(Deletions own) {
     return warp_lane() ? preceding : Deletions{NEVER, NEVER, 0, 0};
 }
 
-// Return the value of the next lane of the warp; `last` in the last lane.
+// Return `held` of the next lane of the warp; in the last lane, return `last`.
 HOST_DEVICE i32 from_next_lane(i32 held, i32 last) {
     i32 next = warp_shuffle(held, (warp_lane() + 1) % WARP_WIDTH);
     return warp_lane() + 1 < WARP_WIDTH ? next : last;

@@ -13,7 +13,6 @@ struct Segment {
 // diagonal alone and favours no copy of a repeat. Any constant works; this one was chosen among five on the sets of
 // scripts/evaluate, where random choices among identical copies move the share of correct reads by some 0.01 %.
 HOST_DEVICE u64 tie_break(u64 read_hash, i64 diagonal) { return splitmix64(read_hash ^ splitmix64((u64)diagonal + 2)); }
-
 // An oriented read on one diagonal, restricted to the part inside the contig.
 struct UngappedAlignment {
     PackedWords bases, mask, text;
@@ -55,8 +54,7 @@ struct SegmentEnd {
 };
 
 const i32 X_DROP = 30;  // an extension stops this far below its best score
-
-// Return the best extension, without gaps, of an exact match that ends at `from` in a read of `length` bases.
+// Return end and score of the best ungapped extension to the right from query position `from`. length: of the read.
 HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from, i32 length, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;
@@ -77,7 +75,7 @@ HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from,
     return run > best.score ? SegmentEnd{run, ungapped.end} : best;
 }
 
-// Return the best extension, without gaps, of an exact match that starts at `from`.
+// Return start and score of the best ungapped extension to the left of query position `from`.
 HOST_DEVICE SegmentEnd extend_left(const UngappedAlignment& ungapped, i32 from, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;

@@ -4,7 +4,6 @@
 #include "mapping/windows.cuh"
 
 const i32 LONG_SPREAD = 128;  // largest distance of diagonals if a gap between them pays; a wide band holds them
-
 // A window under construction, and an upper bound of the score of an alignment that steps between its diagonals.
 struct WindowBuilder {
     Window window;

@@ -10,7 +10,6 @@ struct WindowQuota {
 };
 
 const i32 MAX_DEFICIT_FOR_LONG_GAP = 30;  // points below the best window at which a long gap no longer matters
-
 // Merge the best diagonals into at most max_windows windows, the most promising first; return their number.
 HOST_DEVICE i32 build_windows(const Diagonal* diagonals, i32 diagonal_count, const Reference& reference,
         Window* windows, i32 max_windows, i32 length, const Scoring& scoring) {
@@ -117,7 +116,6 @@ KERNEL void copy_windows(
 }
 
 const i64 READS_PER_BLOCK = 4096;
-
 // One item per READS_PER_BLOCK reads: add the number of their windows to `total`.
 KERNEL void count_windows(BlockItems items, const i32* counts OF(reads), u64* total OF(1), i64 reads) {
     FOR_EACH(section, items) {
@@ -156,9 +154,8 @@ struct TaskCapacities {
     }
 };
 
-// Return the number of tasks of the kinds before kind row + 1. ends: inclusive prefix sum of count_tasks.
+// Return the number of tasks of the kinds before kind row + 1. ends: inclusive sum of count_tasks, `count` per kind.
 HOST_DEVICE i64 tasks_before(const i64* ends, i64 count, i32 row) { return row && count ? ends[row * count - 1] : 0; }
-
 // One item per kind of band. needed: its tasks; counts: groups of `lanes` tasks each, 0 beyond the kind's capacity.
 KERNEL void clamp_task_counts(Items items, const i64* ends OF(BAND_KINDS* count), i64* counts OF(items),
         i64* needed OF(items), TaskCapacities capacities, i64 count, i32 lanes) {
@@ -191,7 +188,7 @@ KERNEL void list_tasks(Items items, WindowTable windows, const i32* selected OF(
     }
 }
 
-// Make a task of each row rows[item]; slots: the slot of every row.
+// Write the row rows[item] of a window and its slot as a task; slots: the slot of every row.
 KERNEL void take_tasks(Items items, const i32* rows OF(items), const i32* slots OF(any), i64* tasks OF(items),
         i32* task_slots OF(items)) {
     FOR_EACH(item, items) {

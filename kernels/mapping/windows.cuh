@@ -10,17 +10,14 @@ enum BandKind { NO_BAND = 0, NARROW_BAND = 1, MIDDLE_BAND = 2, WIDE_BAND = 3, WI
 const i32 SPREAD = 24;  // maximum distance of diagonals of one window, and of windows of one placement
 const i32 NARROW_SPREAD = 8, MIDDLE_SPREAD = 16;  // of a window in a narrow and in a middle band
 const i32 LONG_READ = 512;                        // longer reads have the widest band
-
 // Diagonals of the bands of each kind.
 const i32 NARROW_WIDTH = 32, MIDDLE_WIDTH = 64, WIDE_WIDTH = 160, WIDEST_WIDTH = 256;
-
 // Return the number of diagonals of a band of a BandKind.
 HOST_DEVICE i32 band_width(i32 kind) {
     if (kind == WIDEST_BAND) return WIDEST_WIDTH;
     return kind == WIDE_BAND ? WIDE_WIDTH : kind == MIDDLE_BAND ? MIDDLE_WIDTH : NARROW_WIDTH;
 }
 HOST_DEVICE constexpr bool has_long_gaps(i32 width) { return width > MIDDLE_WIDTH; }  // of a band of this width
-
 // Return the BandKind for a read of `length` bases and a window whose diagonals are `spread` apart.
 HOST_DEVICE BandKind band_kind(i32 length, i32 spread) {
     if (length > LONG_READ) return WIDEST_BAND;
@@ -66,7 +63,6 @@ HOST_DEVICE bool is_near(const Window& a, const Window& b) {
 }
 
 const i64 NO_TASK = -1;  // padding after the tasks of a kind: a lane without an alignment
-
 // A part of a read in orientation 0, so that windows of both orientations can be compared.
 struct Span {
     i32 start, end;

@@ -52,7 +52,6 @@ HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, 
 HOST_DEVICE i64 first_word(const Pairs& pairs, i64 pair) {
     return (pairs.queries.offsets[pair] + pairs.targets.offsets[pair]) / 16 + pair;
 }
-
 // Return the scratch memory of group `number`, in a launch that starts at block first_block.
 template <class Lane> HOST_DEVICE Lane* scratch_of(u8* scratch, const Blocks& blocks, i64 first_block, i64 number) {
     i64 block = number / WARP_WIDTH, start = block ? blocks.memory_ends[block - 1] : 0;

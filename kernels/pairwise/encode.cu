@@ -2,7 +2,6 @@
 #include "pairwise/schemes.cuh"
 
 const i32 PAD = 16;  // bytes after the last letter that kernels may read
-
 // Encode ASCII letters of either case: A, C, G, T or U as 0 to 3, others as NOT_NUCLEOTIDE. Branch-free, so that
 // compilers vectorize it on the CPU.
 KERNEL void encode_letters(Items items, const u8* letters OF(items), u8* codes OF(items + PAD)) {

@@ -17,7 +17,6 @@ struct Pairs {
 };
 
 const i32 UNBOUNDED = 1 << 29;
-
 // The band in which a block of pairs, one per lane of a warp's threads, is swept. Row r is letter r of the query;
 // column c is column c + shift of the matrix, with one shift per pair. In row r a path has columns r to r + width.
 struct BlockBand {
@@ -95,7 +94,7 @@ HOST_DEVICE i32 border_score(i64 column, Mode mode, const BaseScheme& scheme, i3
     return -gap - scheme.first_gap();
 }
 
-// Store H and F of row 0 for columns before `end`, of `count`; the columns from `end` on are unreachable.
+// Store H and F of row 0 in the border of `count` columns; the columns from `end` on are unreachable.
 template <class Lane> HOST_DEVICE void store_top_border(const Group<Lane>& group, StripColumns<Lane> columns, i32 end,
         i32 count, Mode mode, const BaseScheme& scheme, i32 unreachable) {
     for (i32 column = -ROWS; column < count + 2 * ROWS; ++column) {

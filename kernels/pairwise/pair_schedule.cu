@@ -3,7 +3,6 @@
 
 // The highest bits of a pair's key: pairs with 16-bit scores come first, then 32-bit scores, then pairs too large.
 const i64 IN_32_BITS = (i64)1 << 60, TOO_LARGE = (i64)1 << 61;
-
 // Return true if all scores of a pair fit in 16 bits. Cells outside the matrix start at the unreachable score and may
 // lose the cost of gaps once more.
 HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
@@ -13,7 +12,6 @@ HOST_DEVICE bool fits_16_bits(i64 query_length, i64 target_length, Mode mode, co
 }
 
 const i64 MARGIN = 24;  // rows added to a pair to account for the memory of its columns
-
 // Return the high bits of a pair's key: 0 for 16-bit scores, else IN_32_BITS, or TOO_LARGE above max_cells.
 HOST_DEVICE i64 size_class(i64 query_length, i64 target_length, i64 max_cells, Mode mode, const BaseScheme& scheme) {
     if ((query_length + MARGIN) * (target_length + MARGIN) > max_cells) return TOO_LARGE;
@@ -32,8 +30,8 @@ KERNEL void key_scores(
     }
 }
 
-// Write the key of each pair whose end is known: size_class | strips of the width << 32 | rows. shifts, widths: its
-// band.
+// Write the key of each pair whose end is known: size_class | strips of the width << 32 | rows. shifts, widths: the
+// band of its path, in which column c is column c + shift of the matrix.
 KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds ends, i32* shifts OF(pairs),
         i32* widths OF(pairs), i64* keys OF(pairs), i64 max_cells, i32 mode) {
     FOR_EACH(pair, items) {
@@ -47,7 +45,7 @@ KERNEL void key_paths(Items items, Pairs pairs, BaseScheme scheme, AlignmentEnds
     }
 }
 
-// Return the band of whole matrices that holds the `count` pairs of a block.
+// Return an unbounded band that holds the matrices of the `count` pairs of a block.
 HOST_DEVICE BlockBand score_band(const Pairs& pairs, const u32* order, i64 count) {
     BlockBand band = {0, 0, 0, UNBOUNDED};
     for (i64 i = 0; i < count; ++i) {

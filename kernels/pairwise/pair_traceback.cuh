@@ -35,11 +35,10 @@ struct DiagonalBound {
     }
 };
 
-// Return the CIGAR operation of a move, its two lowest bits, which differ between operations.
+// Return the CIGAR operation of a move, which is the operation's two lowest bits; they differ between operations.
 HOST_DEVICE u32 operation_of(u32 move) {
     return (DIFFERENT | INSERTED << 4 | DELETED << 8 | EQUAL << 12) >> 4 * move & 15;
 }
-
 // The operations of a path from its end, two bits each, and the number of runs of equal operations.
 struct Moves {
     u32* words;

@@ -12,7 +12,6 @@
 #include "common/simd_lanes.cuh"
 
 const i32 ROWS = 8;
-
 // The letters of the target (match codes) and the border, one word each per column, interleaved over a warp's threads.
 template <class Lane> struct StripColumns {
     Lane* words;
@@ -29,7 +28,7 @@ template <class Lane> struct StripColumns {
 
 // Four bits per cell encode the sources of its scores; the cells of a step are adjacent, row 0 lowest.
 enum DirectionBits { NO_DIAGONAL = 8, NO_DELETION = 4, EXTENDS_DELETION = 2, EXTENDS_INSERTION = 1 };
-
+// The direction bits of the cells of a strip, by step.
 template <class Lane> struct Directions {
     static const i32 CELLS = 2 * sizeof(typename Lane::Item), WORDS = ROWS / CELLS;
     Lane* words;  // of a strip, interleaved as in StripColumns

@@ -6,9 +6,7 @@
 enum CellState { STATE_H = 0, STATE_E = 1, STATE_F = 2, AT_START = 3 };
 
 const i32 SAME_LETTER = 16;  // above the bits of a source
-
-const i32 PATCH = 32;  // rows and columns whose sources a warp loads together
-
+const i32 PATCH = 32;        // rows and columns whose sources a warp loads together
 // CIGAR operations from the end on; all threads of a warp hold them, one thread writes them.
 struct Runs {
     u32* operations;

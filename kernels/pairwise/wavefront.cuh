@@ -17,7 +17,6 @@ const i32 GPU_LANE_ROWS = 16, CPU_LANE_ROWS = 32;  // per lane
 const i32 WAVEFRONT_ROWS = WARP_WIDTH > 1 ? GPU_LANE_ROWS : CPU_LANE_ROWS;
 const i32 CHUNK = 64;  // columns that a wavefront sweeps between two exchanges over the bus
 const i32 NO_SCORE = -(1 << 30);
-
 // The position of the maximum score above the base, and by how much it may drift before the base moves.
 template <class Lane> struct Range {
     static const i32 MIDDLE = 1 << 14, DRIFT = 1 << 12;
@@ -64,7 +63,7 @@ template <class Scheme, class Lane, i32 ROWS> struct WavefrontLetters;
 // The kind of a chunk. PLAIN: all lanes are inside the columns of the region, which contain only letters. OPEN: some
 // may be outside or not letters. Neither has a special column, nor needs left borders in local alignments.
 enum ChunkKind { PLAIN, OPEN, GENERAL };
-
+// A wavefront that sweeps a strip of a region, ROWS rows per lane.
 template <class Scheme, class Lane, i32 ROWS, bool IS_LOCAL, bool STORES_TRACE> struct Wavefront {
     static const i32 WIDTH = wavefront_width<Lane>();
     static const i32 WINDOW = CHUNK + WIDTH;

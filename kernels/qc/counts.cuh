@@ -4,7 +4,6 @@
 #include "common/sam_flags.cuh"
 
 const i64 MATES = 2;
-
 // Counters of a unit, in the order of enum UnitCounter.
 const i64 FLAGS = 4096;     // records, by flags
 const i64 MAPQS = 256;      // primary mapped records that count
@@ -48,7 +47,6 @@ struct Counts {
 };
 
 HOST_DEVICE bool is_primary(i64 flag) { return !(flag & (SECONDARY | SUPPLEMENTARY)); }
-
 // Return base i of a packed BAM sequence as its code of four bits.
 HOST_DEVICE i64 letter_at(const u8* letters, i64 i) { return letters[i >> 1] >> (i & 1 ? 0 : 4) & 15; }
 HOST_DEVICE i64 complement_of(i64 letter) { return (i64)(0xF7B3D591E6A2C480ull >> 4 * letter & 15); }  // of a BAM code

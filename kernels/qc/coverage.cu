@@ -9,17 +9,14 @@
 
 // Records that do not count, as in samtools depth and mosdepth.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | QC_FAILED | DUPLICATE_RECORD;
-
 // Bits of a position, below the bits of the sample: the bases of all contigs, and one after each.
 const i64 POSITION_BITS = 40;
 const i64 END_OF_POSITIONS = 0xFFFFFFFFFF;  // a position after all others
-
-const i64 DEPTHS = 1024;  // depths in the histogram; the last stands for all greater depths
+const i64 DEPTHS = 1024;                    // depths in the histogram; the last stands for all greater depths
 // Counters of a contig: the sum of depths, and the bases with a depth of at least 1, 10, 20 and 30.
 enum Covered { SUM, BY_ONE, BY_TEN, BY_TWENTY, BY_THIRTY, COVERED };
 
 const i64 SECTION = 4096;  // events swept by a thread block
-
 // contigs: start of each contig, and of one after the last. names: hashes of read group names; samples: by group.
 struct Layout {
     const i64* contigs OF(contig_count + 1);
@@ -47,22 +44,23 @@ template <class Events> HOST_DEVICE void put_interval(Events& events, u64 first,
     events.put(end, -change);
 }
 
-// Emit events that subtract 1 from the part of [first, end) that the mate covers. at: position of the mate; cigar: text
-// of its tag MC; contig: offset added to positions, the start of the contig with the sample's bits.
-template <class Events>
-HOST_DEVICE void subtract_mate(Events& events, const u8* cigar, i64 at, i64 first, i64 end, u64 contig) {
-    while (*cigar && at < end) {
+// Emit events that subtract 1 from the part of [first, end) that the mate covers. mate_cigar: text of its tag MC;
+// contig: added to positions: sample << POSITION_BITS | start of the contig.
+template <class Events> HOST_DEVICE void subtract_mate(
+        Events& events, const u8* mate_cigar, i64 mate_position, i64 first, i64 end, u64 contig) {
+    while (*mate_cigar && mate_position < end) {
         i64 count = 0;
-        for (; *cigar >= '0' && *cigar <= '9'; ++cigar) count = minimum(10 * count + (*cigar - '0'), END_OF_POSITIONS);
-        u8 kind = *cigar;
+        for (; *mate_cigar >= '0' && *mate_cigar <= '9'; ++mate_cigar)
+            count = minimum(10 * count + (*mate_cigar - '0'), END_OF_POSITIONS);
+        u8 kind = *mate_cigar;
         if (!kind) return;
-        ++cigar;
+        ++mate_cigar;
         if (kind == 'M' || kind == '=' || kind == 'X') {
-            i64 low = maximum(at, first), high = minimum(at + count, end);
+            i64 low = maximum(mate_position, first), high = minimum(mate_position + count, end);
             if (low < high) put_interval(events, contig + (u64)low, contig + (u64)high, -1);
-            at += count;
+            mate_position += count;
         } else if (kind == 'D' || kind == 'N') {
-            at += count;
+            mate_position += count;
         }
     }
 }
@@ -113,8 +111,8 @@ KERNEL void count_events(Items items, const u8* bytes OF(any), const i64* ends O
     }
 }
 
-// Write position, with the sample's bits, and change of depth of each record's events. ends: as in count_events;
-// event_ends: inclusive sum of its counts.
+// Write position (sample << POSITION_BITS | position) and change of depth of each record's events. ends: as in
+// count_events; event_ends: inclusive sum of its counts.
 KERNEL void list_events(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin, Layout layout,
         const i64* event_ends OF(items), u64* positions OF(events), u64* changes OF(events), i64 events) {
     FOR_EACH(item, items) {
@@ -164,8 +162,8 @@ struct Tally {
 };
 
 // Add the bases of each depth to the histogram and to the counters of each contig, a row of `covered`, of one sample.
-// An item is a section of its sorted events before the frontier. positions: with the sample's bits; depths: after each
-// event; contigs: start of each contig.
+// An item is a section of its sorted events before the frontier. positions: sample << POSITION_BITS | position; depths:
+// after each event; contigs: start of each contig.
 KERNEL void sweep_events(BlockItems items, const u64* positions OF(size), const i64* depths OF(size),
         const i64* contigs OF(contig_count + 1), u64* histogram OF(DEPTHS), u64* covered OF(contig_count* COVERED),
         i64 size, i64 contig_count, i64 frontier) {

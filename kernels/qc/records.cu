@@ -3,18 +3,14 @@
 #include "qc/counts.cuh"
 
 const i64 SECTION = 1024;  // records counted by a thread block
-
 // Records not counted in the MAPQ histogram.
 const i64 EXCLUDED_FLAGS = UNMAPPED | SECONDARY | SUPPLEMENTARY | QC_FAILED | DUPLICATE_RECORD;
-
 const i64 CONFIDENT_MAPQ = 5;  // as in samtools flagstat
-
 const u64 ADAPTER_MASK = 0xFFFFFFFFFFFFull;
 // Return the bases of an adapter, AGATCGGAAGAG, CTGTCTCTTATA or TGGAATTCTCGG, as twelve BAM codes of four bits.
 HOST_DEVICE u64 adapter_letters(i64 number) {
     return number == 0 ? 0x141824411414ull : number == 1 ? 0x284828288181ull : 0x844118828244ull;
 }
-
 // Compute the unit of each record, its sort key: 2 * read group, plus 1 for a second mate. names: hashes of the read
 // group names; ends: where records end, plus `origin`; indices: 0, 1, ...; longest: raised to the most bases.
 KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(items), i64 origin,
@@ -34,7 +30,6 @@ KERNEL void find_units(Items items, const u8* bytes OF(any), const i64* ends OF(
 HOST_DEVICE i64 end_of_unit(const u64* units, i64 first, i64 last) {
     return partition_point(first, last, [&](i64 i) { return units[i] == units[first]; });
 }
-
 // Count a read whose mate is on another contig. counted: the counters of its unit, UNIT_COUNTERS in shared memory.
 HOST_DEVICE void count_other_contig(BamFields record, u32* counted) {
     i64 flag = record.flag();
@@ -172,7 +167,7 @@ HOST_DEVICE void count_alignment(RecordSpan span, u32* counted, Counts counts, i
     if (flag & PAIRED && !(flag & MATE_UNMAPPED)) count_insert(record, counts, unit);
 }
 
-// Add the counters of all records but those of count_cycles to `counts`. An item is a section of the records in
+// Add all counters, except the counters by cycle of count_cycles, to `counts`. An item is a section of the records in
 // `order`, sorted by unit; units: their ascending units.
 KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,
         const u64* units OF(records), const u32* order OF(records), Counts counts, i64 records) {
@@ -206,7 +201,6 @@ KERNEL void count_records(BlockItems items, const u8* bytes OF(any), const i64* 
 // Cycles counted together by a thread block, and words per cycle: an odd number, so that threads with the same quality
 // in different cycles access different banks of shared memory.
 const i64 TILE_CYCLES = 32, QUALITY_WORDS = 95;
-
 // Count qualities and bases of primary records by cycle. An item is one of `tiles` tiles of TILE_CYCLES cycles of a
 // section of the records, which are sorted by unit as in count_records.
 KERNEL void count_cycles(BlockItems items, const u8* bytes OF(any), const i64* ends OF(records), i64 origin,

@@ -24,7 +24,6 @@ const i64 MAX_SIZE = 1 << 28;     // keeps the text of the tags below 2^31 bytes
 const u8 NO_PHRED = 0xFF;         // the first quality of a read without qualities
 const u8 MAX_PHRED = 93;          // '~' in FASTQ
 const i32 HAS_QUALITY = 1 << 16;  // in ReadSpan.marks
-
 // Find up to `max_records` complete records; each record gives the start of the next. Stop at an incomplete record and
 // at an invalid size. One item. found: the number of records, and the end of the last record.
 KERNEL void find_records(Items items, const u8* bytes OF(size), i64* starts OF(max_records), i64* found OF(2), i64 size,

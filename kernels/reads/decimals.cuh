@@ -5,7 +5,6 @@
 const u32 LIMB = 1000000000;  // nine digits
 const i32 LIMBS = 13;         // the smallest float is 2^-149, which has 105 digits
 const i32 SHOWN = 6;          // digits that %g shows
-
 // A natural number, lowest limb first.
 struct Natural {
     u32 limbs[LIMBS];
@@ -45,7 +44,6 @@ struct Natural {
 template <class Sink> HOST_DEVICE void put_text(Sink& sink, const char* text) {
     for (; *text; ++text) sink.put((u8)*text);
 }
-
 // Write `count` decimal digits as %g does; the first digit counts 10^exponent. Trailing zeros are omitted.
 template <class Sink> HOST_DEVICE void put_digits(Sink& sink, const u8* digits, i32 count, i32 exponent) {
     bool is_scientific = exponent < -4 || exponent >= SHOWN;

@@ -7,11 +7,9 @@
 
 const i32 WINDOW_BYTES = 1 << 15;  // maximum distance of a copy
 const i32 LITERALS = 256;          // output below is a byte; LITERALS + i marks byte i of the window before the start
-
 const i32 CODE_BITS = 15, TABLE_BITS = 10;  // maximum code length; codes up to TABLE_BITS are decoded by one look-up
 const i32 LITERAL_CODES = 288, DISTANCE_CODES = 32, LENGTH_CODES = 19;
 const i32 END_OF_BLOCK = 256;
-
 // Reads bits, the lowest bit of each byte first. Bits after the end are 0.
 struct BitReader {
     const u8* bytes;

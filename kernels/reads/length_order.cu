@@ -2,7 +2,6 @@
 #include "common/portable.cuh"
 
 const i64 BLOCK = 1024;
-
 // Write the keys and values to sort: lengths and record indices. An item is BLOCK records. varying: the bits in which
 // any length differs from the first length (0 before the launch), and the first length.
 KERNEL void init_length_sort(WarpItems items, const i32* lengths OF(size), u64* keys OF(size), u32* records OF(size),

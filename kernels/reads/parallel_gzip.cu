@@ -3,8 +3,8 @@
 
 enum PartStatus { PART_COMPLETE, PART_ENDS_MEMBER, PART_OUT_OF_SPACE, PART_CORRUPT };
 
-// Return the first bit in [from, to) at which a non-final block with dynamic codes starts, or -1. The
-// whole block must inflate, and the header after it must be valid.
+// Return the first bit in [from, to) at which a non-final block with dynamic codes starts, or -1. The whole block must
+// inflate, and the header after it must be valid. output, codes: scratch.
 HOST_DEVICE i64 find_block(const u8* data, i64 size, i64 from, i64 to, InflateOutput<u16>& output, BlockCodes& codes) {
     for (i64 bit = from; bit < to; ++bit) {
         BitReader bits(data, size, bit);

@@ -23,8 +23,8 @@ enum RecordError {
 
 const i64 SLICE_BYTES = 4096;
 
+// Lower the error word to (read << 8 | code) of an invalid read.
 HOST_DEVICE void report(u64* error, i64 read, RecordError code) { atomic_min(error, (u64)read << 8 | (u64)code); }
-
 // Count the newlines of each slice. An item is a slice of SLICE_BYTES.
 KERNEL void count_newlines(Items items, const u8* bytes OF(size), i64* counts OF(items), i64 size) {
     FOR_EACH(slice, items) {
@@ -77,7 +77,6 @@ HOST_DEVICE Line first_word(const u8* bytes, Line text) {
 HOST_DEVICE Line without_mate(const u8* bytes, Line name) {
     return Line{name.start, name.start + without_mate_number(bytes + name.start, name.end - name.start)};
 }
-
 // Return true for a read name that SAM allows: [!-?A-~]{1,254}.
 HOST_DEVICE bool is_name(const u8* bytes, Line name) {
     i32 bad = 0;

@@ -2,7 +2,6 @@
 #include "reads/queries.cuh"
 
 HOST_DEVICE i32 complement(i32 code) { return code < 4 ? 3 - code : 4; }  // of a base code, 4: ambiguous
-
 // Return 1 if the reverse complement is smaller than the read, else 0.
 HOST_DEVICE i32 is_flipped(const u8* read, i32 length) {
     for (i32 i = 0; i < length; ++i) {
@@ -39,7 +38,6 @@ HOST_DEVICE bool are_bases(u64 letters) {
 }
 // Pack four codes, one per byte, into one byte: the product shifts each code to its position in the highest byte.
 HOST_DEVICE u32 packed_codes(u32 codes) { return codes * 0x40100401u >> 24; }
-
 // Pack `count` letters, at most 32. other: incremented by the number of ambiguous letters except N.
 HOST_DEVICE PackedLetters pack_letters(const u8* letters, i32 count, i32& other) {
     PackedLetters found = {0, 0};

@@ -3,7 +3,6 @@
 #include "common/text.cuh"
 
 const i32 MAX_NAME_LENGTH = 254;
-
 // Return the length of a name without a trailing /1 or /2, unless the name consists of nothing else.
 HOST_DEVICE i64 without_mate_number(const u8* name, i64 length) {
     bool numbered = length > 2 && name[length - 2] == '/' && (name[length - 1] == '1' || name[length - 1] == '2');
@@ -45,7 +44,6 @@ struct Integer {
 };
 
 HOST_DEVICE bool is_digit(u8 c) { return '0' <= c && c <= '9'; }
-
 // Parse digits after an optional sign; other text is not valid. Large values are limited to 2^40.
 HOST_DEVICE Integer parse_integer(TextSpan text) {
     bool negative = text.length() && *text.start == '-';
@@ -98,7 +96,7 @@ struct IntegerType {
     HOST_DEVICE bool holds(TextSpan text) const { return parse_integer(text).within(min, max); }
 };
 
-// Return the integer type of a BAM type letter; its size is 0 if the letter is none of cCsSiI.
+// Return the integer type of a BAM type letter, one of cCsSiI; its size is 0 for another letter.
 HOST_DEVICE IntegerType integer_type(u8 letter) {
     u8 small = letter | 32;
     i32 bytes = small == 'c' ? 1 : small == 's' ? 2 : small == 'i' ? 4 : 0;
@@ -109,7 +107,6 @@ HOST_DEVICE IntegerType integer_type(u8 letter) {
 HOST_DEVICE bool is_letter(u8 c) { return (u8)((c | 32) - 'a') < 26; }
 HOST_DEVICE bool is_hexadecimal(u8 c) { return is_digit(c) || ('A' <= c && c <= 'F'); }
 HOST_DEVICE bool is_printable(u8 c) { return ' ' <= c && c <= '~'; }
-
 // Return true if `value` is the letter of an element type followed by elements, each after a comma.
 HOST_DEVICE bool is_array(TextSpan value) {
     TextSpan type = value.take_until(',');
@@ -158,7 +155,6 @@ struct IlluminaComment {
 HOST_DEVICE bool is_index_character(u8 c) {
     return c == 'A' || c == 'C' || c == 'G' || c == 'T' || c == 'N' || c == '+';
 }
-
 // Parse a comment; is_valid: it has Illumina's form. A sample index that is a number becomes empty.
 HOST_DEVICE IlluminaComment illumina_comment(TextSpan comment) {
     TextSpan mate = comment.take_until(':'), failed = comment.take_until(':'), flags = comment.take_until(':');

@@ -7,7 +7,6 @@
 const i64 UNKNOWN = -1;  // the first record of a segment was not found
 // Results of record_end if there is no valid record: the text ends within the record, or its lines are not FASTQ.
 const i64 INCOMPLETE = -1, INVALID = -2;
-
 // Why a scan ended: after all complete records, before an invalid record, or because a segment's ends do not fit.
 enum ScanEnd { RUNNING, COMPLETE, BEFORE_INVALID, OUT_OF_SPACE };
 
@@ -67,7 +66,7 @@ HOST_DEVICE void scan_segment(
     segments.record_counts[segment] = count, segments.next_starts[segment] = start;
 }
 
-// Scan `size` bytes of text in memory, a segment (item) each warp, and fill `segments`.
+// Scan `size` bytes of text in memory and fill `segments`. An item is a segment.
 KERNEL void scan_segments(WarpItems items, const u8* text OF(size), Segments segments, ScanFormat format, i64 size) {
     FOR_EACH(segment, items) {
         i64 end = minimum((segment + 1) * segments.segment_bytes, size);
