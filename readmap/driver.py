@@ -34,6 +34,7 @@ def gpu_index(arguments: Sequence[str]) -> int | None:
 
 
 def _retain_context(index: int) -> None:
+    """Create the primary context of a GPU, or do nothing if there is no driver or no such GPU."""
     try:
         driver = ctypes.CDLL(LIBRARY)
     except OSError:

@@ -31,7 +31,10 @@ class Alignments(Table, struct="mapping/alignments.cuh:Alignments"):
 def measure_alignments(
     plan: RecordPlan, extensions: Extensions, inserts: InsertSizeTable, batch: Batch, context: Context
 ) -> Alignments:
-    """Return the alignments of all entries; an entry that scores less than its minimum is unmapped."""
+    """Return scores, MAPQ, flags and roles of all entries; an entry that scores less than its minimum is unmapped.
+
+    The roles of dropped entries are changed in `plan` too.
+    """
     backend, starts = context.backend, extensions.reference_starts
     alignments = Alignments.allocate(backend, plan=plan, extensions=extensions, reference_starts=starts)
     shared = {"plan": plan, "extensions": extensions, "alignments": alignments}
@@ -62,7 +65,7 @@ def gather_hits(alignments: Alignments, count: int, first: int, step: int, batch
 
 
 def count_alignments(alignments: Alignments, batch: Batch, context: Context) -> None:
-    """Add the records of the batch to its counters, by tally."""
+    """Add the number of records with each tally (MAPQ, pairing, kind) to the device counter "tallies"."""
     entries, counts = alignments.plan.entries, batch.device_counters.total("tallies")
     sections = -(-entries // _ENTRIES_PER_BLOCK)
     context.backend.launch(_TALLY, sections, tallies=alignments.tallies, counts=counts, entries=entries)

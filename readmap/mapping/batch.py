@@ -80,7 +80,7 @@ class Batch:
     partition_seeds: PartitionSeedTable | None = None  # until the first read_back
 
     def launch(self, kernel: Kernel, items: Count, context: Context, **arguments: Any) -> None:
-        """Launch a kernel; parameters named as in `shared` are taken from the batch and the context."""
+        """Launch a kernel for `items` items; parameters named as in `shared` come from the batch and the context."""
         shared = {
             "texts": self.reads,
             "queries": self.queries,
@@ -106,12 +106,13 @@ class Batch:
         placements = PlacementTable.allocate(backend, reads=count, fill=_NO_PLACEMENT)
         counters = DeviceCounters(count, backend, context.capacity_estimates)
         backend.copy_into(counters.total("replaced"), queries.replaced)
-        return cls(reads, queries, windows, placements, _counters(reads, queries, context), WorkCounters(), counters)
+        return cls(reads, queries, windows, placements, _count_reads(reads, queries, context), WorkCounters(), counters)
 
     def read_back(self, *sums: tuple[Array, int]) -> list[int]:
-        """Add the device counters to `counters` and `work`, and return the row ends of `sums` (see Backend.row_ends).
+        """Add the device counters to `counters` and `work`, reset them, and set `partition_seeds` to None.
 
-        Raises CapacityExceeded if a stage found more than the capacity of its list.
+        sums: (prefix sums, rows). Returns the last element of each of their rows, on the host. Raises CapacityExceeded
+        if a stage found more elements than the capacity of its list.
         """
         counted, tallies, totals = self.device_counters.read_back(*sums)
         self.partition_seeds = None
@@ -123,7 +124,7 @@ class Batch:
         return totals
 
     def part(self, first: int, last: int, context: Context) -> Batch:
-        """Return a batch of the reads [first, last) with a copy of their windows and placements."""
+        """Return a new batch of the reads [first, last) with copies of their windows and placements, and new counts."""
         backend, part = context.backend, Batch.of(self.reads.part(first, last), context)
         slots = backend.to_host(self.queries.slot_of)[first + backend.to_host(part.queries.order)]
         for table, own in ((self.windows, part.windows), (self.placements, part.placements)):
@@ -138,7 +139,8 @@ class Batch:
         self.launch(_COPY, len(slots), context, selected=slots, copies=rows)
 
 
-def _counters(reads: Reads, queries: Queries, context: Context) -> Counters:
+def _count_reads(reads: Reads, queries: Queries, context: Context) -> Counters:
+    """Return counters with the counts of reads, single reads and too short reads; absent mates do not count."""
     too_short = queries.length_runs.first_slot_of_length(-(-context.scoring.min_score // context.scoring.match))
     absent = int(np.count_nonzero(absent_mask(reads, context.backend)))
     singles = absent if reads.paired else reads.count

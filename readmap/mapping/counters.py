@@ -74,7 +74,7 @@ class Counters:
     mapqs: np.ndarray[Any, np.dtype[np.int64]] = field(default_factory=lambda: np.zeros(MAPQS, np.int64))
 
     def add_tallies(self, tallies: Sequence[int]) -> None:
-        """Add the number of plan entries with each tally, [TALLIES]."""
+        """Add the records of a batch; tallies: number of entries with each value of Alignments.tallies, [TALLIES]."""
         counts = np.array(tallies, np.int64)
         proper = counts[PROPER_TALLY : PROPER_TALLY + MAPQS]
         mapqs = counts[:MAPQS] + proper

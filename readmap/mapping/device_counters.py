@@ -48,7 +48,7 @@ class CapacityEstimates:
         self.per_read[name] = max(self.per_read.get(name, 0.0), counted / reads)
 
     def capacity(self, name: str, reads: int) -> int | None:
-        """Return the capacity to reserve for a batch of `reads` reads, or None if no batch has measured the list."""
+        """Return the capacity of the list `name` for a batch of `reads` reads, or None if no batch has measured it."""
         if not self.is_enabled or name not in self.per_read:
             return None
         return int((1 + HEADROOM) * self.per_read[name] * reads) + MIN_HEADROOM
@@ -88,9 +88,10 @@ class DeviceCounters:
         self._reads, self._backend = reads, backend
         self._estimates = None if backend.host_sees_counts else estimates
         self._uses: Counter[str] = Counter()
-        self._clear()
+        self._reset()
 
-    def _clear(self) -> None:
+    def _reset(self) -> None:
+        """Allocate new counters of 0, and forget all reservations."""
         sizes = SIZE_COUNTERS if self._estimates else 0
         self._numbers = self._backend.full(_ALL_TOTALS + sizes + SUM_COUNTERS, 0, np.int64)
         self._taken = _ALL_TOTALS
@@ -103,9 +104,9 @@ class DeviceCounters:
         return self._numbers.view(np.uint64)[start : start + TOTALS[name]]
 
     def reserve(self, name: str, items: DeviceList, max_counts: Sequence[int], unit: int = 1) -> Reservation:
-        """Reserve lists of elements that the items produce.
+        """Reserve a list for each kind of element that kernels find for `items`, with a capacity from earlier batches.
 
-        max_counts: upper bound of the elements of each kind. unit: capacities are rounded up to a multiple of it.
+        name: counter of all elements. max_counts: upper bounds by kind. unit: capacities are rounded up to multiples.
         """
         return self._reserve(name, f"{items.key} {name}", max_counts, unit, items.count)
 
@@ -118,10 +119,10 @@ class DeviceCounters:
         items: Count | None = None,
         may_be_more: bool = False,
     ) -> Reservation:
-        """Reserve lists, or return a reservation without capacities if the host shall read the sizes back at once.
+        """Reserve lists, or return a reservation without capacities if the host shall read their sizes back at once.
 
-        The host does so if it knows the number of items that produce the elements, or if an estimate reaches max_counts
-        and `may_be_more`.
+        The host does so if `items`, the number of items that produce elements, is known to it or None is estimated for
+        `key`, the list's name in the estimates, or if an estimate reaches max_counts and `may_be_more`.
         """
         if not self._estimates:
             return _unreserved(name)
@@ -142,7 +143,7 @@ class DeviceCounters:
         return reserved
 
     def record_use(self, reserved: Reservation, needed: Sequence[int]) -> None:
-        """Add the sizes of lists to their counter, and record them for later batches."""
+        """Add the sizes of the reserved lists, by kind, to their counter, and record them for later batches."""
         self._counted[reserved.name] += sum(needed)
         if self._estimates:
             for key, count in zip(reserved.keys, needed, strict=True):
@@ -158,10 +159,10 @@ class DeviceCounters:
         variant: str = "",
         required_by: DeviceList | None = None,
     ) -> DeviceList:
-        """Return the list of first_index plus the index of each uint8 flag that has a bit of the mask.
+        """Return the list of first_index plus the index of each uint8 flag that has a bit of the mask, ascending.
 
-        variant: distinguishes lists of the same name. required_by: a list that is emptied too if the new list exceeds
-        its capacity.
+        name: counter that the size is added to. variant: distinguishes the estimates of lists with the same name.
+        required_by: a list that is emptied too if the new list exceeds its capacity.
         """
         reserved, backend = self._reserve(name, name + variant, [len(flags)]), self._backend
         if reserved.capacities is None:
@@ -179,7 +180,8 @@ class DeviceCounters:
     def scan(
         self, name: str, counts: Array, items: DeviceList, max_total: int, *, may_be_more: bool = False
     ) -> tuple[Array, Count]:
-        """Return the inclusive prefix sum of int64 counts and their total; empty `items` if it exceeds its capacity.
+        """Return the inclusive prefix sum of int64 counts, and their total; set both it and the size of `items` to 0 on
+        the device if it exceeds its capacity. name: counter that the total is added to.
 
         may_be_more: the total may exceed max_total, the number of elements that fit into memory; if that is likely, the
         host reads it back at once.
@@ -216,6 +218,6 @@ class DeviceCounters:
             raise CapacityExceeded(", ".join(exceeded))  # the sizes of later lists are meaningless
         for reserved, needed in found:
             self.record_use(reserved, needed)
-        self._clear()
+        self._reset()
         start = _STARTS["tallies"]
         return counted, numbers[start : start + TALLIES], numbers[first_sum:]

@@ -31,11 +31,10 @@ def find_diagonals(selection: Selection, seeds: Seeds, batch: Batch, context: Co
 
     The SPLIT pass uses only seeds in the part of the read that its placement leaves uncovered.
     """
-    backend, queries, placements = context.backend, batch.queries, batch.placements
-    if selection.search_pass.reason == SPLIT:
-        starts, ends = placements.uncovered_starts, placements.uncovered_ends
-    else:
-        starts, ends = backend.full(batch.reads.count, 0, np.int32), queries.lengths
+    backend, placements = context.backend, batch.placements
+    starts, ends = placements.uncovered_starts, placements.uncovered_ends
+    if selection.search_pass.reason != SPLIT:
+        starts, ends = backend.full(batch.reads.count, 0, np.int32), batch.queries.lengths
     slots, found = selection.slots, new_diagonals(len(selection.slots.indices), backend)
     uncovered = {"uncovered_starts": starts, "uncovered_ends": ends}
     limits = {name: getattr(selection.search_pass, name) for name in ("min_seed_bases", "max_suffixes")}

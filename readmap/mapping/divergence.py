@@ -19,9 +19,9 @@ ONE_ERROR = 1 << 24
 
 
 def measure_divergence(batch: Batch, max_reads: int, context: Context) -> NDArray[np.int64]:
-    """Return reliable bases, differences among them, and expected sequencing errors * ONE_ERROR of each read.
+    """Return int64 [reads, 3] for the first `max_reads` reads in input order, zeros if a read has no reliable bases.
 
-    int64 [reads, 3], for the first `max_reads` reads of the input, zeros if a read shows nothing.
+    Columns: reliable bases, differences among them, and expected sequencing errors * ONE_ERROR.
     """
     backend, count = context.backend, min(batch.reads.count, max_reads)
     tallies = backend.empty((count, 3), np.int64)
@@ -30,7 +30,7 @@ def measure_divergence(batch: Batch, max_reads: int, context: Context) -> NDArra
 
 
 def estimate_bases_per_difference(tallies: NDArray[Any]) -> int:
-    """Return the estimated bases per difference, from observed differences minus expected errors, and a prior."""
+    """Estimate the sample's bases per difference from tallies of measure_divergence, int64 [reads, 3], and a prior."""
     bases, differences, errors = tallies.sum(axis=0, dtype=np.int64).tolist()
     real = max(differences - errors / ONE_ERROR, 0)
     believed = (bases + WEIGHT * DEFAULT_BASES_PER_DIFFERENCE) / (real + WEIGHT)

@@ -52,7 +52,7 @@ class _TaskCapacities(NamedTuple):
 
 
 def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: bool = True) -> None:
-    """Raise the scores of the slots' new windows to their banded scores; long_gaps: use wide bands too."""
+    """Score the new windows of the reads in `slots` by banded alignments, in place; long_gaps: use wide bands too."""
     backend, capacity, lanes = context.backend, len(slots.indices), _lanes(batch, context)
     if not capacity:
         return
@@ -73,9 +73,9 @@ def score_windows(slots: DeviceList, batch: Batch, context: Context, long_gaps: 
 def _count_tasks(
     counts: Array, slots: DeviceList, lanes: int, batch: Batch, context: Context
 ) -> tuple[Array, list[Count], _TaskCapacities]:
-    """Return the prefix sums of the task counts, and for each kind of band the launch items and the list capacity.
+    """Return the inclusive prefix sum of `counts`, and for each kind of band its launch items and list capacity.
 
-    A task is an alignment of a window; an item scores `lanes` tasks.
+    counts: int64 [kinds of band * slots], tasks of a read. A task aligns a window; an item scores `lanes` tasks.
     """
     backend, capacity = context.backend, len(slots.indices)
     # Only long reads use the widest band.
@@ -101,7 +101,7 @@ def _by_kind(lasts: list[int]) -> Iterator[tuple[int, slice]]:
 
 
 def score_rows(rows: Array, slots: Array, kinds: Array, batch: Batch, context: Context) -> None:
-    """Score windows in any rows: slots: int32 [rows]; kinds: uint8 [rows], 1 << the kind of band."""
+    """Score the windows in `rows` in place. slots: int32 [rows], of reads. kinds: uint8 [rows], 1 << kind of band."""
     backend = context.backend
     for kind in BANDS:
         wanting = select_flagged(kinds, 1 << kind, backend)
@@ -119,14 +119,14 @@ def _lanes(batch: Batch, context: Context) -> int:
 
 
 def _score(tasks: Array, slots: Array, items: Count, kind: int, rows: Array, batch: Batch, context: Context) -> None:
-    """Score the windows in the rows `tasks`, int64, of the reads in `slots`, int32, with one kind of band."""
+    """Score the windows rows[tasks] (int64) of the reads in `slots` (int32) in place, with one kind of band."""
     bits = 16 if context.scoring.fits_16_bits(batch.queries.max_length) else 32
     kernel = Kernel("mapping/extension", f"score_{bits}_bits_{BANDS[kind].name}")
     batch.launch(kernel, items, context, tasks=tasks, task_slots=slots, windows=rows)
 
 
 def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extensions:
-    """Return the CIGARs of all entries of the plan."""
+    """Return the CIGARs of all entries of the plan, and add the number of tracebacks to batch.work."""
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(len(BANDS) * reads, np.int64)
     batch.launch(_COUNT_TRACED, reads, context, plan=plan, counts=counts, reads=reads)
@@ -147,7 +147,10 @@ def trace_alignments(plan: RecordPlan, batch: Batch, context: Context) -> Extens
 
 
 def _trace(band: Band, traced: Array, lengths: Array, shared: dict[str, Any], batch: Batch, context: Context) -> None:
-    """Trace the entries `traced`, int64, with one kind of band; they and `lengths`, int32, ascend by read length."""
+    """Write the CIGARs of the entries `traced` (int64) to the extensions in `shared`, the common kernel arguments.
+
+    band: the kind of band of these entries. lengths: int32, the length of each entry's read, ascending.
+    """
     backend, start, lanes = context.backend, 0, context.backend.traceback_lanes
 
     def bytes_of(longest: int) -> int:

@@ -43,10 +43,10 @@ class RepeatPlacements(Table, struct="mapping/fragments.cu:RepeatPlacements"):
 
 
 def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Array:
-    """Add windows of the best fragments to mates that both have more placements than windows.
+    """Add windows of the best fragments to mates that both have more placements than windows, and choose among them.
 
-    Returns int32 [pairs]: phred of all fragments that got no windows, NOT_JOINED if the placements of the pair were not
-    joined.
+    Returns int32 [pairs] on the device: phred of the probability of all fragments that got no windows, NOT_JOINED for
+    pairs whose placements were not joined.
     """
     backend, count = context.backend, batch.reads.count // 2
     other_fragments, marks = backend.full(count, NOT_JOINED, np.int32), backend.empty(2 * count, np.uint8)
@@ -54,15 +54,15 @@ def join_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Arra
     mates = batch.device_counters.select_flagged("joined", marks, 1)
     if capacity_of(mates.count):
         for part, matches in _parts(mates, batch, context):
-            _join(part, matches, other_fragments, inserts, batch, context)
+            _join_parts(part, matches, other_fragments, inserts, batch, context)
     return other_fragments
 
 
 def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[DeviceList, SeedMatches]]:
-    """Yield (mates, their matches), split so that a part's matches fit into memory; mates are next to each other."""
+    """Yield (mates, their seed matches), split so that the matches of a part fit into memory; pairs stay whole."""
     backend = context.backend
     capacity = max(backend.scratch_bytes // MATCH_BYTES, 2 * MAX_MATCHES)
-    matches = _matches(mates, capacity, batch, context)
+    matches = _find_matches(mates, capacity, batch, context)
     if capacity_of(matches.total) <= capacity:
         yield mates, matches
         return
@@ -72,29 +72,27 @@ def _parts(mates: DeviceList, batch: Batch, context: Context) -> Iterator[tuple[
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + capacity, "right"))
         part = DeviceList.of(numbers[2 * first : 2 * last])
-        yield part, _matches(part, capacity, batch, context)
+        yield part, _find_matches(part, capacity, batch, context)
         first = last
 
 
-def _matches(mates: DeviceList, fitting: int, batch: Batch, context: Context) -> SeedMatches:
-    """Return the seed matches of the mates; fitting: number of matches that fit into memory."""
+def _find_matches(mates: DeviceList, fitting: int, batch: Batch, context: Context) -> SeedMatches:
+    """Return the seed matches of the mates (record indices); fitting: number of matches that fit into memory."""
     slots = context.backend.empty(len(mates.indices), np.int32)
     batch.launch(_MATES, mates.count, context, mates=mates.indices, slots=slots)
     return find_matches(replace(mates, indices=slots), STRIDE, batch, context, fitting, MAX_MATCHES)
 
 
-def _join(
-    mates: DeviceList,
-    matches: SeedMatches,
-    other_fragments: Array,
-    inserts: InsertSizeTable,
-    batch: Batch,
-    context: Context,
+def _join_parts(
+    mates: DeviceList, matches: SeedMatches, phreds: Array, inserts: InsertSizeTable, batch: Batch, context: Context
 ) -> None:
-    """Join the placements that the matches of the mates name, and add the windows of the best fragments."""
+    """Combine the placements of mates at `matches` into fragments; add the windows of the best ones, and choose.
+
+    phreds: output, int32 [pairs of the batch], the phred of the remaining fragments of each pair.
+    """
     slots, found = replace(mates, indices=matches.selected), new_diagonals(matches.read_count, context.backend)
     placements = _list_placements(matches, slots, batch, context)
-    given = {"inserts": inserts, "mates": mates.indices, "found": found, "other_fragments": other_fragments}
+    given = {"inserts": inserts, "mates": mates.indices, "found": found, "other_fragments": phreds}
     batch.launch(_JOIN, mates.count, context, **given, repeat_placements=placements)
     add_windows(slots, found, MAX_WINDOWS, batch, context)
     score_windows(slots, batch, context)
@@ -102,7 +100,7 @@ def _join(
 
 
 def _list_placements(matches: SeedMatches, slots: DeviceList, batch: Batch, context: Context) -> RepeatPlacements:
-    """Return the placements of the slots that explain their read not much worse than the best one, sorted by key."""
+    """Return the placements at `matches` that score not much less than the best one of their read, sorted by key."""
     backend, capacity = context.backend, capacity_of(matches.total)
     counts = backend.full(capacity, 0, np.int64)
     batch.launch(_COUNT, matches.total, context, matches=matches, counts=counts)

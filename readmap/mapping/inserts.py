@@ -66,6 +66,7 @@ class InsertSizeTable(Table, struct="mapping/pairs.cuh:InsertSizeTable"):
 
 
 def insert_size_table(sizes: Sequence[InsertSize], backend: Backend) -> InsertSizeTable:
+    """Copy the distributions to the device, with the penalty of each insert size between `low` and `high`."""
     lows, highs = np.ones(len(DIRECTIONS), np.int64), np.zeros(len(DIRECTIONS), np.int64)
     offsets = np.zeros(len(DIRECTIONS), np.int64)
     penalties: list[int] = []
@@ -121,7 +122,7 @@ def estimate_insert_sizes(directions: NDArray[np.uint8], sizes: NDArray[np.int32
 
 
 def _distribution(direction: str, values: NDArray[Any]) -> InsertSize | None:
-    """Return the distribution of sorted sizes, or None if they spread too far."""
+    """Return the distribution of ascending sizes without outliers, or None if they spread too far for a library."""
     first, third = (int(values[int(share * len(values) + 0.499)]) for share in (0.25, 0.75))
     spread = third - first
     if spread > MAX_QUARTILE_RANGE:

@@ -1,7 +1,6 @@
 """List every diagonal that shares a seed with a read (Placements -> SeedMatches -> Candidates)."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,6 @@ from readmap.mapping.batch import Batch, Context
 from readmap.mapping.diagonals import order_by_position
 from readmap.mapping.parameters import dense_seed_bases
 from readmap.mapping.seeds import seed_offsets
-from readmap.reads.packing import Queries
 
 _FIND, _LIMIT = Kernel("mapping/matches", "find_matches"), Kernel("mapping/matches", "limit_matches")
 _PLACED, _MARK = Kernel("mapping/matches", "mark_placed"), Kernel("mapping/matches", "mark_naming_matches")
@@ -36,7 +34,7 @@ class Candidates(Table, struct="mapping/secondaries.cu:CandidateDiagonals"):
 
 
 def placed_reads(batch: Batch, context: Context) -> DeviceList:
-    """Return the slots of the reads that have a placement."""
+    """Return the slots (indices in length order) of the reads that have a placement."""
     marks = context.backend.empty(batch.reads.count, np.uint8)
     batch.launch(_PLACED, len(marks), context, chosen=batch.placements.chosen, marks=marks)
     return DeviceList.of(select_flagged(marks, ANY_FLAG, context.backend))
@@ -66,29 +64,22 @@ def find_matches(
 
 
 def parts_with_matches(batch: Batch, context: Context) -> Iterator[tuple[Batch, SeedMatches]]:
-    """Yield the batch and its matches, split into parts whose matches fit into memory; a pair is never split."""
+    """Yield (batch, seed matches of its placed reads), in parts whose matches fit into memory; no pair is split."""
     capacity = context.backend.scratch_bytes // MATCH_BYTES
     matches = find_matches(placed_reads(batch, context), STRIDE, batch, context, capacity)
     if capacity_of(matches.total) <= capacity:
         yield batch, matches
         return
     together = 2 if batch.reads.paired else 1
-    ends = np.cumsum(_matches_per_record(matches, batch.queries, context).reshape(-1, together).sum(axis=1))
-    first = 0
+    by_slot, first = np.zeros(batch.queries.length_runs.count, np.int64), 0
+    by_slot[context.backend.to_host(matches.selected)] = matches_per_read(matches, context)
+    ends = np.cumsum(by_slot[context.backend.to_host(batch.queries.slot_of)].reshape(-1, together).sum(axis=1))
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = max(int(np.searchsorted(ends, before + capacity, "right")), first + 1)
         part = batch.part(first * together, last * together, context)
         yield part, find_matches(placed_reads(part, context), STRIDE, part, context, capacity)
         first = last
-
-
-def _matches_per_record(matches: SeedMatches, queries: Queries, context: Context) -> Any:
-    """Return the number of matches of each record, int64 [reads] on the host."""
-    to_host = context.backend.to_host
-    by_slot = np.zeros(queries.length_runs.count, np.int64)
-    by_slot[to_host(matches.selected)] = matches_per_read(matches, context)
-    return by_slot[to_host(queries.slot_of)]
 
 
 def matches_per_read(matches: SeedMatches, context: Context) -> NDArray[np.int64]:
@@ -99,10 +90,10 @@ def matches_per_read(matches: SeedMatches, context: Context) -> NDArray[np.int64
 
 
 def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Candidates:
-    """Return the diagonals that the matches name."""
+    """Return the diagonals of all ungapped segments around seed matches that score enough to be listed."""
     backend, chunk_size = context.backend, context.backend.scratch_bytes // MATCH_BYTES
     naming = [
-        (first, _naming(matches, first, chunk_size, batch, context))
+        (first, _one_match_per_segment(matches, first, chunk_size, batch, context))
         for first in range(0, capacity_of(matches.total), chunk_size)
     ]
     total, shift = sum(len(numbers) for _, numbers in naming), batch.queries.max_length
@@ -121,8 +112,8 @@ def list_candidates(matches: SeedMatches, batch: Batch, context: Context) -> Can
     return found
 
 
-def _naming(matches: SeedMatches, first: int, chunk_size: int, batch: Batch, context: Context) -> Array:
-    """Return the matches that name a diagonal, as int32 offsets from `first`, among at most `chunk_size` matches."""
+def _one_match_per_segment(matches: SeedMatches, first: int, chunk_size: int, batch: Batch, context: Context) -> Array:
+    """Return the int32 offsets from match `first` of the first match of each segment, among `chunk_size` matches."""
     marks = context.backend.empty(min(chunk_size, capacity_of(matches.total) - first), np.uint8)
     batch.launch(_MARK, len(marks), context, matches=matches, first_match=first, marks=marks)
     return select_flagged(marks, ANY_FLAG, context.backend)

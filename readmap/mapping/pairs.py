@@ -27,7 +27,10 @@ class Rescues:
 
 
 def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Rescues | None:
-    """Search mates at the positions their partners predict; return None if no mate needs that."""
+    """Add windows to mates near the positions that their partners predict, and choose again.
+
+    Returns the searched mates, or None if no mate needs a search.
+    """
     backend, count = context.backend, batch.reads.count
     wanted, deficits = backend.full(count, 0, np.uint8), backend.empty(count // 2, np.int32)
     batch.launch(_LIST, count // 2, context, inserts=inserts, wanted=wanted, choice_deficits=deficits)
@@ -45,7 +48,7 @@ def rescue_mates(inserts: InsertSizeTable, batch: Batch, context: Context) -> Re
 
 
 def count_rescued(rescues: Rescues, batch: Batch, context: Context) -> None:
-    """Count the mates that form a fragment only at a window that the rescue added."""
+    """Add the mates that form a fragment only at a window that the rescue added to the device counter "rescued"."""
     backend, slots = context.backend, rescues.slots
     rescued = backend.full(len(slots.indices), 0, np.uint8)
     selected = {"selected": slots.indices, "window_counts": rescues.window_counts}
@@ -68,5 +71,5 @@ def measure_inserts(batch: Batch, context: Context) -> tuple[NDArray[np.uint8], 
 
 
 def pair_mates(inserts: InsertSizeTable, other_fragments: Array, batch: Batch, context: Context) -> None:
-    """Choose the windows of mates together. other_fragments: the result of `join_mates`."""
+    """Choose the placements of mates together, in batch.placements. other_fragments: the result of `join_mates`."""
     batch.launch(_PAIR, batch.reads.count // 2, context, inserts=inserts, other_fragments=other_fragments)

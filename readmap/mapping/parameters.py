@@ -164,14 +164,14 @@ class Reporting:
 
     @property
     def xa_limit(self) -> int:
-        """Most placements in XA."""
+        """Maximum number of placements in XA."""
         if self.max_secondary:
             return 0
         return MAX_XA_HITS if self.max_xa_hits is None else self.max_xa_hits
 
     @property
     def alternate_limit(self) -> int:
-        """Most placements in XA if one of them is on an ALT contig."""
+        """Maximum number of placements in XA if a placement is on an ALT contig."""
         return 0 if self.max_secondary else self.max_alternate_hits
 
     @property

@@ -28,9 +28,10 @@ _UNIQUE, _FEW = (constant("mapping/partition_seeds.cu", name) for name in ("UNIQ
 
 
 def resolve_reads(batch: Batch, context: Context) -> None:
-    """Give windows to the reads whose partition seeds name all placements that matter, independently of the sample.
+    """Look up the partition seeds of all reads, and store windows and placements of the reads that they resolve.
 
-    Any other placement of a resolved read is 60 phred less likely and changes no MAPQ.
+    Any other placement of a resolved read is 60 phred less likely and changes no MAPQ, whatever the sample. The other
+    reads are marked in placements.unresolved. The look-ups remain in batch.partition_seeds.
     """
     backend, table = context.backend, _look_up_seeds(batch, context)
     divergent_deficit = DIVERGENT_DIFFERENCES * (context.scoring.match + context.scoring.mismatch)
@@ -57,6 +58,7 @@ def resolve_reads(batch: Batch, context: Context) -> None:
 
 
 def _look_up_seeds(batch: Batch, context: Context) -> PartitionSeedTable:
+    """Return the location and the number of occurrences of each partition seed of each read, on both strands."""
     backend, reads = context.backend, batch.reads.count
     lookups = -(-reads // _TILE) * _TILE * _LOOKUPS_PER_READ
     locations, counts = backend.empty(lookups, context.index.suffixes.dtype), backend.empty(lookups, np.uint8)

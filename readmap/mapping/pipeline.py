@@ -23,10 +23,9 @@ from readmap.reads.parsing import Reads
 
 
 def search_reads(reads: Reads, context: Context) -> Batch:
-    """Find the windows and placements of a batch of at least one read.
+    """Return a new batch of the reads, at least one, with their windows and placements.
 
-    Only the near-mate search uses what other reads showed, namely the insert sizes; all other stages depend on the read
-    alone.
+    Only the near-mate search depends on other reads, by the insert sizes; all other stages depend on the read alone.
     """
     batch, unknowing = Batch.of(reads, context), replace(context, sample=Sample())
     if not context.reporting.needs_all_placements:
@@ -38,10 +37,7 @@ def search_reads(reads: Reads, context: Context) -> Batch:
 
 
 def search_again(batch: Batch, context: Context) -> Batch:
-    """Repeat the near-mate search of a batch that was searched before the insert sizes were known; return the batch.
-
-    The result equals the result of `search_reads` with known insert sizes.
-    """
+    """Update and return a batch that was searched before the insert sizes were known, as if they had been known."""
     if can_search_near_mates(batch, context):
         resolve_near_mates(batch, context, seeded=True)
         _search_by_seeds(batch, replace(context, sample=Sample()))
@@ -49,7 +45,7 @@ def search_again(batch: Batch, context: Context) -> Batch:
 
 
 def _search_by_seeds(batch: Batch, context: Context) -> None:
-    """Search the unresolved reads by seeds, in passes of increasing effort."""
+    """Add windows and placements of the unresolved reads to the batch, in seed searches of increasing effort."""
     for search_pass in search_passes(context.index.suffix_count, context.index.host.has_alternates):
         for selection in select_reads(search_pass, batch):
             seeds = find_seeds(selection, batch, context)
@@ -81,7 +77,7 @@ def align_reads(batch: Batch, context: Context) -> Iterator[tuple[Batch, Alignme
         return
     batch.read_back()
     for part, matches in parts_with_matches(batch, context):
-        yield part, _align_all(matches, inserts, part, context)
+        yield part, _align_secondaries(matches, inserts, part, context)
 
 
 def _align(plan: RecordPlan, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
@@ -89,11 +85,10 @@ def _align(plan: RecordPlan, inserts: InsertSizeTable, batch: Batch, context: Co
     return measure_alignments(plan, extensions, inserts, batch, context)
 
 
-def _align_all(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
-    """Return the alignments with all secondary ones.
+def _align_secondaries(matches: SeedMatches, inserts: InsertSizeTable, batch: Batch, context: Context) -> Alignments:
+    """Return the alignments, with secondary ones on the diagonals of `matches`.
 
-    These depend on which of a read's split segments turn out to be alignments, so a read with several segments is
-    traced first.
+    These depend on which segments of a split read turn out to be alignments, so reads with segments are traced first.
     """
     plan = plan_records(batch, context)
     skip_single_entries(plan, batch, context)

@@ -28,7 +28,7 @@ class RecordPlan(Table, struct="mapping/record_plan.cuh:RecordPlan"):
 
 
 def plan_records(batch: Batch, context: Context) -> RecordPlan:
-    """Return the entries of all reads without secondary records."""
+    """Return the plan of the records of all reads, without secondary records; this reads the device counters back."""
     backend, reads = context.backend, batch.reads.count
     counts = backend.empty(reads, np.int64)
     batch.launch(_COUNT, reads, context, counts=counts)
@@ -51,7 +51,7 @@ class ReportedPlacements(Table, struct="mapping/record_plan.cu:ReportedPlacement
 
     @classmethod
     def of(cls, placements: Array, indices: Array, batch: Batch, context: Context) -> ReportedPlacements:
-        """Sort the placements with some indices, int32."""
+        """Return the placements[indices], sorted. placements: int64 [n, PLACEMENT_WORDS]. indices: int32."""
         count, shift = len(indices), batch.queries.max_length
         strands, diagonals = (context.backend.empty(count, np.uint64) for _ in range(2))
         keys = {"strands": strands, "diagonals": diagonals, "shift": shift}

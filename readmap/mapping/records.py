@@ -43,7 +43,7 @@ class AlignmentRecords:
 
 
 def format_records(alignments: Alignments, batch: Batch, style: RecordStyle, context: Context) -> AlignmentRecords:
-    """Return the records of a batch."""
+    """Return the SAM or BAM records of a batch of alignments; this reads the device counters back."""
     backend, index, reads, count = context.backend, context.index, batch.reads, alignments.plan.entries
     read_group = style.read_groups[reads.lane]
     tags = np.frombuffer(common_tags(read_group, style.program, style.encoding), np.uint8)

@@ -68,6 +68,7 @@ def seed_offsets(
 
 
 def find_seeds(selection: Selection, batch: Batch, context: Context) -> Seeds:
+    """Look up the seeds of the selected reads in the suffix array, at least min_seed_bases long, on both strands."""
     backend, shortest, stride = context.backend, selection.search_pass.min_seed_bases, selection.stride
     offsets, total = seed_offsets(selection.slots, shortest, stride, batch, context)
     dtype = context.index.suffixes.dtype

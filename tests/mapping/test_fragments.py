@@ -124,7 +124,7 @@ def joined(
     slots, mates = world.batch.queries.slot_of, DeviceList.of(on_device(np.arange(2 * count, dtype=np.int32)))
     inserts = insert_size_table(library, bench.backend)
     matches = find_matches(DeviceList.of(slots), STRIDE, world.batch, bench.context, FITTING)
-    fragments._join(mates, matches, other_fragments, inserts, world.batch, bench.context)
+    fragments._join_parts(mates, matches, other_fragments, inserts, world.batch, bench.context)
     selected, found, *_ = given[0]
     assert np.array_equal(host(selected.indices), host(slots))
     rows, counts = host(found.rows).view(DIAGONAL).reshape(-1, MAX_DIAGONALS), host(found.counts)
@@ -228,8 +228,8 @@ def test_mates_in_two_families(backends: str, monkeypatch: pytest.MonkeyPatch, t
     if parts > 1:
         monkeypatch.setattr(backend, "scratch_bytes", 1)
         monkeypatch.setattr(fragments, "MAX_MATCHES", 800)
-    joined, join = list[int](), fragments._join
-    monkeypatch.setattr(fragments, "_join", lambda *arguments: joined.append(1) or join(*arguments))
+    joined, join = list[int](), fragments._join_parts
+    monkeypatch.setattr(fragments, "_join_parts", lambda *arguments: joined.append(1) or join(*arguments))
     other_fragments = join_mates(library, batch, bench.context)
     assert len(joined) == parts
     assert host(other_fragments).min() >= 0
