@@ -267,8 +267,8 @@ template <class Lane> struct Row {
     HOST_DEVICE Lane at(i32 k) const { return scores[k]; }
 };
 
-// Return the best scores of a query with Lane::width subjects. letters: interleaved; borders: one per row, scores of
-// the last column; if `resumes`, they contain the column before. visitor: visits the cells of every step.
+// Return the best scores of a query with Lane::width subjects. letters: interleaved; borders: H and gap per row, before
+// the first column if `resumes`, then after the last. visitor: visits the cells of every step.
 template <class Lane, i32, class Visitor> HOST_DEVICE Lane sweep(const Query& query, const u8* letters, i32 columns,
         i32, Border<Lane>* borders, bool resumes, const GapCosts<Lane>& gaps, const Visitor& visitor) {
     Cells<Lane, CELL_COLUMNS> cells;

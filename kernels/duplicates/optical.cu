@@ -65,7 +65,7 @@ KERNEL void join_neighbours(Items items, const Fragment* rows OF(any), const u32
     }
 }
 
-// Set keepers[first member of a cluster] to its member that is no duplicate, if any. An item is a rank in `order`.
+// keepers[c] = the rank of the member of cluster c, its first member, that is no duplicate, if any. An item is a rank.
 KERNEL void find_keepers(Items items, const u32* members OF(items), const u32* order OF(items), const u8* marks OF(any),
         i32* parents OF(items), u32* keepers OF(items)) {
     FOR_EACH(at, items) {

@@ -39,8 +39,8 @@ struct RepeatPlacements {
     }
 };
 
-// Return the phred lost at the placement of a match's diagonal, or -1 if that is more than what unpaired placements
-// lose. Scores without gaps are compared, because all copies of a repeat need the gap that the best placement has.
+// Return by how many phred a match's diagonal explains its read worse than the chosen window, or -1 from unpaired_phred
+// on. Scores without gaps are compared, because all copies of a repeat need the gap that the best placement has.
 HOST_DEVICE i32 loss_of(const Diagonal& diagonal, i64 slot, const WindowTable& windows,
         const PlacementTable& placements, const Scoring& scoring) {
     const Window& chosen = windows.of(slot)[placements.chosen[slot]];
@@ -193,9 +193,9 @@ struct FragmentJoiner {
     }
 };
 
-// One item per mate, the record mates[item], whose placements have the read index `item`. The item of the first mate
-// writes the diagonals of the pair's best fragments for both mates, and to other_fragments[pair] the phred of all other
-// fragments together, unless there are no fragments or too many.
+// Join the placements of repeat pairs' mates. One item per mate, record mates[item]; the item of the first mate writes
+// the diagonals of the pair's best fragments for both mates to `found`, and to other_fragments[pair] the phred of all
+// other fragments together, unless there are no fragments or too many.
 KERNEL void join_fragments(WarpItems items, Queries queries, Reference reference, InsertSizeTable inserts,
         Scoring scoring, RepeatPlacements repeat_placements, const i32* mates OF(items), DiagonalTable found,
         i32* other_fragments OF(reads / 2)) {

@@ -54,7 +54,7 @@ struct SegmentEnd {
 };
 
 const i32 X_DROP = 30;  // an extension stops this far below its best score
-// Return end and score of the best ungapped extension to the right from query position `from`. length: of the read.
+// Return end and score of the best ungapped extension to the right from `from`. length: number of bases of the read.
 HOST_DEVICE SegmentEnd extend_right(const UngappedAlignment& ungapped, i32 from, i32 length, const Scoring& scoring) {
     SegmentEnd best = {0, from};
     i32 run = 0, last = from;

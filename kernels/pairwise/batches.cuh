@@ -29,16 +29,16 @@ struct AlignmentPaths {
     i64* run_counts OF(pairs);  // CIGAR operations
 };
 
-// Return a score below any H on an optimal path of sequences of these lengths.
+// Return a score below any H on an optimal path of two sequences of these lengths, for cells outside the matrix.
 HOST_DEVICE i64 unreachable_score(i64 query_length, i64 target_length, Mode mode, const BaseScheme& scheme) {
     i64 lowest = mode == LOCAL ? 0 : scheme.gap_open + query_length * scheme.gap_extend;
     if (mode == GLOBAL) lowest += scheme.gap_open + target_length * scheme.gap_extend;
     return -lowest - scheme.highest + scheme.lowest - 2 * scheme.first_gap();
 }
 
-// Return a score below any H on an optimal path of any pair of a group.
-template <class Lane>
-HOST_DEVICE i32 unreachable_score(const Group<Lane>& group, const Pairs& pairs, Mode mode, const BaseScheme& scheme) {
+// Return a score that is unreachable for all pairs of a group.
+template <class Lane> HOST_DEVICE i32 min_unreachable_score(
+        const Group<Lane>& group, const Pairs& pairs, Mode mode, const BaseScheme& scheme) {
     i64 unreachable = 0;
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
@@ -65,7 +65,7 @@ template <class Lane, class Scheme> HOST_DEVICE void score_pairs(const Pairs& pa
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
     BlockBand band = blocks.bands[number / WARP_WIDTH];
     End found[Lane::width];
-    score_group(group, band, memory, mode, scheme, unreachable_score(group, pairs, mode, scheme), found);
+    score_group(group, band, memory, mode, scheme, min_unreachable_score(group, pairs, mode, scheme), found);
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         i64 pair = group.pairs[lane];
         ends.scores[pair] = found[lane].score;
@@ -79,7 +79,7 @@ template <class Lane, class Scheme> HOST_DEVICE void trace_pairs(const Pairs& pa
         const Blocks& blocks, Lane* memory, const AlignmentEnds& ends, const i32* shifts, const AlignmentPaths& paths,
         i64 number, Mode mode) {
     auto group = Group<Lane>::of(pairs, blocks.order, number, blocks.count);
-    i32 unreachable = unreachable_score(group, pairs, mode, scheme);
+    i32 unreachable = min_unreachable_score(group, pairs, mode, scheme);
     BlockBand band = blocks.bands[number / WARP_WIDTH];
     for (i32 lane = 0; lane < Lane::width; ++lane) {
         group.query_ends[lane] = (i32)ends.query_ends[group.pairs[lane]];

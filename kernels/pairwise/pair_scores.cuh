@@ -20,7 +20,8 @@ HOST_DEVICE void merge_best(const Strip<Lane, BEST_CELL>& strip, i32 number, i32
     }
 }
 
-// Find the best cell of every pair of a group, for local alignments: sweep all strips.
+// Find the best cell of every pair of a group, for local alignments. columns: target letters and top border;
+// lane_scheme: `scheme` in all lanes; ends: output, by lane.
 template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group<Lane>& group, const BlockBand& band,
         StripColumns<Lane> columns, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme, End* ends) {
     Strip<Lane, BEST_CELL> strip;
@@ -36,7 +37,7 @@ template <class Scheme, class Lane> HOST_DEVICE void find_best_cells(const Group
     }
 }
 
-// Sweep strip `number`, and store the row of every query's last letter in the border of the columns.
+// Sweep strip `number`, and store the row of every query's last letter in the border of `columns`.
 template <Purpose PURPOSE, class Scheme, class Lane> HOST_DEVICE void sweep_to_last_row(const Group<Lane>& group,
         const BlockBand& band, i32 number, StripColumns<Lane> columns, const LaneScheme<Scheme, Lane>& lane_scheme) {
     Strip<Lane, PURPOSE> strip;
@@ -52,7 +53,7 @@ template <Purpose PURPOSE, class Scheme, class Lane> HOST_DEVICE void sweep_to_l
         strip.advance(columns, step, step, {}, lane_scheme);
 }
 
-// Find the best column of the last row of every pair of a group; in a global alignment it is the last column.
+// Find the best column of every pair's last row, in a global alignment the last. Parameters as in find_best_cells.
 template <class Scheme, class Lane> HOST_DEVICE void find_best_columns(const Group<Lane>& group, const BlockBand& band,
         StripColumns<Lane> columns, Mode mode, const Scheme& scheme, const LaneScheme<Scheme, Lane>& lane_scheme,
         End* ends) {
@@ -70,7 +71,7 @@ template <class Scheme, class Lane> HOST_DEVICE void find_best_columns(const Gro
     }
 }
 
-// Compute score and end of each pair of a group; ends has Lane::width elements. memory: scratch of the group.
+// Compute score and end of each pair of a group to `ends`, by lane. memory: scratch; unreachable: unreachable_score.
 template <class Scheme, class Lane> HOST_DEVICE void score_group(const Group<Lane>& group, const BlockBand& band,
         Lane* memory, Mode mode, const Scheme& scheme, i32 unreachable, End* ends) {
     StripColumns<Lane> columns = {memory};

@@ -41,7 +41,7 @@ template <> struct LaneOutput<Lanes16> {
     }
     HOST_DEVICE static LaneOutput of(Lanes16 h, Lanes16 f) { return LaneOutput{__byte_perm(h.value, f.value, 0x7632)}; }
 };
-HOST_DEVICE Border border_of(LaneOutput<Lanes16> crossing) {  // H and F
+HOST_DEVICE Border border_of(LaneOutput<Lanes16> crossing) {  // its H and F
     return Border{(i16)crossing.both, (i32)crossing.both >> 16};
 }
 
