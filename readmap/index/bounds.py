@@ -67,7 +67,7 @@ def _expect_barriers(stored: StoredArrays, length: int) -> int:
 def verify_arrays(
     stored: StoredArrays, arrays: Mapping[str, Array], reference: DeviceReference, backend: Backend
 ) -> None:
-    """Raise IndexFolderError if an array, on the device, was altered or could lead a kernel out of an array."""
+    """Raise IndexFolderError if a device array differs from its checksum or has an index outside another array."""
     for name, array in arrays.items():
         stored.expect_checksums(name, block_checksums(array, backend))
     length, suffixes = int(stored.arrays["contig_starts"][-1]), len(stored.arrays["suffix_array"])

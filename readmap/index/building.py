@@ -123,7 +123,10 @@ class _Plan:
 
 
 def _plan(reference: Reference, wanted: IndexStructure, force_64_bits: bool, team: Team, keeps_suffixes: bool) -> _Plan:
-    """Plan the build; keeps_suffixes: on the host. Raise BackendError if a device has too little memory."""
+    """Copy the reference to all devices, plan the sort of its suffixes, and compute the host memory of the build.
+
+    keeps_suffixes: the suffix array stays in host memory, not in a folder. Raises BackendError if memory is too small.
+    """
     length, memories = reference.length, team.map(lambda backend: backend.memory(), team.backends)
     on_device = reference.nbytes + (TREE_BYTES * length if wanted.has_tree else 0)
     for backend, memory in zip(team.backends, memories, strict=True):
@@ -152,7 +155,7 @@ def _build(
     output: PendingFolder | None,
     report: Progress,
 ) -> Index:
-    """Build the index; write each array to `output`, if given, while the next array is built."""
+    """Sort the suffixes by `plan` and build the `wanted` tables; start writing each array to `output`, if given."""
     device_reference, count, table, edges = plan.references[0], plan.suffixes.suffixes, None, None
     bases, sink = table_bases(count), None
     if output:

@@ -60,13 +60,13 @@ class HostIndex:
         return self.reference.nbytes + int(self.suffixes.nbytes) + int(self.edges.nbytes) + tables
 
     def with_table_for(self, backend: Backend) -> HostIndex:
-        """Return the index with the prefix table size that suits the device: the stored table or a larger one."""
+        """Return the index; prefix_table is None, and table_bases larger, if the device has room to build more."""
         others = self.nbytes - table_bytes(self.table_bases, self.suffixes.dtype)
         bases = loaded_table_bases(self.table_bases, self.suffixes, others, backend)
         return self if bases == self.table_bases else replace(self, prefix_table=None, table_bases=bases)
 
     def to_device(self, backend: Backend) -> DeviceIndex:
-        """Copy the index to a device; IndexFolderError if an array was altered or could lead a kernel out of it."""
+        """Copy the index to a device, verify it if `stored`, build missing tables; IndexFolderError if damaged."""
         names = [contig.name.encode("utf-8", "surrogateescape") for contig in self.reference.contigs]
         offsets = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
         reference = self.reference.to_device(backend)
@@ -113,7 +113,7 @@ class DeviceIndex:
     contig_names: ContigNames
 
     def copy_to(self, backend: Backend) -> DeviceIndex:
-        """Copy the index to another device, the calling thread's current device."""
+        """Return a copy of the index on another device, which must be the calling thread's current device."""
         copies: dict[str, Any] = {}
         for one in fields(self):
             value = getattr(self, one.name)

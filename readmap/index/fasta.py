@@ -52,7 +52,10 @@ class ContigDigests:
             worker.shutdown(cancel_futures=True)
 
     def add(self, letters: NDArray[np.uint8], starts: Sequence[int]) -> None:
-        """Add the letters of a chunk, which must not change; a separator precedes each contig; starts: of contigs."""
+        """Queue the letters of a chunk, uint8, for hashing; wait if the queue is full. The caller must not change them.
+
+        starts: indices in `letters` of the first letters of contigs; a separator precedes each contig.
+        """
         # finish() reads the results once more.
         for done in self._pending.popleft() if self._is_full else ():
             done.result()
@@ -192,7 +195,7 @@ class _ReferenceBuilder:
         return _ChunkText(text, kept, origin, backend.to_host(rows), None if bad == _NO_ERROR else bad)
 
     def pack(self, found: _ChunkText) -> NDArray[np.uint8]:
-        """Append the letters of a chunk; return its text on the host."""
+        """Pack a chunk's letters into words and store its barriers; return `found.text` on the host, uint8."""
         backend, size = self._backend, len(found.text)
         text = backend.to_host(found.text)
         self.length = found.origin + size
@@ -223,7 +226,7 @@ class _ReferenceBuilder:
         return text
 
     def finish(self, contig_starts: NDArray[np.int64], contigs: tuple[Contig, ...]) -> Reference:
-        """Return the reference; the last contig ended with the last chunk."""
+        """Return the reference of all chunks, after the end of the last contig. contig_starts: int64 [contigs + 1]."""
         starts, letters, ends = (np.concatenate(parts) for parts in zip(*self._barriers, strict=True))
         # The barrier before the first contig, which ends at 0, is dropped; the last barrier has no end yet.
         starts, letters = np.append(starts, self.length), np.append(letters, np.uint8(0))
@@ -235,7 +238,7 @@ class _ReferenceBuilder:
         return Reference(self._words, self._backend.to_host(blocks), starts, ends, letters, contig_starts, contigs)
 
     def _states(self, ends: NDArray[np.uint8]) -> NDArray[np.bool_]:
-        """Return which blocks start inside a header, bool [blocks]. ends: the BlockEnd of each block."""
+        """Return which blocks start inside a header, bool [blocks]. ends: uint8, BlockEnd of each block."""
         known = np.maximum.accumulate(np.where(ends == _UNCHANGED, 0, np.arange(1, len(ends) + 1)))
         after = np.where(known > 0, ends[known - 1] == _IN_HEADER, self._in_header)
         before = np.append(self._in_header, after[:-1])
@@ -243,6 +246,7 @@ class _ReferenceBuilder:
         return before
 
     def _store(self, first: int, words: NDArray[np.uint64]) -> None:
+        """Store packed words from index `first` on, and enlarge the array if it is too small."""
         if first + len(words) > len(self._words):
             # resize() remaps the memory without copying.
             self._words.resize(max(first + len(words), int(len(self._words) * fasta.GROWTH)), refcheck=False)
@@ -261,7 +265,7 @@ class _Contigs:
         self._open: tuple[list[bytes], int] | None = None
 
     def add(self, buffer: bytearray, size: int, found: _ChunkText) -> None:
-        """Add the headers of a chunk, buffer[1:size]; raise DataError for the first error in it."""
+        """Add the contigs of the headers in a chunk, buffer[1:size]; raise DataError for the first error in it."""
         headers = found.headers[: np.searchsorted(found.headers[:, 0], size if found.bad is None else found.bad)]
         first = int(found.headers[0, 0]) if len(found.headers) else size
         sequence = 1
@@ -288,13 +292,13 @@ class _Contigs:
             raise DataError(f"{self._path}: {fasta.EMPTY_FILE}")
 
     def finish(self, length: int) -> tuple[Sequence[str], NDArray[np.int64]]:
-        """End the last contig; return the names and the contig starts, int64 [contigs + 1]."""
+        """End the last contig at position `length`; return the names and the contig starts, int64 [contigs + 1]."""
         self._end_contig(length)
         names = [name.decode("utf-8", "surrogateescape") for name in self._names]
         return names, np.array([*self._starts, length], np.int64)
 
     def _continue_header(self, buffer: bytearray, stop: int) -> int:
-        """Append to the open header; return its end."""
+        """Append buffer[1:stop], up to a newline, to the header of the chunk before; return its end."""
         assert self._open
         parts, start = self._open
         end = buffer.find(b"\n", 1, stop)
@@ -306,7 +310,7 @@ class _Contigs:
         return end
 
     def _add_header(self, header: bytes, start: int) -> None:
-        """Add a contig by its complete header; raise DataError if its name is invalid or repeated."""
+        """Add the contig that starts at position `start`; raise DataError if its name is invalid or repeated."""
         if self._names:
             self._end_contig(start)
         name, number = fasta.record_name(self._path, len(self._names) + 1, header), len(self._names) + 1

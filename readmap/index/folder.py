@@ -69,7 +69,7 @@ def _resolve(name: str, origin: str) -> Path:
 
 
 def write_reference(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
-    """Write the manifest and the reference arrays of an index."""
+    """Write the manifest and the arrays of a reference. source: its FASTA file. table_bases: of the prefix table."""
     contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
     output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
     for name in REFERENCE_ARRAYS:
@@ -102,6 +102,7 @@ def read(path: Path) -> StoredIndex:
 
 
 def _expect_contigs(contigs: Sequence[Contig]) -> None:
+    """Raise ValueError if there is no contig, a name is invalid or repeated, or a checksum is not an MD5."""
     if not contigs or len({contig.name for contig in contigs}) < len(contigs):
         raise ValueError("no contigs, or two of one name")
     for contig in contigs:
@@ -112,13 +113,13 @@ def _expect_contigs(contigs: Sequence[Contig]) -> None:
 
 
 def find_alternates_file(path: Path, source: str) -> str | None:
-    """Return the file of ALT contigs, as for bwa: PREFIX.alt next to PREFIX.readmap or to the FASTA file."""
+    """Return bwa's file of ALT contigs next to the index folder `path` or its FASTA file `source`; None if missing."""
     names = (str(path).removesuffix(".readmap"), source, source.removesuffix(".gz"))
     return next((f"{name}.alt" for name in names if os.path.isfile(f"{name}.alt")), None)
 
 
 def read_alternates(path: str) -> frozenset[str]:
-    """Return the names in the first column, without SAM header lines; raise OSError if the file cannot be read."""
+    """Return the names of ALT contigs, the first column except SAM header lines; OSError if unreadable."""
     with file_name_context(path), open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
         names = (line.rstrip("\r\n").split("\t", 1)[0] for line in file)
         return frozenset(name for name in names if name and not name.startswith("@"))

@@ -224,7 +224,7 @@ class Index:
     def to_device(
         self, backend: Backend, structure: IndexStructure = IndexStructure.ARRAY, prefix_table: bool = True
     ) -> DeviceIndex:
-        """Load the arrays of `host_index` on a device; raise BackendError if its memory is too small."""
+        """Load the arrays that a search by `structure` reads on a device; BackendError if memory is too small."""
         arrays, memory = self.host_index(backend, structure, prefix_table), backend.memory()
         if memory and memory[0] < arrays.nbytes:
             needed = f"the index needs {format_bytes(arrays.nbytes)} of memory on {backend.name}"
@@ -331,7 +331,7 @@ class Index:
         device: str,
         threads: int | None,
     ) -> tuple[Occurrences, int, Backend]:
-        """Return the occurrences, the number of queries, and the backend that searched."""
+        """Search on a device, loading the index if needed; return occurrences, number of queries, and backend."""
         chosen = IndexStructure(structure or self._default_structure)
         key = (device, threads, chosen)
         if key not in self._loaded:

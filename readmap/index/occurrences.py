@@ -48,7 +48,7 @@ class Occurrences:
 def find_occurrences(
     patterns: Patterns, index: DeviceIndex, strand: Strand, structure: IndexStructure, backend: Backend
 ) -> Occurrences:
-    """Find all patterns by `structure`, ARRAY or TREE, which must be loaded on the device."""
+    """Return the suffix ranks of all patterns, found by `structure`, ARRAY or TREE, which must be loaded in `index`."""
     shape, dtype = (strand.rows, len(patterns)), index.suffixes.dtype
     found = Occurrences(backend.empty(shape, dtype), backend.empty(shape, dtype), patterns, strand)
     items, groups = strand.rows * len(patterns), {"patterns": patterns, "reference": index.reference, "found": found}

@@ -81,7 +81,7 @@ class SortPart:
 
 @dataclass(frozen=True)
 class SortPlan:
-    """The plan of a suffix sort; length: positions with barriers; dtype: of a position; parts: in slot order."""
+    """The plan of a suffix sort; length: positions with barriers; dtype: type of positions; parts: in slot order."""
 
     length: int
     dtype: np.dtype[Any]
@@ -126,7 +126,7 @@ def plan_sort(reference: DeviceReference, length: int, dtype: Any, team: Team) -
 
 
 def _divide(codes: Counts, devices: int) -> list[SortPart]:
-    """Split the codes into ranges of about equally many suffixes, one per device, with the minimum number of pairs."""
+    """Split the codes into ranges of similar numbers of suffixes, one per device, with the minimum number of pairs."""
     slots = np.concatenate(([0], codes.cumsum()))
     cuts = [int(np.abs(devices * slots - device * slots[-1]).argmin()) for device in range(devices)]
     bounds = itertools.pairwise([*cuts, len(codes)])
@@ -142,7 +142,10 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """Return the part with the first of `ways` that fits into memory and the maximum pairs; None if none fits."""
+    """Return the part with the first of `ways` that fits in memory and the maximum number of pairs, or None.
+
+    memory: free and total bytes; None for no limit. ways: whether `order` and `ranks` are in device memory.
+    """
     if memory is None:
         return part
     for way in ways:
@@ -154,7 +157,7 @@ def _fit(
 
 
 def _bytes(part: SortPart, length: int, dtype: np.dtype[Any], way: tuple[bool, bool] = (True, True)) -> int:
-    """Return the device memory for sorting a part, with `order` and `ranks` if they are held there."""
+    """Return the bytes of device memory to sort a part; way: whether `order` and `ranks` are in device memory."""
     order, ranks = way
     arrays = dtype.itemsize * (order * part.suffixes + ranks * length) + part.suffixes // 8
     return arrays + part.pairs * _pair_bytes(dtype) + _RUN_COUNTS * 8 * -(-length // RUN)

@@ -66,7 +66,7 @@ class SuffixPlan:
 def plan_suffix_array(
     reference: Reference, device_reference: DeviceReference, team: Team, force_64_bits: bool = False
 ) -> SuffixPlan:
-    """Plan the construction, by divsufsort for a small reference on a CPU; BackendError if the memory is too small."""
+    """Plan a build by kernels, or by divsufsort for a small reference on a CPU; BackendError if memory is too small."""
     backend = team.first
     length, dtype = reference.length, np.dtype(np.uint64 if force_64_bits or reference.length >= 2**32 else np.uint32)
     few_barriers = len(reference.barrier_starts) <= _MAX_BARRIERS
@@ -108,7 +108,7 @@ def table_bases(length: int) -> int:
 
 
 def loaded_table_bases(stored: int, suffixes: Suffixes, others: int, backend: Backend) -> int:
-    """Return the bases to resolve on a device, at least `stored`; others: bytes of the rest of the index."""
+    """Return the bases of the prefix table to use on a device, at least `stored`; others: bytes of the other arrays."""
     entries, memory = len(suffixes) / SUFFIXES_PER_ENTRY, backend.memory()
     if memory:
         entries = min(entries, (memory[0] - others) / (TABLES_IN_MEMORY * suffixes.itemsize))
@@ -138,7 +138,7 @@ def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases
 def first_unsorted_rank(
     device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend
 ) -> int | None:
-    """Return the smallest rank that is out of order or not the position of a base; None if all are right."""
+    """Return the smallest rank that is out of order or not the position of a base; None if all ranks are valid."""
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_INVERT, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
     error = _no_error(backend)

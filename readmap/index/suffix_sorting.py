@@ -95,7 +95,7 @@ class _RankUpdate:
 def sort_suffixes(
     references: Sequence[DeviceReference], plan: SortPlan, team: Team, report: Callable[[float], None]
 ) -> list[Array]:
-    """Sort the suffixes that start at A, C, G or T, as build_suffix_array says; return one part per device."""
+    """Sort the suffixes that start at A, C, G or T; return one array of positions per device. report: gets a share."""
     sorters, total, done = team.map(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
     for updates in _steps(team, [sorter.sort_batches() for sorter in sorters]):
         done += _size(updates)
@@ -125,7 +125,7 @@ def _size(updates: Sequence[_RankUpdate | None]) -> int:
 
 
 def _exchange(team: Team, sorters: Sequence[_Sorter]) -> None:
-    """Give all devices all ranks; one device has each rank. No array is read while it is written."""
+    """Copy to each device the ranks of the other devices' suffixes. Reads no array while it is written."""
     length, ranks = sorters[0].groups.length, [sorter.groups.ranks for sorter in sorters]
     bounds = [length * i // len(sorters) for i in range(len(sorters) + 1)]
     sections = list(map(slice, bounds, bounds[1:]))
@@ -157,11 +157,12 @@ class _Sorter:
         self._pairs = _Pairs(*(backend.empty(part.pairs, each) for each in (np.uint64, dtype, dtype, np.uint64, dtype)))
 
     def sort_batches(self) -> Iterator[_RankUpdate]:
-        """Sort the suffixes by their first bases, one batch per step."""
+        """Sort the suffixes by their first KEY_BASES bases, one batch per step; yield the update of each step."""
         for batch in self._part.batches():
             yield self._sort_batch(batch)
 
     def _sort_batch(self, batch: SortBatch) -> _RankUpdate:
+        """Sort a batch of suffixes by their first KEY_BASES bases, and store them in their slots."""
         runs, backend, pairs = -(-self.groups.length // RUN), self.backend, self._pairs.first(batch.suffixes)
         counts = backend.empty(runs, np.int64)
         what = {"reference": self._reference, "batch": batch, "length": self.groups.length}
@@ -172,14 +173,14 @@ class _Sorter:
         return self._assign_groups(found, _REACH_BITS, _KEY_BASES, store_ranks=False)
 
     def double_prefixes(self, depth: int) -> Iterator[_RankUpdate]:
-        """Sort tied suffixes by `depth` more bases, some of them per step."""
+        """Sort tied suffixes, which share `depth` bases, by the next `depth` bases; yield the update of each step."""
         for first, end in self._tied_ranges():
             for small in (1, 0):
                 if updates := self._sort_ties(_Ties(first, end, small), depth):
                     yield updates
 
     def _sort_ties(self, ties: _Ties, depth: int) -> _RankUpdate | None:
-        """Sort tied suffixes; return None if nothing ties."""
+        """Sort the suffixes of `ties` by the next `depth` bases; return their new ranks, or None if nothing ties."""
         (tied_ends, size), (group_ends, count) = map(self.backend.inclusive_sum_with_total, self._count(ties))
         if not size:
             return None
@@ -195,7 +196,7 @@ class _Sorter:
         return self._assign_groups(found, rank_bits, 1, store_ranks=self._is_one_of_several)
 
     def merge(self, section: slice, others: Sequence[Array]) -> None:
-        """Collect the ranks of a section from the other devices."""
+        """Collect the ranks of other devices' suffixes in a section of this device's ranks."""
         for ranks in others:
             for part in _chunks(section.start, section.stop):
                 self._merge_chunk(self.groups.ranks[part], self.backend.copy(ranks[part]))
@@ -206,7 +207,7 @@ class _Sorter:
             self.backend.copy_into(self.groups.ranks[section], ranks[section])
 
     def apply(self, others: Sequence[_RankUpdate | None]) -> None:
-        """Apply the rank updates of other devices."""
+        """Store the new ranks of other devices' suffixes in this device's ranks."""
         for updates in filter(None, others):
             for part in _chunks(0, len(updates.positions)):
                 self._apply_chunk(*(self.backend.copy(array[part]) for array in (updates.positions, updates.ranks)))
@@ -232,7 +233,10 @@ class _Sorter:
         return pairs.swapped
 
     def _assign_groups(self, pairs: _Pairs, field_bits: int, min_field: int, *, store_ranks: bool) -> _RankUpdate:
-        """Store sorted pairs in their slots; pairs whose low field_bits are below min_field tie with no other pair."""
+        """Store sorted pairs in their slots and split their groups; return their positions and new ranks.
+
+        A pair whose low field_bits of the key are below min_field ties with no other. store_ranks: fill the new ranks.
+        """
         keys, positions, new_ranks = pairs.keys, pairs.positions, pairs.other_positions
         field = (1 << field_bits) - 1
         found = _Sorted(keys=keys, positions=positions, pairs=len(keys), field=field, min_field=min_field)
@@ -241,7 +245,7 @@ class _Sorter:
         return _RankUpdate(positions, new_ranks)
 
     def _count(self, ties: _Ties) -> tuple[Array, Array]:
-        """Count the tied slots, and their groups, in each run; int64 [runs] each."""
+        """Return the numbers of tied slots and of their groups in each run of RUN slots, int64 [runs] each."""
         runs = -(-self.groups.slot_count // RUN)
         slots, heads = self.backend.empty(runs, np.int64), self.backend.empty(runs, np.int64)
         self.backend.launch(_COUNT_TIED, runs, groups=self.groups, ties=ties, tied=slots, tied_groups=heads)
@@ -269,7 +273,7 @@ class _Sorter:
         yield first, groups.slot_count
 
     def _tied_slots(self, run: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return whether each slot of a run ties."""
+        """Return whether each slot of a run is in a group of several suffixes, bool [RUN], fewer in the last run."""
         words = self.backend.to_host(self.groups.heads[run * RUN // 32 : (run + 1) * RUN // 32 + 1])
         heads = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
         heads = np.append(heads[: self.groups.slot_count - run * RUN], True)

@@ -78,7 +78,7 @@ def build_tree_entries(edges: Array, bases: int, backend: Backend) -> Array:
 
 
 def build_lcp(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> LcpPyramid:
-    """Return the LCP array: the common prefix, without barriers, of each suffix and its predecessor in the array."""
+    """Return the LCP array with its minima: bases shared by each suffix and its predecessor, up to a barrier."""
     sizes = [len(suffixes)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // _GROUP))
