@@ -100,13 +100,13 @@ class AlignedColumns:
 
     @classmethod
     def of(cls, operations: NDArray[np.uint32], query: NDArray[np.uint8], target: NDArray[np.uint8]) -> AlignedColumns:
-        """Expand operations and the letters they consume, in about five bytes per column, to whole chromosomes."""
+        """Expand operations and the aligned letters to columns, GAP in gaps; takes about five bytes per column."""
         each = np.repeat((operations & 15).astype(np.uint8), operations >> 4)
         return cls(each, _spread(query, each != DELETED), _spread(target, each != INSERTED))
 
 
 def _spread(letters: NDArray[np.uint8], has_letter: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return an array with `letters` where `has_letter` is True and GAP elsewhere."""
+    """Return uint8 [columns] with `letters` where `has_letter` is True and GAP elsewhere."""
     line = np.full(len(has_letter), GAP, np.uint8)
     line[has_letter] = letters
     return line

@@ -88,7 +88,7 @@ def max_cells(backend: Backend) -> int:
 
 
 def choose_cell_limit(queries: DeviceSequences, targets: DeviceSequences, backend: Backend) -> int:
-    """Return the maximum cells of a pair that make the batch fastest, if larger pairs are aligned one by one."""
+    """Return the cells above which pairs are aligned one by one, chosen to minimize the estimated time of all pairs."""
     limit, largest = max_cells(backend), (queries.longest + MARGIN) * (targets.longest + MARGIN)
     if backend.warp_width == 1 or largest < MIN_SECONDS * THREAD_CELLS:
         return limit
@@ -126,7 +126,7 @@ def align_batch(
 
 
 def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int) -> PairAlignments:
-    """Compute the paths back from the ends; `keys` is overwritten."""
+    """Trace back from `ends`; return the alignments. keys: overwritten. narrow, wide: pairs of 16 and 32 bits."""
     backend, count, empty = batch.backend, batch.pairs, batch.backend.empty
     shifts, widths = empty(count, np.int32), empty(count, np.int32)
     shapes = {"ends": ends, "shifts": shifts, "widths": widths}
@@ -158,7 +158,10 @@ def _orders(keys: Array, narrow: int, wide: int, backend: Backend) -> Iterator[_
 def _launch(
     band: str, shapes: dict[str, Any], kernel: str, arguments: dict[str, Any], order: _Order, batch: _Batch
 ) -> None:
-    """Launch `kernel` over slices of the order whose blocks fit in scratch memory, as computed by the kernel `band`."""
+    """Launch `kernel` with `arguments` over slices of the order whose blocks fit in scratch memory.
+
+    band, shapes: kernel that computes the bytes of each block, and its arguments.
+    """
     backend, count = batch.backend, len(order.pairs)
     groups = -(-count // order.lanes)
     blocks = -(-groups // backend.warp_width)
@@ -176,7 +179,7 @@ def _launch(
 
 
 def _slices(ends: np.ndarray[Any, np.dtype[np.int64]], limit: int) -> list[tuple[int, int, int]]:
-    """Return (first block, end, bytes) of slices of at most `limit` bytes, or of a single block."""
+    """Return (first block, end, bytes) of slices of `limit` bytes at most or of one block; ends: summed block bytes."""
     slices, first, start = [], 0, 0
     while first < len(ends):
         last = max(int(np.searchsorted(ends, start + limit, side="right")), first + 1)

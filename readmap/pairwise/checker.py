@@ -46,7 +46,7 @@ def check(results: Results, scores: ScoringScheme, mode: Mode) -> None:
 
 
 def _check_ranges(results: Results, mode: Mode) -> None:
-    """Check that alignments lie within the sequences, and reach their ends as far as the mode requires."""
+    """Check that alignments lie within the sequences, and reach the sequences' ends as far as the mode requires."""
     alignments = results.alignments
     sides = (
         ("query", results.queries, alignments.query_starts, alignments.query_ends, mode is not Mode.LOCAL),
@@ -94,7 +94,7 @@ def _check_ends(results: Results, forbidden: tuple[int, ...]) -> None:
 
 
 def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: str) -> None:
-    """Check that columns have equal letters (is_same) exactly where their operation says so."""
+    """Check that is_same, bool [columns], is True only and always in columns of =; letter_format: for the message."""
     columns = results.expanded
     wrong = np.flatnonzero(is_same != (columns.operations == EQUAL))
     if not len(wrong):
@@ -108,7 +108,7 @@ def _check_letters(results: Results, is_same: NDArray[np.bool_], letter_format: 
 
 
 def _expect(results: Results, what: str, expected: Any, found: NDArray[Any]) -> None:
-    """Raise the error of the first pair whose value is not as expected."""
+    """Raise InternalError for the first pair with `found`, [pairs], other than `expected`; what: name of the value."""
     wrong = np.flatnonzero(found != expected)
     if len(wrong):
         pair = int(wrong[0])

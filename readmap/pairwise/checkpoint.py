@@ -79,6 +79,7 @@ class Checkpoint:
             return SavedState(sizes, count, row_h, row_f, best_score, best_cell)
 
     def _check_sizes(self, sizes: TileSizes) -> None:
+        """Raise ValueError if stored tile sizes are impossible for the matrix."""
         min_columns = CHUNK + self._matrix.lanes if self._keeps else 1
         whole = sizes.tile_rows if self._keeps else 1
         _in_range(sizes.tile_rows, 1, sizes.slab_rows)
@@ -86,13 +87,13 @@ class Checkpoint:
         _in_range(sizes.slab_rows % whole, 0, 0)
 
     def _best_cell(self, values: NDArray[np.int64], rows: int) -> BestCell:
-        """Return the best cell in the first `rows` rows, or the placeholder for none; ValueError if invalid."""
+        """Return the best cell of `values` (score, row, column; -1 for none) in `rows` rows; ValueError if invalid."""
         score = _in_range(values[0], 0, int(np.iinfo(np.int32).max))
         low, row, column = (0, rows - 1, self._matrix.columns - 1) if score else (-1, -1, -1)
         return BestCell(score, _in_range(values[1], low, row), _in_range(values[2], low, column))
 
     def slab(self, index: int, sizes: TileSizes) -> Slab:
-        """Return a stored slab. Raise DataError if the file is invalid."""
+        """Return a stored slab, empty if special lines are not kept. Raise DataError if the file is invalid."""
         matrix = self._matrix
         with _kept(self._folder / _file(index)) as kept:
             if not self._keeps:
@@ -106,7 +107,7 @@ class Checkpoint:
             return Slab(above_h, above_f, swept)
 
     def save(self, index: int, sizes: TileSizes, kept: SavedSlab, best_score: int, best_cell: BestCell) -> None:
-        """Store a slab and the state of the sweep after it."""
+        """Store slab `index` in a file of its own, and the state of the sweep after it in the state file."""
         slab = vars(kept.slab.swept.lines) | {"above_h": kept.slab.above_h, "above_f": kept.slab.above_f}
         _write(self._folder / _file(index), slab if self._keeps else {})
         sides = (sizes.slab_rows, sizes.tile_rows, sizes.tile_columns)
@@ -120,6 +121,7 @@ class Checkpoint:
             path.unlink(missing_ok=True)
 
     def _check_name(self, name: str) -> None:
+        """Raise DataError if `name`, the hash in a stored file, is of another comparison."""
         if name != self._name:
             raise DataError(
                 f"{self._folder}: expected a checkpoint of this comparison, found one of other sequences or scores: "
@@ -128,7 +130,7 @@ class Checkpoint:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Delete the stored alignments and their folders; files of other origin are left alone."""
+    """Delete the alignments stored in subfolders of `folder`, and folders that are then empty; keep other files."""
     for path in folder.glob(f"*/{_RESULT}"):
         path.unlink()
         with contextlib.suppress(OSError):
@@ -142,7 +144,7 @@ def _file(index: object) -> str:
 
 
 def _name(matrix: DPMatrix, keeps_lines: bool) -> str:
-    """Return a hash of everything that determines the result."""
+    """Return a SHA-256 hash, in hexadecimal, of everything that determines the result."""
     digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps_lines)).encode())
     for side in (matrix.query, matrix.target):
         digest.update(len(side).to_bytes(8, "little") + matrix.backend.to_host(side).tobytes())
@@ -150,7 +152,7 @@ def _name(matrix: DPMatrix, keeps_lines: bool) -> str:
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:
-    """Write a file atomically: an interrupt leaves the old file. Raise OSError naming the file."""
+    """Write an .npz file atomically: an interrupt leaves the old file. Raise OSError naming the file."""
     try:
         with open_output(str(path)) as output:
             with open(output.fileno(), "wb", closefd=False) as file:
@@ -171,7 +173,7 @@ _RANGES = ("query_starts", "query_ends", "target_starts", "target_ends")
 
 @contextlib.contextmanager
 def _kept(path: Path) -> Iterator[Any]:
-    """Yield the arrays of a file. Raise DataError if it is damaged or foreign, OSError if it cannot be read."""
+    """Yield the arrays of an .npz file. Raise DataError if it is damaged or foreign, OSError if it cannot be read."""
     try:
         with file_name_context(str(path)), np.load(path) as kept:
             yield kept
@@ -180,7 +182,7 @@ def _kept(path: Path) -> Iterator[Any]:
 
 
 def _array(kept: Any, name: str, dtype: type[np.generic], *shape: int) -> NDArray[Any]:
-    """Return an array of a file; ValueError before any memory is allocated if its dtype or shape differs."""
+    """Return array `name` of an .npz file; ValueError, before allocating memory, if its dtype or shape differs."""
     with kept.zip.open(f"{name}.npy") as member:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{name} has an unknown format version")

@@ -2,8 +2,8 @@
 
 All devices sweep as one wavefront. A step sweeps one slab of one block. Of D devices, each has k blocks of the C
 columns and waits only for the first D - 1 steps: B slabs take k * B + D - 1 steps. A step takes the time of
-r * C / (D * k) columns if groups sweep r strips each, and of LAG more columns for every group, because a strip lags
-behind the strip above. Example: two sequences of 30 Mbp on two devices that sweep 528 strips of 1,536 rows at once
+r * C / (D * k) columns if groups sweep r strips each, and of LAG more columns for every group, because a strip starts
+after the strip above. Example: two sequences of 30 Mbp on two devices that sweep 528 strips of 1,536 rows at once
 make 37 slabs of 528 strips. Two blocks per device take 75 steps of 7.5 million columns and 106,000 more, which is
 97.3 % of the peak of both devices; four blocks per device reach 96.6 %.
 """
@@ -34,7 +34,7 @@ class Plan:
 
 
 def plan(matrix: DPMatrix, devices: int, max_strips: int) -> Plan:
-    """Return the fastest plan for several devices; max_strips: strips per thread group in a slab."""
+    """Return the plan with most blocks whose time is within SLACK of the best. max_strips: maximum of Plan.strips."""
     if devices == 1:
         return Plan(max_strips, 1)
     groups, strips = matrix.backend.resident_warps, -(-matrix.rows // matrix.strip_rows)
@@ -110,7 +110,11 @@ class ColumnBlock:
     def sweep(
         self, slab_index: int, left: RightEdge | None, highest: int | None, prunes: bool, saves_slab: bool
     ) -> BlockResult:
-        """Sweep a slab, given the right edge of the block before; highest: score to beat, None for no best cell."""
+        """Sweep a slab after the slab above it, and add its special lines to the grid if they are kept.
+
+        left: right edge of the block before. highest: score to beat; None to search no best cell. prunes: skip parts
+        that cannot reach it. saves_slab: return the slab too, on the host.
+        """
         backend, start = self.matrix.backend, slab_index * self.grid.sizes.slab_rows
         if left:
             self._take_left(start, left)
@@ -138,7 +142,7 @@ class ColumnBlock:
         backend.copy_into(self.borders.left_e[start:end], backend.to_device(left.e))
 
     def resume(self, slab_index: int, slab: Slab) -> None:
-        """Take over a slab of the whole matrix from a checkpoint on the host."""
+        """Add own columns of a checkpoint's slab (whole matrix, on the host) to the grid, and set the left border."""
         step, to_device = self.grid.sizes.tile_columns, self.matrix.backend.to_device
         columns, lines = slice(self.first, self.first + len(self.borders.row_h)), slab.swept.lines
         before = self.first // step
@@ -154,7 +158,7 @@ class ColumnBlock:
         self.grid.slabs.append(Slab(above_h, above_f, SweepResult(None, 0, own)))
 
     def resume_below(self, row_h: Array, row_f: Array) -> None:
-        """Take over the rows below the last slab of a checkpoint, from the host."""
+        """Set the row above the next slab from the checkpoint's row_h and row_f, int32 [matrix.columns] on the host."""
         backend, columns = self.matrix.backend, slice(self.first, self.first + len(self.borders.row_h))
         backend.copy_into(self.borders.row_h, backend.to_device(row_h[columns]))
         backend.copy_into(self.borders.row_f, backend.to_device(row_f[columns]))
@@ -170,6 +174,7 @@ def min_block_columns(matrix: DPMatrix) -> int:
 
 
 def join_slabs(parts: Sequence[SavedSlab]) -> SavedSlab:
+    """Concatenate the parts of a slab, one per block in order of columns, to a slab of the whole matrix."""
     if len(parts) == 1:
         return parts[0]
 
@@ -184,7 +189,7 @@ def join_slabs(parts: Sequence[SavedSlab]) -> SavedSlab:
 
 
 def _on_host(slab: Slab, columns: int, backend: Backend) -> Slab:
-    """Copy the first `columns` columns of a slab to the host."""
+    """Return a copy of the first `columns` columns of a slab on the host."""
     lines, host = slab.swept.lines, backend.to_host
     own = SpecialLines(
         *(host(rows)[:, :columns] for rows in (lines.rows_h, lines.rows_f)),

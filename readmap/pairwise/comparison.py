@@ -87,25 +87,28 @@ def compare_all(
         settings.scores.check_score_range(np.full(len(targets), query), targets.lengths, Mode.LOCAL)
     cells = _Cells(count_cells(queries, targets, strand, in_pairs=False), progress)
     for i in range(len(queries)):
-        ways = _ways(queries.part(i, i + 1), strand)
+        queries_by_strand = _by_strand(queries.part(i, i + 1), strand)
         for j in range(len(targets)):
             own = settings
             if settings.checkpoint:
                 own = replace(settings, checkpoint=settings.checkpoint / f"{i + 1}-{j + 1}")
-            yield _compare_long(ways, targets.part(j, j + 1), own, (i, j), team, cells)
+            yield _compare_long(queries_by_strand, targets.part(j, j + 1), own, (i, j), team, cells)
 
 
 def _compare_long(
-    ways: dict[bool, Sequences],
+    queries_by_strand: dict[bool, Sequences],
     target: Sequences,
     settings: CompareSettings,
     indices: tuple[int, int],
     team: Team,
     cells: _Cells,
 ) -> Results:
-    """Return the better alignment of one query, on its strands, with one target; indices: of query and target."""
+    """Return the better of a query's alignments with one target.
+
+    queries_by_strand: one query, keyed by is_reverse. indices: of query and target in their files. cells: for progress.
+    """
     found, resumed = [], None
-    for is_reverse, query in ways.items():
+    for is_reverse, query in queries_by_strand.items():
         own = settings
         if settings.checkpoint:
             strand = Strand.REVERSE if is_reverse else Strand.FORWARD
@@ -159,16 +162,16 @@ def _compare_batch(
     """Return the better alignments, on the requested strands, of the pairs [first, end)."""
     scores, score_only = settings.scores, settings.score_only
     part, found = targets.part(first, end), []
-    for is_reverse, query in _ways(queries.part(first, end), strand).items():
+    for is_reverse, query in _by_strand(queries.part(first, end), strand).items():
         alignments = align_batch(query, part, scores, mode, backend, score_only)
         found.append(Results(query, part, np.full(end - first, is_reverse), alignments, score_only, first, first))
     return _checked(found, scores, mode)
 
 
-def _ways(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
+def _by_strand(queries: Sequences, strand: Strand) -> dict[bool, Sequences]:
     """Return the queries to align, keyed by whether they are reverse complements."""
-    ways = {} if strand is Strand.REVERSE else {False: queries}
-    return ways if strand is Strand.FORWARD else ways | {True: queries.reverse_complements()}
+    strands = {} if strand is Strand.REVERSE else {False: queries}
+    return strands if strand is Strand.FORWARD else strands | {True: queries.reverse_complements()}
 
 
 def _checked(found: list[Results], scores: ScoringScheme, mode: Mode) -> Results:
@@ -206,7 +209,7 @@ def _choose(chosen: NDArray[np.bool_], first: PairAlignments, second: PairAlignm
 
 
 def _batches(queries: Sequences, targets: Sequences, devices: int) -> Iterator[tuple[int, int]]:
-    """Yield [first, end) of batches within the limits and an equal share for each device, or of one larger pair."""
+    """Yield ranges [first, end) of pairs within MAX_BATCH limits and a device's share of cells, or of a large pair."""
     letters, cells = queries.lengths + targets.lengths, queries.lengths * targets.lengths
     limits = ((letters, MAX_BATCH_LETTERS), (cells, min(MAX_BATCH_CELLS, -(-int(cells.sum()) // devices))))
     sums = [(np.concatenate([[0], np.cumsum(values)]), limit) for values, limit in limits]

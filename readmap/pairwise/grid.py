@@ -36,7 +36,10 @@ class TileSizes:
 
 
 def choose_tile_sizes(matrix: DPMatrix, rows: int, columns: int, memory: int, slab_rows: int) -> TileSizes:
-    """Return the smallest tiles whose borders, 8 bytes a cell, fit in `memory`; slabs have at least slab_rows rows."""
+    """Return the smallest tiles of a region whose borders, 8 bytes a cell, fit in `memory` bytes.
+
+    A slab, the rows swept by one launch, is one or more whole rows of tiles, and has at least `slab_rows` rows.
+    """
     strip = matrix.strip_rows
     traced = TRACED_TILE * min(matrix.backend.concurrent_warps, MAX_SHARING_GROUPS)
     step = max(16 * rows * columns // memory, max(rows, columns) // MAX_TILES, traced)
@@ -88,7 +91,7 @@ class TileGrid:
 def sweep_slab(
     matrix: DPMatrix, grid: TileGrid, borders: Borders, slab_index: int, best: Array | None = None, prunes: bool = False
 ) -> Slab:
-    """Sweep the slab `slab_index` after the slabs before it, and return it; the caller appends it to the grid."""
+    """Sweep a slab of `grid` after the slabs above; update `borders` and `best`. Return it; the caller appends it."""
     rows, slab_rows = len(borders.left_e), grid.sizes.slab_rows
     start = slab_index * slab_rows
     part = borders.rows(start, min(start + slab_rows, rows))

@@ -100,13 +100,15 @@ def _choose_sizes(matrix: DPMatrix, strips_per_group: int, blocks: int, keeps_li
     return sizes.enlarge(slab, -(-matrix.columns // blocks), matrix.strip_rows, min_block_columns(matrix))
 
 
-def _resume(blocks: list[ColumnBlock], team: Team, kept: Checkpoint, state: SavedState) -> None:
+def _resume(blocks: list[ColumnBlock], team: Team, checkpoint: Checkpoint, state: SavedState) -> None:
+    """Load the slabs and the last row of a checkpoint into all blocks; state: the checkpoint's stored state."""
+
     def all_do(work: Callable[[ColumnBlock], None]) -> None:
         done = [team.submit(i % len(team), partial(work, block)) for i, block in enumerate(blocks)]
         await_all(done, done)
 
     for slab_index in range(state.slabs):
-        slab = kept.slab(slab_index, state.sizes)
+        slab = checkpoint.slab(slab_index, state.sizes)
         if blocks[0].keeps_lines:
             all_do(partial(ColumnBlock.resume, slab_index=slab_index, slab=slab))
     all_do(partial(ColumnBlock.resume_below, row_h=state.row_h, row_f=state.row_f))
@@ -120,7 +122,7 @@ def _best(
     checkpoint: Checkpoint | None,
     state: SavedState | None,
 ) -> BestCell:
-    """Sweep the matrix, filling the grids of the blocks, and return the end of the alignment."""
+    """Sweep the matrix, fill the grids of the blocks, save slabs in the checkpoint; return the end of the alignment."""
     matrix, sizes = blocks[0].matrix, blocks[0].grid.sizes
     best, swept, best_score = (state.best_cell, state.slabs, state.best_score) if state else (BestCell(0, -1, -1), 0, 0)
     highest = best_score if matrix.mode is Mode.LOCAL else None
@@ -154,7 +156,7 @@ def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, pa
 
 
 def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
-    """As _start, in the region of a grid; tiles too large to store are swept again with smaller tiles."""
+    """Trace back from `cell` through a grid, sweeping large tiles again with smaller tiles; return as _start does."""
     while cell.state != CellState.AT_START and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
@@ -198,7 +200,7 @@ def _alignments(matrix: DPMatrix, end: BestCell, start: Cell | None, parts: list
 
 
 def _join_operations(parts: list[Operations]) -> Operations:
-    """Join the parts in the order of the sequences, and merge equal neighbours."""
+    """Return the operations of `parts`, which run backwards, in forward order; equal neighbours are merged."""
     backwards = np.concatenate([*parts, np.empty(0, np.uint32)])[::-1]
     kinds, lengths = backwards & 15, (backwards >> 4).astype(np.int64)
     starts = np.flatnonzero(np.diff(kinds, prepend=255))

@@ -15,7 +15,7 @@ TRACED_ROWS = constant("pairwise/traceback_cells.cuh", "TRACED_ROWS")
 #: Columns that a wavefront sweeps between two exchanges with its neighbours.
 CHUNK = constant("pairwise/wavefront.cuh", "CHUNK")
 
-#: Columns by which a strip lags behind the strip above.
+#: Columns that a strip starts after the strip above.
 LAG = 200
 
 #: Maximum difference of the scores in a wavefront that fits in 16 bits, given the drift of the base.

@@ -66,6 +66,7 @@ class MultiDeviceSweep:
         return step
 
     def _take(self, slab: int) -> list[BlockResult]:
+        """Wait for a slab of all blocks; remove and return the results, in order of blocks."""
         keys = [(block, slab) for block in range(len(self._blocks))]
         steps = await_all([self._steps[key] for key in keys], self._steps.values())
         for key in keys:

@@ -101,6 +101,7 @@ class ScoringScheme(ABC):
             raise UsageError(f"{reached}, expected less than {SCORE_LIMIT:,}: choose smaller scores and penalties")
 
     def _check_limits(self, **minimums: int) -> None:
+        """Raise UsageError if a field named in `minimums` is below its minimum or above MAX_SCORE."""
         for name, minimum in minimums.items():
             if not minimum <= getattr(self, name) <= MAX_SCORE:
                 what = f"{name.replace('_', ' ')} is {getattr(self, name)}"

@@ -55,22 +55,25 @@ def find_paths(results: Results, queries: Sequences, targets: Sequences) -> Path
     pair = np.repeat(np.arange(count), sizes + 2)
     operation = np.arange(len(pair)) - 2 * pair
     lengths, kinds = results.lengths, results.operations
-    way_x = _way(lengths * (kinds != INSERTED), operation, (ends - sizes)[pair])
-    way_y = _way(lengths * (kinds != DELETED), operation, (ends - sizes)[pair])
-    x: NDArray[np.float64] = starts_x[pair] + way_x
+    shift_x = _sum_steps(lengths * (kinds != INSERTED), operation, (ends - sizes)[pair])
+    shift_y = _sum_steps(lengths * (kinds != DELETED), operation, (ends - sizes)[pair])
+    x: NDArray[np.float64] = starts_x[pair] + shift_x
     x[ends + 2 * np.arange(count) + 1] = np.nan
     signs = (kinds == DELETED).astype(np.int64) - (kinds == INSERTED)
     gaps = np.append(lengths * signs, [0, 0])[operation] * (operation < ends[pair])
-    y: NDArray[np.float64] = starts_y[pair] + way_y * np.where(results.reverse, -1, 1)[pair]
+    y: NDArray[np.float64] = starts_y[pair] + shift_y * np.where(results.reverse, -1, 1)[pair]
     boxes = np.stack([across + low_x, across + high_x, up + low_y, up + high_y])[:, ~is_empty]
     return Paths(x, y, results.reverse[pair], gaps, boxes.astype(np.float64))
 
 
-def _way(steps: NDArray[np.int64], operation: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of the steps between the first operation of an alignment and each of its corners."""
+def _sum_steps(steps: NDArray[np.int64], operations: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of `steps`, int64 [operations], between the start of an alignment and each of its corners.
+
+    operations, firsts: int64 [corners], operation that starts at the corner, and first operation of its alignment.
+    """
     sums = np.concatenate([[0], np.cumsum(steps)])
-    way: NDArray[np.int64] = sums[np.minimum(operation, len(steps))] - sums[first]
-    return way
+    found: NDArray[np.int64] = sums[np.minimum(operations, len(steps))] - sums[firsts]
+    return found
 
 
 def join_paths(paths: list[Paths]) -> Paths:
@@ -113,6 +116,7 @@ class DotPlot:
         return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
+        """Return the figure with the polylines of all results, a legend and titles."""
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
         shares = np.maximum(np.array([width, height]) / max(width, height), MIN_SIDE) * SIDE
         # Text lies outside the axes; the saved picture is enlarged to contain it.
@@ -145,7 +149,7 @@ class DotPlot:
 
 
 def _mark_axis(axis: Axis, sequences: Sequences, what: str, draw_border: Any) -> None:
-    """Draw names or positions along an axis, and the borders of sequences."""
+    """Label an axis with names or positions, and draw borders of sequences; what: "query" or "target"."""
     length = len(sequences.letters)
     scale, unit = next((scale, unit) for minimum, scale, unit in UNITS if length >= minimum)
     plural = "queries" if what == "query" else ""

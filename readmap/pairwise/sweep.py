@@ -169,7 +169,7 @@ def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_
 def _launch(
     matrix: DPMatrix, kernel: Kernel, strips: int, region: _Region, best: Array | None, prunes: bool
 ) -> tuple[Array, Array]:
-    """Launch a sweep; return the best cell, int32 rows, and the number of skipped chunks of each strip."""
+    """Sweep a region by `kernel`, updating its borders and `best`; return best cells and skipped chunks by strip."""
     backend = matrix.backend
     found, skipped = backend.empty((strips, _BEST_CELL_WORDS), np.int32), backend.empty(strips, np.uint64)
     backend.launch(_FILL_BUS, region.columns, borders=region.borders, bus=region.bus)

@@ -16,7 +16,7 @@ def summary_record(result: Result) -> bytes:
 
 
 def _summary_lines(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield labels and texts; positions are 1-based, inclusive."""
+    """Yield label and text of each line of a summary; positions are 1-based, inclusive."""
     yield "query", _sequence(result.query_name, len(result.query), result.query_start, result.query_end)
     yield "target", _sequence(result.target_name, len(result.target), result.target_start, result.target_end)
     if result.is_empty:
@@ -32,6 +32,7 @@ def _summary_lines(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _sequence(name: bytes, length: int, start: int, end: int) -> str:
+    """Describe a sequence and its aligned range; start, end: 0-based, half-open, -1 if unknown."""
     text = f"{decode_name(name)}, {length:,} letters"
     if start < 0 and end < 0:
         return text
@@ -70,7 +71,10 @@ def records(results: Results) -> Iterator[bytes]:
 
 
 def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *positions: int) -> bytes:
-    """Return the lines of a block. positions: first and last position in the query, first and last in the target."""
+    """Return the text of the columns [start, end) of `rows`: query, strokes, target.
+
+    digits: width of a position. positions: 1-based, of the first and last letter of the query, then of the target.
+    """
     query, strokes, target = (row[start:end] for row in rows)
     return b"Query   %*d %b %d\n%*s%b\nTarget  %*d %b %d\n\n" % (
         *(digits, positions[0], query, positions[1]),
@@ -86,7 +90,11 @@ def _count_up(pair: Counts, blocks: Counts) -> Counts:
 def _positions(
     has_letter: NDArray[np.bool_], starts: Counts, alignment_starts: Counts, pair: Counts, blocks: Counts
 ) -> list[Counts]:
-    """Return 1-based positions of the first and last letter of each block; empty blocks have the letter before."""
+    """Return the 1-based positions of the first and last letter of a sequence in each block, two arrays int64 [blocks].
+
+    A block without letters has the position of the letter before. has_letter: bool [columns]. starts: first column of a
+    block. alignment_starts: by pair, 0-based. pair: index of each block's pair. blocks: number of blocks of each pair.
+    """
     if not len(starts):
         return [starts, starts]
     counts = np.add.reduceat(has_letter, starts, dtype=np.int64)
