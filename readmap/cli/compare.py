@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 
@@ -30,6 +30,7 @@ from readmap.cli.common.options import (
     flag,
     names_of,
     option,
+    option_group,
     parse_size,
     refuse_conflicts,
     score,
@@ -60,11 +61,9 @@ SCORES = MatchScores()
 GAP_FIRST = SCORES.gap_open + SCORES.gap_extend
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Output")
 class ComparisonOutput:
     """The outputs and their format."""
-
-    panel: ClassVar = "Output"
 
     path: str | None = output_option()
     named_format: str | None = choice(
@@ -80,11 +79,9 @@ class ComparisonOutput:
         return ComparisonFormat(self.named_format or format_by_ending(self.path, ENDINGS) or ComparisonFormat.SUMMARY)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Pairs")
 class ComparedPairs:
     """Alignment of pairs."""
-
-    panel: ClassVar = "Pairs"
 
     in_pairs: bool = flag("--pairs", "Align each query only with the target of the same record number.")
     mode: str = choice(
@@ -96,11 +93,9 @@ class ComparedPairs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Alignment")
 class AlignmentOptions:
     """Scores and strands."""
-
-    panel: ClassVar = "Alignment"
 
     match: int = score("--match", "Score of a match", SCORES.match, 1)
     mismatch: int = score("--mismatch", "Penalty of a mismatch", SCORES.mismatch, 0)
@@ -120,11 +115,9 @@ class AlignmentOptions:
         return MatchScores.from_gap_first(self.match, self.mismatch, self.gap_first, self.gap_extend)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Long sequences (without --pairs)")
 class LongOptions:
     """Comparison of long sequences."""
-
-    panel: ClassVar = "Long sequences (without --pairs)"
 
     checkpoint: str | None = option(
         "--checkpoint", "Save the work in this folder; after an interruption the same command continues it.", "DIR"
@@ -140,7 +133,7 @@ class LongOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class CompareOptions:
     """All options of readmap compare."""
 

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -18,7 +17,7 @@ from readmap.backend.compilation.declarations import GENERIC
 from readmap.backend.compilation.signatures import generic_types
 from readmap.backend.compilation.sources import modules
 from readmap.backend.machine import available_processors
-from readmap.cli.common.options import choice, command, declared, flag, option
+from readmap.cli.common.options import choice, command, declared, flag, option, option_group
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.shared_options import threads_option
 from readmap.errors import UsageError
@@ -32,7 +31,7 @@ EXAMPLES = """[bold]Example[/], lines of a Dockerfile
 Job = Callable[[], Path]
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class CompileOptions:
     """All options of readmap compile."""
 

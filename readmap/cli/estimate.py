@@ -1,11 +1,11 @@
 """readmap estimate: estimate insert sizes and divergence from the reads of a run, for searches of their shards."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import typer
 
-from readmap.cli.common.options import argument, command, option, spelling_options
+from readmap.cli.common.options import argument, command, option, option_group, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Session
 from readmap.cli.search.command import GROUPS, ReportMonitor
 from readmap.cli.search.options import LaneOptions, PairOptions, ReferenceOptions, SearchResources, config_values
@@ -23,13 +23,11 @@ EXAMPLES = r"""[bold]Examples[/]
   $ readmap search r1.fq.gz r2.fq.gz -x ref.fa --sample-model sample.json --split reads.split --shard 3/20 -o 3.bam"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class EstimateOptions:
     """All options of readmap estimate."""
 
-    reads: list[str] | None = argument(  # noqa: RUF009
-        "READS", "Reads, as for readmap search: all files of the run.", default=None
-    )
+    reads: list[str] | None = argument("READS", "Reads, as for readmap search: all files of the run.", default=None)
     reference: ReferenceOptions
     lanes: LaneOptions
     output: str = option(

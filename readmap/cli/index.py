@@ -5,7 +5,6 @@ import itertools
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import typer
 from readmap.backend.machine import available_memory
 from readmap.cli.common.folders import DATABASES, database_as_json, molecule_of, molecule_option, structure_as_json
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import argument, choice, command, declared, flag, option, refuse_conflicts
+from readmap.cli.common.options import argument, choice, command, declared, flag, option, option_group, refuse_conflicts
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.shared_options import MultiGpuResources
 from readmap.database import folder as database_folder
@@ -44,7 +43,7 @@ EXAMPLES = """[bold]Examples[/]
 STAGES = {"read": "reading", "sort suffixes": "sorting suffixes", "gather suffixes": "gathering suffixes"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class IndexOptions:
     """All options of readmap index."""
 

@@ -1,6 +1,5 @@
 """readmap info: show the contents of an index or a database, and check it."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import typer
 from readmap.backend import open_backend
 from readmap.cli.common.folders import database_as_json, find_database, structure_as_json
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import argument, command, flag
+from readmap.cli.common.options import argument, command, flag, option_group
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.shared_options import Resources
 from readmap.database.database import Database
@@ -37,7 +36,7 @@ STRUCTURES = {
 LISTED_CONTIGS = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class InfoOptions:
     """All options of readmap info."""
 

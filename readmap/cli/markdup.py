@@ -1,13 +1,11 @@
 """readmap markdup: mark duplicates in existing alignments."""
 
-from dataclasses import dataclass
-
 import typer
 
 from readmap.backend import Backend
 from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, check_marking, write_marked
-from readmap.cli.common.options import argument, command, flag
+from readmap.cli.common.options import argument, command, flag, option_group
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import mark_file, open_alignments
 from readmap.duplicates.marker import DuplicateMarker
@@ -20,7 +18,7 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap markdup sorted.cram -o kept.bam --remove-duplicates"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class MarkdupOptions(MarkingOptions):
     """All options of readmap markdup."""
 

@@ -1,12 +1,21 @@
 """readmap mem: a search with the command line of bwa mem and bwa-mem2 mem."""
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import Any
 
 import typer
 
 from readmap.cli.common.help import GENERAL
-from readmap.cli.common.options import MAX_SCORE, argument, command, flag, number, option, spelling_options
+from readmap.cli.common.options import (
+    MAX_SCORE,
+    argument,
+    command,
+    flag,
+    number,
+    option,
+    option_group,
+    spelling_options,
+)
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.shared_options import MultiGpuResources
 from readmap.cli.search.command import run
@@ -33,11 +42,9 @@ PRESETS = dict.fromkeys(("pacbio", "pbref", "ont2d"), _LONG_READS) | {
 SILENT = ("batch_bases", "verbosity", "one_thread")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Options of bwa mem (-A multiplies the other default scores)")
 class AppliedOptions:
     """Options with the meaning they have in bwa mem."""
-
-    panel: ClassVar = "Options of bwa mem (-A multiplies the other default scores)"
 
     output: str | None = option("-o -f", "Output file, SAM (default: standard output).", "FILE")
     read_group: str | None = option("-R", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE")
@@ -77,12 +84,9 @@ def _ignored(names: str, help: str) -> Any:
     return option(names, help, "N")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Accepted without effect", is_advanced=True)
 class IgnoredOptions:
     """Options of bwa mem that are accepted without an effect."""
-
-    panel: ClassVar = "Accepted without effect"
-    is_advanced: ClassVar = True
 
     batch_bases: str | None = _ignored("-K", "Bases per batch: the output does not depend on it.")
     verbosity: str | None = _ignored("-v", "Verbosity.")
@@ -114,11 +118,9 @@ class IgnoredOptions:
         return f"warning: without effect: {', '.join(given)} (readmap mem --help-all)" if given else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group(GENERAL)
 class OwnOptions:
     """Options that bwa mem does not have."""
-
-    panel: ClassVar = GENERAL
 
     long_gap: int | None = number(
         "--long-gap", "Maximum penalty of a gap (default: no limit).", 1, MAX_SCORE, advanced=True
@@ -128,7 +130,7 @@ class OwnOptions:
     debug: bool = flag("--debug", "Show the traceback of an error.", advanced=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class MemOptions:
     """All options of readmap mem."""
 

@@ -1,14 +1,13 @@
 """readmap merge: merge the sorted shards of a run and mark the duplicates among all of them."""
 
 import contextlib
-from dataclasses import dataclass
 
 import typer
 
 from readmap.backend import Backend
 from readmap.bam.sorted_output import SortedOutput
 from readmap.cli.common.marking import MarkingOptions, check_marking, write_marked
-from readmap.cli.common.options import argument, command
+from readmap.cli.common.options import argument, command, option_group
 from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import open_alignments
 from readmap.duplicates.marker import DuplicateMarker
@@ -22,11 +21,11 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap merge 1.bam 2.bam -o marked.bam --metrics marked.txt --report marked.html"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class MergeOptions(MarkingOptions):
     """All options of readmap merge."""
 
-    shards: list[str] = argument(  # noqa: RUF009
+    shards: list[str] = argument(
         "SHARDS",
         f"BAM written by readmap search --sort --for-merge, in shard order, each with its FILE{FRAGMENTS_SUFFIX}.",
     )

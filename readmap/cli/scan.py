@@ -3,9 +3,8 @@
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import typer
 
@@ -31,6 +30,7 @@ from readmap.cli.common.options import (
     no_check_option,
     number,
     option,
+    option_group,
     refuse_conflicts,
 )
 from readmap.cli.common.report import Report, ReportOptions, Show
@@ -58,11 +58,9 @@ EXAMPLES = r"""[bold]Examples[/]
   $ readmap scan query.fa proteins.readmapdb --columns std,qcovs,cigar -o hits.tsv --plot scores.png"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Output")
 class ScanOutput:
     """The outputs, their format and its columns."""
-
-    panel: ClassVar = "Output"
 
     path: str | None = output_option()
     format: str | None = choice(
@@ -84,11 +82,9 @@ class ScanOutput:
     plot: str | None = plot_option("the scores of all database sequences, with hits marked")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Hits")
 class HitOptions:
     """The hits that are reported."""
-
-    panel: ClassVar = "Hits"
 
     evalue: float | None = option("--evalue", f"Maximum E-value (default: {EVALUE:g}).", "X")
     max_hits: int = number(
@@ -100,11 +96,9 @@ class HitOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Alignment")
 class ScoreOptions:
     """Scores and strands."""
-
-    panel: ClassVar = "Alignment"
 
     matrix: str | None = option(
         "--matrix", f"{', '.join(STANDARD)}, or a file in NCBI format (default: {MATRIX} for proteins).", "NAME"
@@ -128,14 +122,14 @@ class ScoreOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class ScanResources(MultiGpuResources):
     """The devices, the threads and the memory of a scan, which uses all GPUs."""
 
     gpus: str = gpus_option("all")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class ScanOptions:
     """All options of readmap scan."""
 

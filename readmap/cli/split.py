@@ -1,12 +1,11 @@
 """readmap split: write a table of record positions, so that a search can read a part of the files."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from readmap.backend.machine import available_processors
-from readmap.cli.common.options import argument, command, option, spelling_options
+from readmap.cli.common.options import argument, command, option, option_group, spelling_options
 from readmap.cli.common.report import Report, ReportOptions
 from readmap.cli.common.shared_options import threads_option
 from readmap.cli.search.options import LaneOptions
@@ -25,11 +24,11 @@ EXAMPLES = """[bold]Examples[/]
   $ readmap split --sheet lanes.csv --sample s1 -o s1.split"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class SplitOptions:
     """All options of readmap split."""
 
-    reads: list[str] | None = argument(  # noqa: RUF009
+    reads: list[str] | None = argument(
         "READS", "FASTQ or FASTA (plain, gzip or bgzip), one file or two files of pairs.", default=None
     )
     path: str = option("-o --output", "Output: the table.", "TABLE", default=...)

@@ -10,7 +10,7 @@ import typer
 from readmap.backend import Backend
 from readmap.bam.codecs import BAM_ENDING
 from readmap.bam.sorted_output import SortedOutput
-from readmap.cli.common.options import option, parse_size, refuse_conflicts, spelling_options
+from readmap.cli.common.options import option, option_group, parse_size, refuse_conflicts, spelling_options
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.shared_options import DuplicateOptions, QualityOptions, Resources, sort_memory_option
 from readmap.duplicates.files import open_marked
@@ -25,7 +25,7 @@ from readmap.run.file_checks import check_report_paths
 from readmap.run.reports import describe_duplicates, duplicates_as_json, open_reports
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class MarkingOptions:
     """The output of marked records and its reports."""
 

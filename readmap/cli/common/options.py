@@ -4,8 +4,8 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields, is_dataclass
-from typing import Any, get_type_hints
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 
@@ -18,6 +18,24 @@ MAX_SCORE = 1000
 
 #: Names of options in their dataclasses, whether giving one of them is wrong, and why.
 Conflict = tuple[Iterable[str], Any, str]
+
+Kind = TypeVar("Kind")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def option_group(panel: str | None = None, *, is_advanced: bool = False) -> Callable[[type[Kind]], type[Kind]]:
+    """Return a decorator that makes a class a frozen dataclass of options.
+
+    panel: title of the options in the help (default: of the base class). is_advanced: only --help-all shows them.
+    """
+
+    def decorate(kind: type[Kind]) -> type[Kind]:
+        if panel is not None:
+            kind.panel = panel  # type: ignore[attr-defined]
+        kind.is_advanced = is_advanced  # type: ignore[attr-defined]
+        return dataclass(frozen=True, kw_only=True)(kind)
+
+    return decorate
 
 
 def command(run: Callable[[typer.Context, Any], None]) -> Callable[..., None]:

@@ -8,12 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from readmap.cli.common.help import GENERAL
-from readmap.cli.common.options import flag, option
+from readmap.cli.common.options import flag, option, option_group
 from readmap.formats.output import Output, PendingOutput, commit_together, open_output
 from readmap.formats.path_checks import STANDARD_OUTPUT
 from readmap.formats.wording import format_bytes, format_duration
@@ -37,11 +37,9 @@ class Session:
     start: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group(GENERAL)
 class ReportOptions:
     """Options of messages and reports. readmap.cli.main searches for --debug itself, because parsing may fail."""
-
-    panel: ClassVar = GENERAL
 
     quiet: bool = flag("-q --quiet", "Print errors only.")
     json: str | None = option("--json", "Write a JSON report; - is standard output.", "FILE")

@@ -1,12 +1,11 @@
 """Options that several commands have: devices, threads, memory, duplicates and quality reports."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from readmap.backend import Backend, Gpus, open_backend, open_backends, parse_gpus
 from readmap.backend.machine import available_processors
 from readmap.backend.team import Team
-from readmap.cli.common.options import flag, number, option, parse_size, size
+from readmap.cli.common.options import flag, number, option, option_group, parse_size, size
 from readmap.duplicates.marker import OPTICAL_DISTANCE, DuplicateRules
 
 RESOURCES = "Resources"
@@ -37,11 +36,9 @@ def sort_memory_option() -> Any:
     return size("--sort-memory", help, advanced=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group(RESOURCES)
 class Resources:
     """The device, the threads and the memory of a command that computes on one device."""
-
-    panel: ClassVar = RESOURCES
 
     threads: int | None = threads_option()
     device: str = option(
@@ -66,7 +63,7 @@ class Resources:
         return open_backend(self.device, self.threads, self.max_gpu_memory)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class MultiGpuResources(Resources):
     """The devices, the threads and the memory of a command that can use several GPUs."""
 
@@ -86,11 +83,9 @@ class MultiGpuResources(Resources):
         return Team.open(self.device, self.chosen_gpus, self.threads, self.max_gpu_memory)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Duplicates, as in Picard MarkDuplicates")
 class DuplicateOptions:
     """What counts as a duplicate, and what is done with it."""
-
-    panel: ClassVar = "Duplicates, as in Picard MarkDuplicates"
 
     remove_duplicates: bool = flag("--remove-duplicates", "Remove duplicates instead of marking them.")
     optical_distance: int = number(
@@ -115,11 +110,9 @@ class DuplicateOptions:
         return DuplicateRules(self.optical_distance, self.barcode_tag, self.remove_duplicates, self.duplicate_type)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Quality reports, for records in coordinate order")
 class QualityOptions:
     """Reports about the written records."""
-
-    panel: ClassVar = "Quality reports, for records in coordinate order"
 
     report: str | None = option(
         "--report", "Write a page about base qualities, insert sizes, coverage and more (also in --json).", "FILE.html"

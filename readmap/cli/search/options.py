@@ -1,12 +1,22 @@
 """The options of readmap search, by groups of its help."""
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import Any
 
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
-from readmap.cli.common.options import argument, choice, flag, hidden, no_check_option, number, option, values_of
+from readmap.cli.common.options import (
+    argument,
+    choice,
+    flag,
+    hidden,
+    no_check_option,
+    number,
+    option,
+    option_group,
+    values_of,
+)
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.shared_options import DuplicateOptions, MultiGpuResources, QualityOptions, sort_memory_option
 from readmap.cli.search.scoring import ScoringOptions, parse_numbers
@@ -24,11 +34,9 @@ from readmap.strand import Strand
 INPUT = "Input"
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group(INPUT)
 class ReferenceOptions:
     """The index to search."""
-
-    panel: ClassVar = INPUT
 
     index: str | None = option(
         "-x --index", "Index folder or its FASTA file (default: $READMAP_INDEX, else the only *.readmap here).", "INDEX"
@@ -37,14 +45,11 @@ class ReferenceOptions:
     ignore_alternates: bool = flag("-j --ignore-alt", "Treat ALT contigs (ref.fa.alt) like all others.", advanced=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group(INPUT, is_advanced=True)
 class LaneOptions:
     """Lanes of a sample, which are mapped one after the other to one output."""
 
-    panel: ClassVar = INPUT
-    is_advanced: ClassVar = True
-
-    lanes: list[str] | None = option(  # noqa: RUF009
+    lanes: list[str] | None = option(
         "--lane",
         r"Reads of a lane and their read group: '1.fq,2.fq,@RG\tID:L1\tSM:s', or '1.fq,,@RG\tID:L1\tSM:s' for single "
         "reads. May be repeated.",
@@ -59,11 +64,9 @@ class LaneOptions:
     sample: str | None = option("--sample", "Sample to map, if the sheet lists several.", "NAME")
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Pairs")
 class PairOptions:
     """How mates are read and placed."""
-
-    panel: ClassVar = "Pairs"
 
     interleaved: bool = flag("-p --interleaved", "The reads of one file are pairs: mates alternate.", panel=INPUT)
     smart_pairing: bool = flag(
@@ -97,11 +100,9 @@ class PairOptions:
         return sizes
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Output")
 class OutputOptions:
     """The outputs, their order and their header lines."""
-
-    panel: ClassVar = "Output"
 
     output: str | None = option(
         "-o --output",
@@ -116,7 +117,7 @@ class OutputOptions:
         OutputFormat,
     )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index.")
-    read_groups: list[str] | None = option(  # noqa: RUF009
+    read_groups: list[str] | None = option(
         "-R --read-group", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE"
     )
     unmapped: str | None = option(
@@ -146,7 +147,7 @@ class OutputOptions:
         IndexFormat,
         advanced=True,
     )
-    header: list[str] | None = option(  # noqa: RUF009
+    header: list[str] | None = option(
         "-H --header",
         r"Header line to add, such as '@CO\ttext', or a file of lines. @HD, and @SQ of the same contigs, replace "
         "readmap's. May be repeated.",
@@ -163,7 +164,7 @@ class OutputOptions:
         return self.read_groups[0] if self.read_groups else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class _MarkOption:
     """The first option of its group."""
 
@@ -172,11 +173,9 @@ class _MarkOption:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Duplicates, as in Picard MarkDuplicates (with --sort)")
 class SearchDuplicateOptions(DuplicateOptions, _MarkOption):
     """Duplicate marking during a search."""
-
-    panel: ClassVar = "Duplicates, as in Picard MarkDuplicates (with --sort)"
 
     for_merge: bool = flag(
         "--for-merge",
@@ -185,11 +184,9 @@ class SearchDuplicateOptions(DuplicateOptions, _MarkOption):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Records")
 class RecordOptions:
     """The records of a read in addition to its primary alignment."""
-
-    panel: ClassVar = "Records"
 
     all_places: bool = flag("-a --all", "Also write all other placements that reach -T, as secondary alignments.")
     soft_clip: bool = flag("-Y --soft-clip", "Soft-clip supplementary alignments, so that they have the whole read.")
@@ -240,11 +237,9 @@ class RecordOptions:
         return given[0], given[-1]
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Tags")
 class TagOptions:
     """Tags that records take from their reads."""
-
-    panel: ClassVar = "Tags"
 
     comments: bool = flag(
         "-C --comments",
@@ -259,11 +254,9 @@ class TagOptions:
     replace_rg: bool = flag("--replace-rg", "Replace the read groups of BAM or CRAM reads by -R.", advanced=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Exact search")
 class ExactOptions:
     """Search for exact occurrences."""
-
-    panel: ClassVar = "Exact search"
 
     exact: bool = flag("--exact", "Find all exact occurrences of the reads instead of aligning them.")
     count_only: bool = flag("--count-only", "Write the number of occurrences of each read, as tsv (query, count).")
@@ -281,12 +274,9 @@ class ExactOptions:
     no_prefix_table: bool = flag("--no-prefix-table", "Search without the prefix table (slower).", advanced=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Shards", is_advanced=True)
 class ShardOptions:
     """The part of the reads that is mapped."""
-
-    panel: ClassVar = "Shards"
-    is_advanced: ClassVar = True
 
     split: str | None = option("--split", "Table of record positions, written by readmap split.", "TABLE")
     shard: str | None = option(
@@ -298,12 +288,9 @@ class ShardOptions:
     learnt: str | None = hidden(option("--learnt", "Same as --sample-model.", "FILE"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Cluster", is_advanced=True)
 class ClusterOptions:
     """Mapping by the workers of a Dask cluster."""
-
-    panel: ClassVar = "Cluster"
-    is_advanced: ClassVar = True
 
     dask: str | None = option(
         "--dask",
@@ -320,7 +307,7 @@ class ClusterOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class SearchResources(MultiGpuResources):
     """The device, the threads and the memory of a search."""
 
@@ -329,11 +316,11 @@ class SearchResources(MultiGpuResources):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group()
 class SearchOptions:
     """All options of readmap search."""
 
-    reads: list[str] | None = argument(  # noqa: RUF009
+    reads: list[str] | None = argument(
         "READS",
         "Reads up to 10,000 bases, one file or two files of pairs: FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
         "- is standard input.",

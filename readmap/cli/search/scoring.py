@@ -1,9 +1,9 @@
 """Scoring options of search, mem and estimate."""
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import Any
 
-from readmap.cli.common.options import MAX_SCORE, number, option, score
+from readmap.cli.common.options import MAX_SCORE, number, option, option_group, score
 from readmap.errors import UsageError
 from readmap.mapping.parameters import Penalty, Scoring
 
@@ -44,12 +44,9 @@ def parse_numbers(names: str, text: str, minimum: int, maximum: int = MAX_SCORE)
     return [int(part) for part in parts]
 
 
-@dataclass(frozen=True, kw_only=True)
+@option_group("Scoring, as in bwa mem (-A multiplies the other defaults)", is_advanced=True)
 class ScoringOptions:
     """Scores of alignments and pairs: the fields of Scoring, with the option names of bwa mem."""
-
-    panel: ClassVar = "Scoring, as in bwa mem (-A multiplies the other defaults)"
-    is_advanced: ClassVar = True
 
     match: int = score("-A --match", "Score of a match", _DEFAULTS.match, 1, MAX_MATCH)
     mismatch: int | None = _scaled("-B --mismatch", "Penalty of a mismatch", _DEFAULTS.mismatch, 0)
