@@ -176,7 +176,7 @@ class Database:
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
-        """Sorted position of each sequence, by index in the file, int64 [sequences]."""
+        """Position of each sequence in the order by length, int64 [sequences], by index in the file."""
         ranks = np.empty(len(self), np.int64)
         ranks[self.order] = np.arange(len(self))
         return ranks
@@ -199,6 +199,7 @@ class Database:
 def _sorted_codes(
     sequences: Sequences, order: NDArray[np.int64], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
+    """Return Database.codes of sequences; order, starts, lengths: as in Database."""
     count = len(sequences.letters)
     codes = np.full(count + PADDING, PAD, np.uint8)
     shifts = sequences.offsets[:-1][order] - starts

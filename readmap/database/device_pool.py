@@ -72,7 +72,7 @@ class Partition:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return int32 [queries, subjects]; queries: codes; report: gets numbers of computed cells, may raise."""
+        """Return scores, int32 [queries, subjects]; queries: codes; report: gets cells of each step, may raise."""
         on_device = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
         for batch in self._batches(max((query.span for query in on_device), default=0)):
@@ -84,7 +84,7 @@ class Partition:
         return found
 
     def _batches(self, span: int) -> Iterator[SubjectBatch]:
-        """Yield batches of subjects that fit in device memory; a batch of all subjects stays resident."""
+        """Yield batches of subjects that fit in device memory; a batch of all stays there. span: as in SubjectBatch."""
         if self._resident and (self._resident.owners is None or span <= self._resident.span):
             yield self._resident
             return
@@ -112,7 +112,7 @@ class Partition:
         return int(starts[last] + lengths[last] - starts[first]) <= limit
 
     def _load(self, first: int, end: int, span: int) -> SubjectBatch:
-        """Interleave subjects [first, end), cut into pieces if there are few, on the device."""
+        """Load subjects [first, end), interleaved, on the device; long ones as pieces that share `span` letters."""
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
         start, stop = int(starts[0]), int(starts[-1] + lengths[-1])
@@ -125,7 +125,7 @@ class Partition:
 def _cut(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], own: int, span: int
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64] | None]:
-    """Return starts and lengths of subjects, or of pieces with their subjects; pieces overlap by `span` letters."""
+    """Return starts, lengths and subjects of pieces of at most own + span letters, longest first; None if uncut."""
     if len(lengths) == 0 or lengths[0] <= own + span:
         return starts, lengths, None
     counts = np.where(lengths > own + span, -(-lengths // own), 1)
@@ -156,6 +156,7 @@ class _Worker:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
+        """Return the scores of Partition.scores, and add the cells and the seconds to this device's totals."""
         started = time.perf_counter()
 
         def count(cells: int) -> None:
@@ -184,7 +185,7 @@ class DevicePool:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return int32 [queries, subjects in sorted order]; queries: codes; report: gets numbers of computed cells."""
+        """Return scores, int32 [queries, subjects in sorted order], then adapt shares; report: gets cells per step."""
         lock, stopped = Lock(), False
 
         def count(cells: int) -> None:

@@ -54,7 +54,7 @@ class CroppedPair(NamedTuple):
 def align_hits(
     requests: Iterable[AlignmentRequest], counts: Sequence[int], scoring: ScanScoring, backend: Backend
 ) -> list[PairAlignments]:
-    """Return the alignments of each query with its subjects (`counts` of them); InternalError if a score differs."""
+    """Return the alignments of each request; counts: subjects of each request. InternalError if a score differs."""
     scores = scoring.pairwise_scores()
     pairs = (pair for each in requests for pair in _pairs(each, scoring, backend))
     batches = [_align_batch(batch, scores, backend) for batch in _batches(pairs)]
@@ -79,7 +79,7 @@ def _pairs(request: AlignmentRequest, scoring: ScanScoring, backend: Backend) ->
 
 
 def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArray[np.int64]:
-    """Return the indices of the subjects for which cropping is faster than aligning the whole subject."""
+    """Return the indices of subjects of these lengths for which cropping is faster; rows: length of the query."""
     lanes, order = backend.lanes_16bit, np.argsort(-lengths, kind="stable")
     groups = np.zeros((-(-len(lengths) // lanes), lanes), np.int64)
     groups.reshape(-1)[: len(lengths)] = lengths[order]
@@ -140,7 +140,7 @@ class Regions:
 def find_regions(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> Regions:
-    """Return the regions of a query and its subjects, as codes. scores: int32 [subjects], above 0."""
+    """Return the parts of a query and its subjects that contain the alignments. scores: int32 [subjects], above 0."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     order = np.argsort(-lengths, kind="stable")
     if not subjects:
@@ -158,7 +158,7 @@ def find_regions(
 def _ends(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return the result of find_ends; subjects: in order of decreasing length."""
+    """Return rows and columns of the first ends of best alignments, then the maximums; subjects: longest first."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     starts = np.cumsum(lengths) - lengths
     columns = interleave(np.concatenate(subjects), starts, lengths, backend)

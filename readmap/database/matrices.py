@@ -78,8 +78,7 @@ def read_matrix(path: str | os.PathLike[str]) -> ScoreMatrix:
     Lines that start with # are comments. The first other line names the columns by letters A to Z and *, in upper or
     lower case. Each further line is a letter, which names the row, and its integer scores, -1000 to 1000. Every column
     has a row; the matrix need not be symmetric. Letters missing in the file are scored as others: U as C, any other
-    letter as X. Without X, these and * have the lowest of all scores. Raises DataError for an invalid file, OSError if
-    it cannot be read.
+    letter as X. Without X, these and * have the lowest of all scores. Raises DataError or OSError for an invalid file.
     """
     letters, table = _read_table(path)
     sources = [_row_of(letter, letters) for letter in LETTERS]
@@ -146,6 +145,7 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, NDArray[np.int32]]:
 
 
 def _header(words: list[str]) -> str:
+    """Return the letters that name the columns; ValueError if a word is not a letter or is repeated."""
     letters = "".join(map(_letter, words))
     for letter in letters:
         if letters.count(letter) > 1:
@@ -154,6 +154,7 @@ def _header(words: list[str]) -> str:
 
 
 def _row(words: list[str], letters: str, known: Collection[str]) -> dict[str, list[int]]:
+    """Return the scores of a line, by its letter; known: letters of earlier rows. ValueError if it is invalid."""
     letter = _letter(words[0])
     if letter not in letters:
         raise ValueError(f"expected a row of one of {letters}, found one of {letter}")
@@ -171,6 +172,7 @@ def _letter(word: str) -> str:
 
 
 def _score(word: str) -> int:
+    """Return the score in a word of the file; ValueError if it is not an integer from -MAX_SCORE to MAX_SCORE."""
     try:
         score = int(word)
     except ValueError:

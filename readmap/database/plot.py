@@ -130,13 +130,14 @@ def _sum(some: Counts, others: Counts) -> Counts:
 
 
 def _binned(counts: Counts, edges: Counts) -> Counts:
-    """Return the counts of bins; the first bin includes scores of 0."""
+    """Return the counts by score summed by bin, int64 [bins]; the first bin includes scores of 0."""
     scores = np.maximum(np.arange(len(counts)), edges[0])
     binned, _ = np.histogram(scores, edges, weights=counts)
     return binned.astype(np.int64)
 
 
 def _draw(axes: Axes, panel: _Panel, edges: Counts, threshold_name: str, height: float, is_alone: bool) -> None:
+    """Draw the bars, the threshold and the titles of a panel; height: in inches."""
     for counts, colour in ((panel.counts, ALL), (panel.hits, HITS)):
         bars = np.maximum(_binned(counts, edges), FLOOR)
         axes.stairs(bars, edges, baseline=FLOOR, fill=True, color=colour)

@@ -72,9 +72,8 @@ class ScanHit:
     query_start, query_end, subject_start, subject_end: 0-based, half-open, in both sequences as given. covered: letters
     of the query aligned in any hit of the same subject. query, subject: uint8, the aligned letters of the query as
     given, and of the subject or its reverse complement (`reverse`). operations: uint32, as in PairAlignments, along the
-    query as given. equal, different, gaps: columns of the alignment with equal letters, with different letters, with a
-    gap. gap_openings: number of gaps. are_similar: bool [256, 256], whether a letter of the query and a letter of the
-    subject have a positive score.
+    query as given. equal, different, gaps: columns with equal or different letters or a gap. gap_openings: number of
+    gaps. are_similar: bool [256, 256], whether a letter of the query and of the subject score above 0.
     """
 
     name: bytes

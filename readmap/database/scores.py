@@ -52,7 +52,10 @@ class InterleavedSubjects:
 def interleave(
     codes: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[Any], backend: Backend
 ) -> InterleavedSubjects:
-    """Interleave subjects on the device. starts: offset of each subject in `codes`. lengths: decreasing."""
+    """Copy subjects to the device, where the letters of `lanes_16bit` neighbours alternate, column by column.
+
+    codes: all letters, on the host. starts: offsets in it. lengths: decreasing; the first of a group sets its size.
+    """
     lanes = backend.lanes_16bit
     sizes = lengths[::lanes].astype(np.int64)
     if backend.warp_width == 1:
@@ -112,7 +115,7 @@ class DeviceQuery(Table, struct="database/scan_lanes.cuh:Query"):
 
     @classmethod
     def of(cls, codes: NDArray[np.uint8], scoring: ScanScoring, backend: Backend) -> DeviceQuery:
-        """Copy a query to the device; codes: on the host."""
+        """Return a query with its scoring on the device; codes: uint8 [letters] on the host."""
         scores = scoring.matrix.scores
         highest = int(np.maximum(scores.max(axis=1)[codes], 0).sum())
         return cls(
@@ -154,7 +157,7 @@ class ColumnRanges:
         return self.starts, self.columns, self.groups, self.border_starts
 
     def append(self, others: ColumnRanges, backend: Backend) -> ColumnRanges:
-        """Append other ranges, whose borders start at the end of the borders of these ranges."""
+        """Return these ranges followed by `others`, whose borders start where the borders of these ranges end."""
         arrays = []
         for own, other in zip(self._arrays, others._arrays, strict=True):
             both = backend.empty(len(own) + len(other), own.dtype)
@@ -169,7 +172,7 @@ class _Ends(Table, struct="database/scan_lanes.cuh:EndCells"):
 
 
 def score(query: DeviceQuery, columns: InterleavedSubjects, backend: Backend) -> NDArray[np.int32]:
-    """Return the score of every subject, int32 [subjects], in the order of the interleaved columns."""
+    """Return the best alignment score of every subject, int32 [subjects], in the order of the interleaved columns."""
     scores = backend.full(columns.count * backend.lanes_16bit, 0, np.int32)
     arguments = {"letters": columns.letters, "scores": scores}
     _launch("score", query, _column_ranges(query, columns, backend), arguments, query.is_narrow, backend)
@@ -210,7 +213,7 @@ def _round_to_blocks(columns: int) -> int:
 def _make_ranges(
     starts: NDArray[np.int64], sizes: NDArray[np.int64], groups: NDArray[np.int64], end: int, backend: Backend
 ) -> ColumnRanges:
-    """Return ranges on the device; end: end of their borders."""
+    """Return the ranges of columns of these groups on the device; end: offset in the buffer after the last borders."""
     offsets = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     offsets += end - offsets[-1]
     arrays = (starts, sizes.astype(np.int32), groups.astype(np.int32), offsets[:-1].copy())
@@ -244,7 +247,7 @@ def find_ends(
 def _launch(
     name: str, query: DeviceQuery, ranges: ColumnRanges, arguments: dict[str, Any], is_narrow: bool, backend: Backend
 ) -> None:
-    """Launch the kernel `name` for the best shape over slices and rounds of the ranges."""
+    """Launch the kernel `name` over slices and rounds of the ranges, in the fastest shape; arguments: further ones."""
     if not ranges.count or not query.rows:
         return
     shape = _shape(query.rows, ranges, CELLS if is_narrow and name == "score" else CELLS[:1], backend)

@@ -93,6 +93,7 @@ class Scan:
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []
 
     def _scan_block(self, first: int, queries: Sequence[Codes], report: Callable[[int], None]) -> Iterator[QueryResult]:
+        """Yield the results of a block of queries, given as codes; first: index of the block's first query."""
         scores = np.stack([self._scores(queries, reverse, report) for reverse in self.strands], axis=1)
         chosen = [self._select_hits(codes, rows) for codes, rows in zip(queries, scores, strict=True)]
         alignments = self._align(queries, chosen)
@@ -110,7 +111,7 @@ class Scan:
         return self.pool.scores([_reverse_complement(codes) for codes in queries], self.scoring.complemented(), report)
 
     def _select_hits(self, query: Codes, scores: NDArray[np.int32]) -> _SelectedHits:
-        """Return the hits of a query; scores: int32 [strands, subjects]."""
+        """Return the hits of a query that pass the filter, best first; scores: int32 [strands, subjects]."""
         statistics, max_evalue = self.scoring.statistics, self.hit_filter.max_evalue(self.scoring)
         lengths, min_score, threshold = self.database.lengths, self.hit_filter.min_score, None
         space = None

@@ -119,7 +119,7 @@ class SearchSpace:
         return max(self.query_length - adjustment, 1), max(self.letters - self.sequences * adjustment, 1)
 
     def _corrected_evalues(self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any]) -> Floats:
-        """Return E-values with the finite-size correction."""
+        """Return E-values of hits with the finite-size correction; scores, lengths (of subjects): integers [hits]."""
         query_probabilities, query_room = self._room(finite_size, scores, self.query_length)
         subject_probabilities, subject_room = self._room(finite_size, scores, lengths)
         covariances = self._evaluate_line(finite_size.covariance, scores)
@@ -132,7 +132,7 @@ class SearchSpace:
     def _room(
         self, finite_size: FiniteSize, scores: NDArray[Any], lengths: NDArray[Any] | int
     ) -> tuple[Floats, Floats]:
-        """Return the probability that sequences have room for alignments of these scores, and their expected room."""
+        """Return the probability that sequences have room for alignments of these scores, and the expected room."""
         slope, intercept = finite_size.mean
         room = lengths - (slope * scores + intercept)
         deviations = np.sqrt(self._evaluate_line(finite_size.variance, scores))
@@ -195,7 +195,7 @@ def length_adjustment(parameters: KarlinAltschulParameters, query_length: int, l
 
 
 def _largest_adjustment(k: float, query_length: int, letters: int, sequences: int) -> float | None:
-    """Return l with K * (query_length - l) * (letters - sequences * l) = the longer side; None if l <= 0."""
+    """Return the limit l: K * (query_length - l) * (letters - sequences * l) = the longer side; None if l <= 0."""
     m, n = float(query_length), float(letters)
     product = n * m - max(m, n) / k
     if product <= 0:
@@ -234,7 +234,7 @@ def _protein_parameters(name: str) -> dict[tuple[int, int], KarlinAltschulParame
 
 
 def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) -> FiniteSize:
-    """Return the lines of the published slopes; the intercepts account for gaps and are 0 if gaps change no slope."""
+    """Return the lines of a row; the intercepts, from slopes without gaps, are 0 if gaps change no slope."""
 
     def line(slope_name: str, ungapped_name: str) -> tuple[float, float]:
         slope = float(row[slope_name])
@@ -260,6 +260,7 @@ def _nucleotide_parameters(match: int, mismatch: int) -> dict[tuple[int, int], K
 def _parameters(
     row: dict[str, str], divisor: int = 1, rounds_down: bool = False, finite_size: FiniteSize | None = None
 ) -> KarlinAltschulParameters:
+    """Return the parameters in a row of the published tables, for scores multiplied by `divisor`."""
     lambda_, k, h, alpha, beta = (float(row[name]) for name in ("lambda", "k", "h", "alpha", "beta"))
     return KarlinAltschulParameters(lambda_ / divisor, k, h, alpha / divisor, beta, rounds_down, finite_size)
 

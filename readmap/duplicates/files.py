@@ -43,8 +43,7 @@ def open_alignments(path: str, is_grouped: bool, threads: int) -> Iterator[Align
     """Open BAM or CRAM with the records of each fragment next to each other, and without DT tags.
 
     path: "-" for standard input. is_grouped: the records are known to be grouped; otherwise samtools collate groups
-        them, unless the header says they are. Raises DataError if the file is neither BAM nor CRAM, and the errors of
-        open_reads.
+        them, unless the header says they are. Raises DataError for another format, and the errors of open_reads.
     """
     if path != "-" and not is_grouped:
         with _alignments(path, False, threads) as reads:
@@ -77,7 +76,10 @@ def open_marked(
     command: str,
     survey: Survey | None = None,
 ) -> Iterator[SortedOutput]:
-    """Open a sorted BAM output and its index, marked by `duplicates`, and write its header; memory: sorting bytes."""
+    """Open a sorted BAM output and its index, write its header, and set the header of `duplicates` and `survey`.
+
+    memory: bytes for sorting; None for the default. duplicates: marks the records. command: for the @PG line.
+    """
     host_memory, threads = sort_memory_bytes(memory), backend.threads
     lengths, groups = [length for _, length in reads.contigs], read_groups(reads.header)
     duplicates.set_header(groups, lengths)
@@ -151,7 +153,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
 
 
 def _firsts(data: Array, starts: Integers, backend: Backend) -> Integers:
-    """Return the indices of the records that start a fragment."""
+    """Return the indices of the records that start a fragment, int64; starts: record bounds in `data`."""
     count = len(starts) - 1
     is_start = backend.empty(count, np.uint8)
     backend.launch(_BEGIN, count, bytes=data, starts=backend.to_device(starts), is_start=is_start)

@@ -169,6 +169,7 @@ class FragmentTable:
         ]
 
     def _groups_on_device(self) -> _ReadGroups:
+        """Return the read groups on the device: hashes of their names, and indices of their libraries."""
         numbers = {name: number for number, name in enumerate(self.libraries)}
         of_groups = [numbers[group.library or UNKNOWN_LIBRARY] for group in self.groups]
         hashed = np.array([hash_text(group.name.encode()) for group in self.groups], np.uint64)

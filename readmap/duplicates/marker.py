@@ -29,8 +29,7 @@ class DuplicateRules:
     """What counts as a duplicate, and what is done with it.
 
     distance: maximum distance of optical duplicates in pixels; 0 disables them. barcode_tag: tag of the UMI, which
-    fragments of a molecule share; None to ignore UMIs. is_removed: leave duplicates out. has_type: tag duplicates with
-    DT: SQ for optical, else LB.
+    fragments of a molecule share; None to ignore UMIs. is_removed: leave duplicates out. has_type: tag DT, SQ or LB.
     """
 
     distance: int = OPTICAL_DISTANCE
@@ -69,7 +68,7 @@ class DuplicateMarker:
         offset_fragment_ids(run, self.table.add(described), self._backend)
 
     def marking(self, backend: Backend) -> Marking:
-        """Return the marks of all fragments on a device; call after the last batch."""
+        """Return the marks of all fragments on a device; the first call, after the last batch, finds them."""
         if self._marks is None:
             self._marks = self._find()
         return Marking(backend.to_device(self._marks), FRAGMENT_TAG_BYTES, self._rules.is_removed, self._rules.has_type)
@@ -87,7 +86,7 @@ class DuplicateMarker:
         return write_metrics(self.libraries, sizes, command_line)
 
     def _find(self) -> NDArray[np.uint8]:
-        """Find all duplicates, on the CPU if the device has too little memory; return the marks of all fragments."""
+        """Find all duplicates, on the CPU if the device is too small, and empty the table; return uint8 [fragments]."""
         table, backend = self.table, self._backend
         memory = backend.memory()
         if memory is not None and memory[0] < FINDING_BYTES * table.count:

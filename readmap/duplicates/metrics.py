@@ -159,7 +159,7 @@ def estimated_size(pairs: int, unique: int) -> int | None:
 
 
 def coverage(library: LibraryMetrics) -> dict[int, float]:
-    """Return for each multiple of the sequencing the expected multiple of the unique pairs."""
+    """Return the expected unique pairs relative to the present ones, by multiple of the sequencing; {} if unknown."""
     size, unique = library.size, library.pairs - library.pair_duplicates
     if not size or not unique:
         return {}

@@ -117,7 +117,11 @@ def _order(fragments: _FragmentColumns, backend: Backend) -> Array:
 def _mark_optical(
     rows: Array, listed: dict[str, Any], count: int, changed: dict[str, Array], distance: int, backend: Backend
 ) -> None:
-    """Mark optical duplicates among `count` located pairs, in `changed`; listed: arguments of kernel list_located."""
+    """Mark optical duplicates among `count` located pairs.
+
+    rows: as in find_duplicates. listed: arguments of kernel list_located. changed: the arrays that are updated: marks,
+    optical duplicates found by set, and counters.
+    """
     set_count = len(changed["found"])
     members = backend.empty(count, np.uint32)
     sets, tiles, coordinates = (backend.empty(count, np.uint64) for _ in range(3))

@@ -51,6 +51,7 @@ class FragmentRecorder(DuplicateMarker):
         return Marking(backend.empty(0, np.uint8), FRAGMENT_TAG_BYTES, is_kept=True)
 
     def write(self, output: ByteSink) -> None:
+        """Write the fragments, which leave the table, and the shard's number to an uncompressed .npz archive."""
         table, backend = self.table, self._backend
         with backend.thread_stream():
             rows, barcodes = (backend.to_host(array) for array in table.take(backend))

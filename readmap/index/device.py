@@ -60,7 +60,7 @@ class HostIndex:
         return self.reference.nbytes + int(self.suffixes.nbytes) + int(self.edges.nbytes) + tables
 
     def with_table_for(self, backend: Backend) -> HostIndex:
-        """Return the index; prefix_table is None, and table_bases larger, if the device has room to build more."""
+        """Return the index for a device: prefix_table=None and more table_bases if a larger table fits there."""
         others = self.nbytes - table_bytes(self.table_bases, self.suffixes.dtype)
         bases = loaded_table_bases(self.table_bases, self.suffixes, others, backend)
         return self if bases == self.table_bases else replace(self, prefix_table=None, table_bases=bases)

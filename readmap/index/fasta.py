@@ -52,10 +52,7 @@ class ContigDigests:
             worker.shutdown(cancel_futures=True)
 
     def add(self, letters: NDArray[np.uint8], starts: Sequence[int]) -> None:
-        """Queue the letters of a chunk, uint8, for hashing; wait if the queue is full. The caller must not change them.
-
-        starts: indices in `letters` of the first letters of contigs; a separator precedes each contig.
-        """
+        """Queue a chunk's letters, which must not change, or wait; starts: where contigs start, after a separator."""
         # finish() reads the results once more.
         for done in self._pending.popleft() if self._is_full else ():
             done.result()
@@ -112,9 +109,8 @@ def read_reference(source: ByteSource, backend: Backend, progress: Callable[[int
     """Read a FASTA file: lines of any length, LF or CRLF, upper or lower case, blank lines anywhere.
 
     progress: called after every chunk with the number of decompressed bytes read so far. Takes WAITING_BYTES of memory
-        in addition to the reference. Raises DataError if the file is not FASTA or has no sequence, a contig is empty or
-        too long, a name is missing, repeated or not allowed in SAM, or a character is not a nucleotide; and the errors
-        of `source`.
+        besides the reference. Raises DataError if the file is not FASTA or has no sequence, a contig is empty or too
+        long, a name is missing, repeated or not allowed in SAM, or a character is not a nucleotide; errors of `source`.
     """
     with ContigDigests(backend.threads) as digests:
         text, contigs = _ReferenceBuilder(host_backend(_MODULE, backend.threads) or backend), _Contigs(source.name)

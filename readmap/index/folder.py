@@ -69,7 +69,7 @@ def _resolve(name: str, origin: str) -> Path:
 
 
 def write_reference(output: PendingFolder, reference: Reference, source: str, table_bases: int) -> None:
-    """Write the manifest and the arrays of a reference. source: its FASTA file. table_bases: of the prefix table."""
+    """Write an index's manifest and reference arrays. source: FASTA file. table_bases: bases of the prefix table."""
     contigs = [[contig.name, contig.length, contig.md5] for contig in reference.contigs]
     output.describe({"source": source, "table_bases": table_bases}, {"contigs": contigs})
     for name in REFERENCE_ARRAYS:

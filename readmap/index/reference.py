@@ -35,10 +35,9 @@ class Reference:
 
     words: uint64, 32 bases each, the first in the high bits; A at barriers; padded by PAD_BASES. barrier_blocks: uint64
     bitmap with one bit per 64 bases, set if a barrier overlaps them or they are after the end. barrier_starts,
-    barrier_ends: int64 [barriers], sorted half-open intervals of one ambiguous letter or between contigs; the last
-    interval covers everything after the end. barrier_letters: uint8 [barriers], the ambiguous letter; 0 between
-    contigs. contig_starts: int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1). contigs:
-    names, lengths and checksums.
+    barrier_ends: int64 [barriers], sorted half-open intervals of one ambiguous letter or between contigs, and a last
+    interval after the end. barrier_letters: uint8 [barriers], the ambiguous letter; 0 between contigs. contig_starts:
+    int64 [contigs + 1]; contig c is [contig_starts[c], contig_starts[c + 1] - 1). contigs: names, lengths, checksums.
     """
 
     words: np.ndarray[Any, np.dtype[np.uint64]]

@@ -142,10 +142,7 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """Return the part with the first of `ways` that fits in memory and the maximum number of pairs, or None.
-
-    memory: free and total bytes; None for no limit. ways: whether `order` and `ranks` are in device memory.
-    """
+    """Return the part with the first of `ways` that fits in memory (None: no limit), and maximum pairs; or None."""
     if memory is None:
         return part
     for way in ways:

@@ -135,14 +135,12 @@ def build_prefix_table(device_reference: DeviceReference, suffixes: Array, bases
     return table
 
 
-def first_unsorted_rank(
-    device_reference: DeviceReference, length: int, suffixes: Array, backend: Backend
-) -> int | None:
+def first_unsorted_rank(reference: DeviceReference, length: int, suffixes: Array, backend: Backend) -> int | None:
     """Return the smallest rank that is out of order or not the position of a base; None if all ranks are valid."""
     ranks = backend.full(length, np.iinfo(suffixes.dtype).max, suffixes.dtype)
     backend.launch(_INVERT, len(suffixes), suffixes=suffixes, ranks=ranks, length=length)
     error = _no_error(backend)
-    what = {"reference": device_reference, "suffixes": suffixes, "ranks": ranks, "length": length}
+    what = {"reference": reference, "suffixes": suffixes, "ranks": ranks, "length": length}
     backend.launch(_CHECK, len(suffixes), **what, error=error)
     return _reported_rank(error, backend)
 

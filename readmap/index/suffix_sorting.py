@@ -233,10 +233,7 @@ class _Sorter:
         return pairs.swapped
 
     def _assign_groups(self, pairs: _Pairs, field_bits: int, min_field: int, *, store_ranks: bool) -> _RankUpdate:
-        """Store sorted pairs in their slots and split their groups; return their positions and new ranks.
-
-        A pair whose low field_bits of the key are below min_field ties with no other. store_ranks: fill the new ranks.
-        """
+        """Store sorted pairs in their slots, split groups; return positions and, if store_ranks, their new ranks."""
         keys, positions, new_ranks = pairs.keys, pairs.positions, pairs.other_positions
         field = (1 << field_bits) - 1
         found = _Sorted(keys=keys, positions=positions, pairs=len(keys), field=field, min_field=min_field)

@@ -88,8 +88,7 @@ class ColumnBlock:
     """Some columns of a matrix on a device, plus one column of the next block, whose left border is computed here.
 
     matrix: the whole matrix, on the device. first, end: the columns [first, end). borders, grid: include the additional
-    column. The left borders of all blocks but the first are filled slab by slab. keeps_lines: whether the special lines
-    of the slabs are kept.
+    column. The left borders of all blocks but the first are filled slab by slab. keeps_lines: keep the special lines.
     """
 
     matrix: DPMatrix
@@ -112,8 +111,7 @@ class ColumnBlock:
     ) -> BlockResult:
         """Sweep a slab after the slab above it, and add its special lines to the grid if they are kept.
 
-        left: right edge of the block before. highest: score to beat; None to search no best cell. prunes: skip parts
-        that cannot reach it. saves_slab: return the slab too, on the host.
+        left: right edge of the block before. highest: score to beat; None: no search. saves_slab: return a host copy.
         """
         backend, start = self.matrix.backend, slab_index * self.grid.sizes.slab_rows
         if left:

@@ -26,8 +26,7 @@ class DeviceSequences:
 
     codes: uint8 [letters + PAD] on the device. For MatchScores 0 to 3 for A, C, G and T, and 4 for other letters; for
     SubstitutionScores the codes of its matrix. offsets: int64 [sequences + 1] on the device: sequence i is
-    codes[offsets[i]:offsets[i + 1]]. lengths: int64 [sequences] on the host. longest: maximum of the lengths, 0 if
-    there are no sequences.
+    codes[offsets[i]:offsets[i + 1]]. lengths: int64 [sequences] on the host. longest: maximum length, or 0.
     """
 
     codes: Array

@@ -32,8 +32,7 @@ MAX_SCORE = 1000
 class Mode(StrEnum):
     """Which parts of two sequences are aligned.
 
-    LOCAL: any part of the query with any part of the target. GLOBAL: both sequences as a whole. SEMIGLOBAL: the whole
-    query with any part of the target.
+    LOCAL: any part of both sequences. GLOBAL: both as a whole. SEMIGLOBAL: the whole query, any part of the target.
     """
 
     LOCAL = "local"
@@ -112,8 +111,7 @@ class ScoringScheme(ABC):
 class MatchScores(ScoringScheme):
     """Scores of a match, a mismatch and gaps of nucleotides; penalties are positive.
 
-    The defaults are CUDAlign's (Sandes and de Melo, 2010). With gap_open 0 gap costs are linear. Letters other
-    than A, C, G and T match nothing.
+    The defaults are CUDAlign's (Sandes and de Melo, 2010). gap_open 0: linear costs. Only A, C, G and T match.
     """
 
     match: int = 1

@@ -116,7 +116,6 @@ class DotPlot:
         return render_figure(self._figure, form)
 
     def _figure(self) -> Figure:
-        """Return the figure with the polylines of all results, a legend and titles."""
         width, height = max(len(self._targets.letters), 1), max(len(self._queries.letters), 1)
         shares = np.maximum(np.array([width, height]) / max(width, height), MIN_SIDE) * SIDE
         # Text lies outside the axes; the saved picture is enlarged to contain it.

@@ -24,9 +24,8 @@ _BEST_CELL_WORDS = row_dtype("pairwise/wavefront.cuh", "BestCell").itemsize // 4
 class Borders:
     """The known scores above a region and left of it; a sweep replaces row_h and row_f by the scores below the region.
 
-    row_h: int32 [columns], H of the row above, later of the last row of the region. row_f: int32 [columns], F of the
-    row after that row. left_h: int32 [rows + 1], H of the column before, starting at the row above. left_e: int32
-    [rows], E of the first column.
+    row_h: int32 [columns], H of the row above, later of the region's last row. row_f: int32 [columns], F of the next
+    row. left_h: int32 [rows + 1], H of the column before, from the row above. left_e: int32 [rows], E of column 0.
     """
 
     row_h: Array

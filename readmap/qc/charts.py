@@ -40,7 +40,7 @@ class Axis:
 
 
 def line_chart(title: str, x_values: Values, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-    """Return a line chart; x_values: ascending, [points]. It has a legend if there are several lines."""
+    """Return a line chart as SVG; x_values: ascending, [points]. It has a legend if there are several lines."""
     plot = _Plot(x_values, lines, x, y)
     parts = [plot.axes(x, y)]
     for line in lines:
@@ -84,6 +84,7 @@ class _Plot:
         return HEIGHT - BOTTOM - (value - self._low) / (self._high - self._low) * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, x: Axis, y: Axis) -> str:
+        """Return the grid, ticks, numbers and titles of both axes as SVG."""
         bottom, parts = HEIGHT - BOTTOM, []
         for tick in self._ticks:
             at = self.y(tick)
@@ -128,7 +129,7 @@ class _Plot:
         return f'<path class="bars c1" d="{"".join(drawn)}"/>'
 
     def hints(self, lines: Sequence[Line], x: Axis, y: Axis) -> str:
-        """Return the tooltips of all x values."""
+        """Return the tooltips of all x values as SVG."""
         edges = np.concatenate([[self._first], (self._x_values[1:] + self._x_values[:-1]) / 2, [self._last]])
         parts = []
         for number, x_value in enumerate(self._x_values):
@@ -147,6 +148,7 @@ class _Plot:
 
 
 def _figure(title: str, parts: Sequence[str], legend: Sequence[Line]) -> str:
+    """Return the SVG picture of these parts, followed by a legend if there are lines for it."""
     keys = "".join(
         f'<li><svg viewBox="0 0 24 8" aria-hidden="true"><path class="line {line.colour}'
         f'{" dashed" if line.is_dashed else ""}" d="M0 4H24"/></svg>{escape(line.name)}</li>'

@@ -79,7 +79,7 @@ class Coverage:
         self._left: dict[int, _Events] = {}
 
     def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
-        """Return the events of records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
+        """Return the events of records: uint8 bytes, int64 ends relative to `origin`; count missing MC tags."""
         backend, count = self._backend, len(ends)
         inputs = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
         events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
@@ -94,7 +94,7 @@ class Coverage:
         return CoverageEvents(found, self._not_above(found, ends_of_samples), int(backend.to_host(frontier)[0]))
 
     def accumulate(self, measured: CoverageEvents) -> None:
-        """Add the events of the next records in order."""
+        """Count the depths that the events of the next records, in order, make known; keep the later events."""
         for sample, (start, end) in enumerate(zip([0, *measured.bounds], measured.bounds, strict=False)):
             events = measured.events.part(start, end)
             if left := self._left.pop(sample, None):
@@ -110,7 +110,7 @@ class Coverage:
         self._backend.synchronize()
 
     def to_host(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return int64 [samples, DEPTHS], [samples, contigs, COVERED] and [samples], as in the attributes."""
+        """Return int64 histogram [samples, DEPTHS], covered [samples, contigs, COVERED] and missing_mc [samples]."""
         host, samples = self._backend.to_host, self._samples
         counts = (self.histogram, self.covered, self.missing_mc)
         histogram, covered, missing_mc = (host(one).astype(np.int64) for one in counts)
@@ -136,6 +136,7 @@ class Coverage:
             self._left[sample] = self._merged(carried, rest)
 
     def _merged(self, one: _Events, other: _Events) -> _Events:
+        """Return the events of two sorted lists, sorted by position."""
         backend, size, others = self._backend, len(one.positions), len(other.positions)
         positions, changes = backend.empty(size + others, np.uint64), backend.empty(size + others, np.uint64)
         inputs = {"positions": one.positions, "changes": one.changes, "size": size, "others": others}

@@ -48,6 +48,7 @@ def write_page(samples: Sequence[SampleTally], tables: Sequence[ReportTable], ou
 
 
 def _section(sample: SampleTally, number: int, is_only: bool) -> str:
+    """Return the HTML of a sample; number: for links to it. is_only: no heading."""
     heading = "" if is_only else f"<h2>{escape(sample.name)}</h2>"
     plots = "".join(map(_figure, sample_plots(sample)))
     return (
@@ -58,6 +59,7 @@ def _section(sample: SampleTally, number: int, is_only: bool) -> str:
 
 
 def _facts(sample: SampleTally) -> str:
+    """Return the HTML of a sample's main totals and shares."""
     tally, depths = sample.tally, sample.depths
     facts = [
         ("Reads", format_si(tally.reads), ""),
@@ -139,7 +141,7 @@ def _figure(plot: Plot) -> str:
 
 
 def _table(columns: Row, rows: Sequence[Row], words: int = 1, tall: bool = False) -> str:
-    """Return a table. words: number of leading columns with text. tall: scrolls within a fixed height."""
+    """Return the HTML of a table. words: number of leading columns with text. tall: scrolls within a fixed height."""
 
     def cell(tag: str, at: int, text: str) -> str:
         return f"<{tag}{' class=words' if 0 < at < words else ''}>{escape(text)}</{tag}>"

@@ -71,9 +71,9 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
         picture = line_chart(title, cycles, kept, x, y)
         return Plot(title, description, picture, ("Cycle", *(line.name for line in kept)), rows)
 
-    names, colours = [MATES[mate] if len(mates) > 1 else "reads" for mate in mates], ("c1", "c2")
+    named, colours = [(MATES[mate] if len(mates) > 1 else "reads", mate) for mate in mates], ("c1", "c2")
     lines = []
-    for name, mate in zip(names, mates, strict=True):
+    for name, mate in named:
         quantiles = (tally.quality_quantile(mate, quantile) for quantile in (0.1, 0.9))
         low, high = (np.where(values < 0, np.nan, values) for values in quantiles)
         lines.append(Line(name, tally.mean_quality(mate), colours[mate], low, high))
@@ -89,24 +89,19 @@ def _by_cycle(sample: SampleTally, mates: Sequence[int]) -> Iterator[Plot]:
             lines.append(Line(name, padded, colour, is_dashed=mate > 0))
         description, y = "Mean qualities; read 2 is dashed.", Axis("Phred", format_number, 20, 40)
         yield plot("Quality by cycle and lane", description, lines, y)
-    for name, mate in zip(names, mates, strict=True):
+    for name, mate in named:
         bases = tally.base_shares(mate)
         lines = [Line(letter, bases[:, at], BASE_COLOURS[at]) for at, letter in enumerate(BASE_NAMES)]
         y = Axis("Share", format_percent_4, 0, 0.4)
         yield plot(f"Bases by cycle, {name}", "Shares of the letters.", lines, y)
     if tally.mismatches.any():
-        lines = [
-            Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in zip(names, mates, strict=True)
-        ]
+        lines = [Line(name, tally.mismatch_shares(mate), colours[mate]) for name, mate in named]
         description = "Share of the aligned bases, from the tag MD."
         yield plot("Mismatches by cycle", description, lines, Axis("Share", format_percent_3, 0))
     rows = zip(ADAPTER_NAMES, tally.adapter_shares(), strict=True)
     lines = [Line(name, row, f"c{number + 1}") for number, (name, row) in enumerate(rows)]
-    description, y = (
-        "Share of reads in which twelve bases of an adapter have started.",
-        Axis("Share", format_percent_3, 0, 0.001),
-    )
-    yield plot("Adapters by cycle", description, lines, y)
+    description = "Share of reads in which twelve bases of an adapter have started."
+    yield plot("Adapters by cycle", description, lines, Axis("Share", format_percent_3, 0, 0.001))
 
 
 def _histogram(title: str, description: str, counts: NDArray[np.int64], x: str, y: str) -> Plot:
@@ -116,6 +111,7 @@ def _histogram(title: str, description: str, counts: NDArray[np.int64], x: str, 
 
 
 def _inserts(tally: Tally) -> Plot:
+    """Return the plot of insert sizes by orientation; the largest 0.1 % are not shown."""
     counted = tally.pairs_by_insert
     total = counted.sum(0)[: INSERTS - 1]
     end = int(np.searchsorted(np.cumsum(total), SHOWN * total.sum())) + 1 if total.any() else 1

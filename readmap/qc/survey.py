@@ -40,7 +40,7 @@ class Survey:
     def measure(
         self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None
     ) -> CoverageEvents | None:
-        """Count records (uint8 bytes, int64 ends relative to `origin`), on the host by default; return their events."""
+        """Count records and return their events; ends: relative to `origin`; backend: device of records, None: host."""
         counts, coverage = self._tables
         if backend is None:
             if not hasattr(self._threads, "has_stream"):

@@ -52,8 +52,7 @@ class Tally:
 
     records: [mates, UNIT_COUNTERS], enum UnitCounter of kernels/qc/counts.cuh. empty: [mates, FLAGS], records without
     bases. inserts: [orientations, INSERTS], records. qualities: [mates, CYCLES, QUALITIES]; bases: [mates, CYCLES,
-    BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], reads by the cycle at which the adapter
-    starts.
+    BASES]; mismatches: [mates, CYCLES]; adapters: [mates, ADAPTERS, CYCLES], reads by the adapter's first cycle.
     """
 
     records: Numbers
@@ -139,7 +138,7 @@ class Tally:
 
     def scalar(self, name: str) -> int:
         """Return a single counter of enum UnitCounter."""
-        return int(self.records[:, _at(name)].sum())
+        return int(self._part(name, 1).sum())
 
     @property
     def mapqs(self) -> Numbers:
@@ -222,11 +221,8 @@ class Tally:
         return self.cycles == CYCLES
 
     def _part(self, name: str, size: int) -> Numbers:
-        return self.records[:, _at(name) : _at(name) + size]
-
-
-def _at(name: str) -> int:
-    return constant("qc/counts.cuh", name)
+        first = constant("qc/counts.cuh", name)
+        return self.records[:, first : first + size]
 
 
 def share(part: float, whole: float) -> float:
@@ -313,6 +309,7 @@ class SampleTally:
 
     @property
     def libraries(self) -> dict[str, Tally]:
+        """The summed counts of the lanes of each library, by its name."""
         found: dict[str, Tally] = {}
         for lane in self.lanes:
             found[lane.library] = found[lane.library] + lane.tally if lane.library in found else lane.tally

@@ -12,7 +12,7 @@ DIGITS = 6
 
 
 def records(results: QueryHits) -> list[bytes]:
-    """Return the object of a query, each hit in its own line."""
+    """Return the JSON object of a query, a list with one text; each hit is in its own line."""
     query = results.query
     head = json.dumps({"query": decode_name(query.name), "query_length": len(query.letters)})[:-1]
     hits = ",\n".join(json.dumps(_members(hit, results.are_nucleotides)) for hit in results)

@@ -38,7 +38,7 @@ def records(results: QueryHits) -> Iterator[bytes]:
 
 
 def _line(query: ScanQuery, hit: ScanHit, is_primary: bool) -> bytes:
-    """Return the SAM line of a hit."""
+    """Return the SAM line of a hit: primary with the whole query, or secondary with the aligned letters."""
     letters = query.reverse_complement if hit.reverse else query.letters
     start, end = hit.query_start, hit.query_end
     if hit.reverse:

@@ -69,6 +69,7 @@ def _middle(hit: ScanHit, are_nucleotides: bool) -> bytes:
 
 
 def _blocks(hit: ScanHit, are_nucleotides: bool) -> Iterator[bytes]:
+    """Yield the blocks of a hit's alignment, WIDTH columns each: query, line between, and subject."""
     first, step = (hit.subject_end, -1) if hit.reverse else (hit.subject_start + 1, 1)
     query = _rows(hit.columns.query.tobytes(), hit.query_start + 1, 1)
     subject = _rows(hit.columns.target.tobytes(), first, step)

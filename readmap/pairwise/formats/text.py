@@ -71,10 +71,7 @@ def records(results: Results) -> Iterator[bytes]:
 
 
 def _block(rows: tuple[bytes, bytes, bytes], digits: int, start: int, end: int, *positions: int) -> bytes:
-    """Return the text of the columns [start, end) of `rows`: query, strokes, target.
-
-    digits: width of a position. positions: 1-based, of the first and last letter of the query, then of the target.
-    """
+    """Return columns [start, end) of `rows` as text; positions: first, last in the query, first, last in the target."""
     query, strokes, target = (row[start:end] for row in rows)
     return b"Query   %*d %b %d\n%*s%b\nTarget  %*d %b %d\n\n" % (
         *(digits, positions[0], query, positions[1]),
