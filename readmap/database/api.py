@@ -13,7 +13,7 @@ from readmap.database.parameters import MAX_HITS, HitFilter, choose_scoring
 from readmap.database.results import ScanHits
 from readmap.database.search import Scan
 from readmap.formats.alphabets import Alphabet
-from readmap.reads.sequences import Sequences, checked
+from readmap.reads.sequences import Sequences, normalize_letters
 
 #: Sequences as accepted from Python: one, several, or several by name.
 Texts = str | bytes | Iterable[str | bytes] | Mapping[str, str | bytes] | Sequences
@@ -107,5 +107,5 @@ def sequences_of(kind: str, given: Texts, molecule: Alphabet) -> Sequences:
     if isinstance(given, str | bytes):
         given = [given]
     named = given if isinstance(given, Mapping) else {f"{kind}{i + 1}": text for i, text in enumerate(given)}
-    parts = [checked(name, text, molecule) for name, text in named.items()]
+    parts = [normalize_letters(name, text, molecule) for name, text in named.items()]
     return Sequences.of([name.encode() for name in named], parts)

@@ -24,7 +24,7 @@ from readmap.pairwise.device_sequences import (
     sequences_from_letters,
 )
 from readmap.pairwise.parameters import CompareSettings, MatchScores, Mode
-from readmap.reads.sequences import Sequences, checked
+from readmap.reads.sequences import Sequences, normalize_letters
 from readmap.strand import Strand
 
 #: A sequence as accepted from Python: text, bytes, or uint8 [letters].
@@ -137,7 +137,7 @@ def compare(
     scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
     settings = CompareSettings(scores, score_only, pruning, memory)
     named = {"query": query, "target": target}
-    left, right = (Sequences.of([name.encode()], [checked(name, named[name], Alphabet.NUCLEOTIDES)]) for name in named)
+    left, right = (Sequences.of([name.encode()], [normalize_letters(name, named[name], Alphabet.NUCLEOTIDES)]) for name in named)
     with Team.open(device, gpus, threads) as team:
         (results,) = compare_all(left, right, settings, Strand(strand), team, lambda done, total: None)
     (result,) = results

@@ -89,7 +89,7 @@ class Sequences:
         return replace(self, letters=COMPLEMENTS[letters])
 
 
-def checked(name: str, text: str | bytes | NDArray[np.uint8], alphabet: Alphabet) -> bytes:
+def normalize_letters(name: str, text: str | bytes | NDArray[np.uint8], alphabet: Alphabet) -> bytes:
     """Return the normalized letters of a text. Raises DataError for a letter that is not in the alphabet."""
     letters = text.encode() if isinstance(text, str) else bytes(text)
     kept = letters.translate(alphabet.table)
