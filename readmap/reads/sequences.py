@@ -99,7 +99,7 @@ def normalize_letters(name: str, text: str | bytes | NDArray[np.uint8], alphabet
     return kept
 
 
-def joined(parts: Sequence[Sequences]) -> Sequences:
+def concatenate(parts: Sequence[Sequences]) -> Sequences:
     """Concatenate at least one part."""
     names = [name for part in parts for name in part.names]
     titles = [title for part in parts for title in part.titles]
@@ -123,7 +123,7 @@ def read_sequences(
         start, whole = peek(source)
         with whole:
             if start.startswith(b"@") and alphabet is Alphabet.NUCLEOTIDES:
-                return joined([*_read_fastq(whole)])
+                return concatenate([*_read_fastq(whole)])
             fasta = read_records(whole, alphabet, progress)
     return Sequences(fasta.names, fasta.letters, fasta.offsets, fasta.titles)
 

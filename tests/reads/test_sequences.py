@@ -12,7 +12,7 @@ import pytest
 from readmap.errors import DataError
 from readmap.formats.alphabets import Alphabet, guess_alphabet
 from readmap.reads import sequences
-from readmap.reads.sequences import Sequences, joined, read_sequences, read_sequences_guessing_alphabet
+from readmap.reads.sequences import Sequences, concatenate, read_sequences, read_sequences_guessing_alphabet
 
 
 def read(folder: Path, data: bytes, alphabet: Alphabet = Alphabet.NUCLEOTIDES) -> Sequences:
@@ -121,7 +121,7 @@ def test_titles(tmp_path: Path, data: bytes, titles: list[bytes]) -> None:
     assert found.titles == titles
     assert found.names == [title.split()[0] for title in titles]
     assert found.reverse_complements().titles == titles
-    assert joined([found.part(0, 1), found.part(1, len(titles))]).titles == titles
+    assert concatenate([found.part(0, 1), found.part(1, len(titles))]).titles == titles
 
 
 def test_titles_default_to_names() -> None:
@@ -199,5 +199,5 @@ def test_reverse_complements(count: int) -> None:
 
 def test_joined_parts() -> None:
     whole = Sequences([b"a", b"b", b"c"], np.frombuffer(b"ACGTT", np.uint8), np.array([0, 2, 2, 5]))
-    again = joined([whole.part(0, 1), whole.part(1, 1), whole.part(1, 3)])
+    again = concatenate([whole.part(0, 1), whole.part(1, 1), whole.part(1, 3)])
     assert as_pairs(again) == [("a", "AC"), ("b", ""), ("c", "GTT")]

@@ -17,7 +17,7 @@ from readmap.backend import Backend
 from readmap.database.letters import codes_of
 from readmap.database.matrices import nucleotides, standard
 from readmap.database.parameters import ScanScoring
-from readmap.reads.sequences import joined
+from readmap.reads.sequences import concatenate
 
 BLOSUM62, BLOSUM50 = ScanScoring.of(standard("BLOSUM62")), ScanScoring.of(standard("BLOSUM50"), 8, 2)
 DNA = ScanScoring.of(nucleotides(2, 3))
@@ -61,7 +61,7 @@ def _checks(options: Options, backend: Backend) -> list[Check]:
     checks += [Check(synthetic, costs, len(LENGTHS), backends) for costs in (BLOSUM62, BLOSUM50)]
     database = contigs(BASES, LONGEST)
     queries = similar_queries(database, DNA_LENGTHS)
-    strands = joined([queries, queries.reverse_complements()])
+    strands = concatenate([queries, queries.reverse_complements()])
     checks.append(Check(Inputs("contigs, both strands", strands, database), DNA, len(strands), backends))
     return checks
 
