@@ -33,7 +33,7 @@ def expect_dask() -> None:
 
 @contextlib.contextmanager
 def connected(address: str, device: str, gpus: Gpus, threads: int) -> Iterator[Any]:
-    """Yield a client of the cluster at an address. address: of a scheduler, or a file that the scheduler has written,
+    """Yield a client of a cluster. address: a scheduler's address, or the path of its scheduler file,
     or "local": then start a local cluster with a worker for each GPU, or one for the CPU, which share the threads.
     Raises BackendError if Dask is not installed or the cluster cannot be reached."""
     expect_dask()
@@ -68,7 +68,7 @@ def _local(device: str, gpus: Gpus, threads: int) -> Any:
 
 
 def gpus_of(devices: Sequence[str]) -> list[str]:
-    """Return the value of CUDA_VISIBLE_DEVICES for each device; devices: "cuda:N", N among those visible here."""
+    """Return the value of CUDA_VISIBLE_DEVICES for each device; devices: "cuda:N", N an index of visible GPUs."""
     shown = os.environ.get(VISIBLE)
     numbers = [int(name.partition(":")[2]) for name in devices]
     return [shown.split(",")[number].strip() if shown else str(number) for number in numbers]
@@ -153,6 +153,7 @@ class Tasks:
 
 
 def _outcome(future: Any) -> Any:
+    """Return the result of a finished task, or the error with which it or its cluster failed; do not raise it."""
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker

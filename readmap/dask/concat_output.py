@@ -31,6 +31,7 @@ class ConcatOutput:
         self._buffer = bytearray(COPIED_BYTES)
 
     def begin(self, header: bytes) -> None:
+        """Write the header, uncompressed here, in BGZF blocks if the output is compressed."""
         if self._level is None:
             self._output.write(header)
             return
@@ -60,6 +61,7 @@ class ConcatOutput:
         return index.write(self._block_sizes, starts)
 
     def finish(self) -> None:
+        """Write the end-of-file block of BGZF if not yet written, and close the file."""
         if self._level is not None and not self._is_finished:
             self._output.write(END_OF_FILE)
         self._is_finished = True

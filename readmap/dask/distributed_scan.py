@@ -110,7 +110,7 @@ def scan(
 
 
 def _cuts(database: Database, parts: int) -> list[int]:
-    """Return the ranks between parts of about equal size; no part is empty unless the database is."""
+    """Return the bounds of at most `parts` ranges of subject ranks with about equal numbers of letters."""
     wanted = database.letters * np.arange(1, parts) // parts
     return [*sorted({0, *np.searchsorted(database.starts, wanted).tolist()} - {len(database)}), len(database)]
 

@@ -54,7 +54,7 @@ class DistributedSearch:
 
     @classmethod
     def of(cls, config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> DistributedSearch:
-        """Check a search; more_outputs: paths that the caller writes. Raises the errors of open_search."""
+        """Check a search and open its index; more_outputs: paths that the caller writes. Raises as open_search."""
         files = check_files(config, more_outputs)
         lines = [line for given in config.header for line in parse_header_lines(given)]
         path, index = open_searched_index(config, more_outputs)
@@ -73,7 +73,7 @@ class DistributedSearch:
         self, client: Any, monitor: Monitor, tasks: int | None = None, address: str | None = None
     ) -> Iterator[FinishedSearch]:
         """Run the search; on exit abort the outputs that the caller has not committed. tasks: equal shards, or None for
-        shards of a size that suits the workers. address: of the cluster, for the report. Raises the errors of
+        shards of a size that suits the workers. address: the cluster's, for the report. Raises the errors of
         open_search, and BackendError if the cluster fails."""
         config, cluster = self.job.config, Tasks(client)
         for line in describe_setup(self.path, config):
@@ -99,6 +99,7 @@ class DistributedSearch:
 
     @property
     def index_format(self) -> IndexFormat | None:
+        """The format of the index of the output; None if the output is not sorted."""
         if not self.job.is_sorted:
             return None
         wanted = self.job.config.index_format
@@ -170,7 +171,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _located_reads(self) -> Iterator[Callable[[], SplitLanes]]:
-        """Yield a function that returns the reads located so far: all of them with a table, else more every time."""
+        """Yield a function that returns the reads located so far: with a split table all, else more at each call."""
         table_path = self.job.config.split
         if table_path is not None:
             table = read_table(table_path)
@@ -192,13 +193,14 @@ class _Run:
             splitter.wait()  # for its warnings
 
     def _lanes(self, files: Sequence[SplitFile]) -> SplitLanes:
+        """Return the located reads, given each file's table of record positions; set `located` to their number."""
         self.located, threads = sum(file.records for file in files), available_processors()
         paths, layouts = self.job.files.paths, self.job.files.layouts
         locators = [RecordLocator(path, file, threads) for path, file in zip(paths, files, strict=True)]
         return SplitLanes(locators, layouts)
 
     def _map(self, parts: Iterator[Parts], model: SampleModel) -> list[Any]:
-        """Map all shards, and append the records of unsorted ones in order; return what the tasks returned."""
+        """Map all shards; append unmapped reads, and records unless sorted, in order. Return a MappedShard for each."""
         from readmap.dask.map_tasks import map_shard
 
         job, shards = self.job, list[Any]()
@@ -233,6 +235,7 @@ class _Run:
                 self.outputs.joined[name].add(self.job.shard(shard) / name)
 
     def _count(self, shard: Any) -> None:
+        """Add the counts of a MappedShard to `summary`, and show the progress."""
         summary, own = self.summary, shard.summary
         summary.add(own)
         summary.work.add(own.work)
@@ -245,7 +248,7 @@ class _Run:
         self.monitor.show(done, self.located_share * summary.reads / max(self.located, 1))
 
     def _merge(self, shards: list[Any]) -> list[LibraryMetrics] | None:
-        """Merge the sorted shards, range by range; return the metrics of each library if duplicates are marked."""
+        """Mark duplicates, merge shards by ranges, write index and metrics; return metrics by library, or None."""
         from readmap.dask.merge_tasks import mark, merge_range
         from readmap.dask.run_files import borders_of
 

@@ -43,6 +43,7 @@ class Job:
 
     @classmethod
     def of(cls, config: SearchConfig, files: InputFiles, path: Path, index: Index, header: list[str]) -> Job:
+        """Return a job with absolute paths. path: index folder; header: lines in addition to read groups."""
         lanes = [replace(lane, files=tuple(map(os.path.abspath, lane.files))) for lane in files.lanes]
         groups = dict.fromkeys(lane.group.line.decode() for lane in lanes if lane.group.line)
         own = replace(config, index=str(path.absolute()), sample_model=None, is_lenient=True)
@@ -82,8 +83,8 @@ class Job:
 
 
 def make_once(target: Path, make: Callable[[Path], Made]) -> Made:
-    """Let `make` fill a folder, which is renamed to `target` when it is complete, and return the result of `make`. If
-    `target` exists, return the result of the task that made it. Raises UsageError if this machine does not see the
+    """Call `make` with a new folder, rename it to `target` when complete, and return the result of `make`. If `target`
+    exists, return the result of the task that made it. Raises UsageError if this machine does not see the
     job's folder."""
     result = target / RESULT
     if not target.parent.is_dir():

@@ -45,6 +45,7 @@ class MappedShard:
 
 @return_errors
 def estimate(job: Job) -> SampleModel:
+    """Estimate divergence and insert sizes from the first reads of all files, on this worker's device."""
     with take_turn() as turn:
         index, backend = worker_index(job.config, turn)
         config = replace(job.config, threads=backend.threads)
@@ -54,12 +55,13 @@ def estimate(job: Job) -> SampleModel:
 
 @return_errors
 def map_shard(job: Job, shard: int, parts: Sequence[RecordRange], model: SampleModel) -> MappedShard:
-    """Write the records of a shard to its folder; parts: its records of each file."""
+    """Map a shard and write its outputs to its folder; shard: its index; parts: its range of records in each file."""
     with read_ahead() as turn:
         return make_once(job.shard(shard), functools.partial(_map, job, parts, model, turn))
 
 
 def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskTurn, folder: Path) -> MappedShard:
+    """Map a shard and write its outputs to `folder`, also keys if sorted and fragments if duplicates are marked."""
     index, backend = worker_index(job.config, turn)
     if plan_chunks([backend]).nbytes < backend.chunk_bytes:  # memory is short
         turn.wait_alone()
@@ -90,13 +92,14 @@ def _map(job: Job, parts: Sequence[RecordRange], model: SampleModel, turn: TaskT
 
 
 def _fragments_before(records: Sequence[int], layouts: Sequence[PairLayout]) -> int:
-    """Return an upper bound of the fragments before a record of each file."""
+    """Return an upper bound of the reads or pairs before `records`, which has the index of a record in each file."""
     files = np.cumsum([0, *(layout.files for layout in layouts)])[:-1].tolist()
     return sum(-(-records[file] // layout.records_per_fragment) for file, layout in zip(files, layouts, strict=True))
 
 
 def _open_output(job: Job, name: str, folder: Path, backend: Backend, sidecar: RunSidecar) -> ByteSink:
-    """Open an output of a shard; sorted records are written without a header and uncompressed."""
+    """Open output `name` (RECORDS, UNMAPPED) of a shard in `folder`. Sorted records have no header and compression;
+    `sidecar` collects their keys. backend: compresses, and limits the threads."""
     path, config = str(folder / name), job.config
     if name == RECORDS and job.is_sorted:
         limit = config.sort_memory_limit

@@ -43,12 +43,13 @@ class Merged:
 
 @return_errors
 def mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]]) -> MarkedDuplicates:
-    """Find the duplicates among the fragments of all shards, and write marks; bounds: fragment numbers by shard."""
+    """Find the duplicates of all shards, write a mark for each fragment; bounds: [first, end) fragments by shard."""
     with take_turn():
         return make_once(job.marks, functools.partial(_mark, job, rules, bounds))
 
 
 def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], folder: Path) -> MarkedDuplicates:
+    """Find duplicates and write MARKS, uint8 by fragment number, to `folder`."""
     backend = config_backend(job.config)
     with backend.thread_stream():
         marker, ranges = DuplicateMarker(rules, backend), []
@@ -67,12 +68,13 @@ def _mark(job: Job, rules: DuplicateRules, bounds: Sequence[tuple[int, int]], fo
 
 @return_errors
 def merge_range(job: Job, index: int, start: Border | None, end: Border | None) -> Merged:
-    """Merge the records of all shards between two borders, mark and compress them, and write them to their folder."""
+    """Merge all records between two borders (None: no limit); mark, compress and write them as range `index`."""
     with take_turn():
         return make_once(job.range(index), functools.partial(_merge, job, start, end))
 
 
 def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> Merged:
+    """Merge the records between two borders, and write them to RECORDS in `folder`."""
     backend, lengths = config_backend(job.config), job.contig_lengths
     marking = None
     if job.rules:

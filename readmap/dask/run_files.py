@@ -60,7 +60,7 @@ class RunSidecar:
 
 
 def borders_of(samples: Sequence[Keys]) -> list[Border]:
-    """Return borders between ranges of about RANGE_BYTES; samples: the sampled keys of each shard."""
+    """Return the borders between ranges of about RANGE_BYTES of records; samples: RunSidecar.samples of each shard."""
     keys = np.concatenate([np.empty(0, np.uint64), *samples])
     shards = np.repeat(np.arange(len(samples)), [len(own) for own in samples])
     order = np.lexsort((shards, keys))[RANGE_BYTES // SAMPLED_BYTES :: RANGE_BYTES // SAMPLED_BYTES]
@@ -68,6 +68,7 @@ def borders_of(samples: Sequence[Keys]) -> list[Border]:
 
 
 def open_part(folder: Path, shard: int, start: Border | None, end: Border | None) -> Run:
+    """Open a shard's sorted records between two borders; folder: with its RECORDS and sidecar; shard: its index."""
     keys, borders = np.load(folder / KEYS, mmap_mode="r"), np.load(folder / BORDERS, mmap_mode="r")
     first = 0 if start is None else _before(keys, start, shard)
     last = len(keys) if end is None else _before(keys, end, shard)

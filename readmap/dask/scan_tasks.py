@@ -20,7 +20,7 @@ from readmap.reads.sequences import Sequences
 
 @dataclass(frozen=True)
 class Part:
-    """The subjects [first, end) of a database by rank; the longest one has rank 0. path: of the folder, which all
+    """The subjects [first, end) of a database by rank; the longest one has rank 0. path: its folder, which all
     workers see. written: modification time of its manifest, which identifies its version."""
 
     path: str

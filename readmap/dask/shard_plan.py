@@ -15,7 +15,7 @@ Parts = list[RecordRange] | None
 
 
 def equal_parts(located: Callable[[], SplitLanes], count: int) -> Iterator[Parts]:
-    """Yield None until the last read has been located, then the parts of `count` equal shards."""
+    """Yield None until the last read has been located, then each of `count` equal shards as a range of each file."""
     while True:
         reads = located()
         fragments, are_all = reads.fragments()
@@ -33,8 +33,8 @@ def equal_parts(located: Callable[[], SplitLanes], count: int) -> Iterator[Parts
 
 
 def sized_parts(located: Callable[[], SplitLanes], size: int) -> Iterator[Parts]:
-    """Yield the parts of shards of about `size` reads, smaller at the start and at the end; None if more must be
-    located. located: returns more reads with each call. The shards do not depend on how many it returns."""
+    """Yield shards of about `size` reads, smaller at the start and at the end, each as a range of each file; None if
+    more must be located. located: returns more reads at each call. The shards do not depend on how many it returns."""
     number, start, cuts = 0, 0, list[int]()
     while True:
         reads = located()
@@ -54,8 +54,8 @@ def sized_parts(located: Callable[[], SplitLanes], size: int) -> Iterator[Parts]
 
 
 def _step(number: int, left: int, whole: int, are_all: bool) -> int:
-    """Return the number of fragments of a shard; 0 if none are left, or if more must be located first. number: of the
-    shard, from 0. left: located fragments that are in no shard yet. whole: fragments of a full shard. are_all: all
+    """Return the number of fragments of a shard; 0 if none are left, or if more must be located first. number: index
+    of the shard. left: located fragments that are in no shard yet. whole: fragments of a full shard. are_all: all
     reads have been located."""
     step = max(whole >> max(HALVINGS - number, 0), 1)
     if left > step + step // 2:

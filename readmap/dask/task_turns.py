@@ -16,7 +16,7 @@ from readmap.run.chunk_turns import DeviceLease
 
 
 class TaskTurns:
-    """What a worker's tasks wait for: the right to read and the device, each of which one task has at a time. changed:
+    """What a worker's tasks wait for: the right to read and the device. One task at a time has each of them. changed:
     guards the other attributes. order: the tasks that have begun to read and have not had the device, in the order in
     which they get it. active: the number of tasks that have begun and not ended."""
 

@@ -282,8 +282,8 @@ class Aligner:
     def _search(
         self, reads: Reads, estimates: bool, insert_size: tuple[float, ...] | None = None
     ) -> tuple[Batch, Context]:
-        """Return searched reads and the context to align them. estimates: estimate the sample from them, which single
-        reads without qualities do not allow."""
+        """Search reads; return the batch and the context to align it. estimates: first estimate divergence and insert
+        sizes from these reads, and search again with them. insert_size: (mean, deviation), or None to estimate it."""
         batch = search_reads(reads, self._context)
         if not estimates:
             return batch, self._context
@@ -292,12 +292,13 @@ class Aligner:
         return search_again(batch, context), context
 
     def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
-        """Align a batch without secondary alignments, which hits do not report."""
+        """Align a searched batch; return it and its alignments, without secondary ones."""
         reporting = replace(self.reporting, max_secondary=0)
         ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
         return part, alignments
 
     def _segments(self, count: int, batch: Batch, context: Context) -> list[pysam.AlignedSegment]:
+        """Align a searched batch and return its SAM records in the order of the reads; none if `count` is 0."""
         segments: list[pysam.AlignedSegment] = []
         for part, alignments in align_reads(batch, context) if count else ():
             lines = self.backend.to_host(format_records(alignments, part, RecordStyle(), context).bytes).tobytes()
@@ -315,6 +316,7 @@ class Aligner:
         named: bool = False,
         on_device: bool = False,
     ) -> Hits:
+        """Return the primary alignments of `count` single reads. on_device: leave the arrays on the device."""
         found = gather_hits(alignments, count, 0, 1, batch, self._context)
         names = read_names(batch.reads, self.backend) if named else None
         operations = alignments.extensions.operations
@@ -325,7 +327,7 @@ class Aligner:
     def _pairs(
         self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
     ) -> Pairs:
-        """Return the primary alignments of a batch of `count` pairs; named: with the names of the reads."""
+        """Return the primary alignments of `count` pairs, whose reads alternate in `batch`, in arrays of the host."""
         found = [self._on_host(gather_hits(alignments, count, mate, 2, batch, context)) for mate in range(2)]
         operations = self.backend.to_host(alignments.extensions.operations)
         names = read_names(batch.reads, self.backend)[::2] if named else None
@@ -343,7 +345,7 @@ class Aligner:
 
 
 def _opened(path: Path, device: str, threads: int | None) -> Index:
-    """Open the index of a folder, or next to a FASTA file; without one, build it from that file."""
+    """Open the index in folder `path` or next to FASTA file `path`; else build one in memory."""
     beside = folder.default_folder(str(path))
     for place in (path, beside):
         if folder.KIND.exists(place):
@@ -353,7 +355,7 @@ def _opened(path: Path, device: str, threads: int | None) -> Index:
 
 
 def _template_lengths(first: Hits, second: Hits) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the distances from the first mate's 5' end to the second's; 0 for mates on different contigs."""
+    """Return the signed distances from the first mate's 5' end to the second's; 0 unless both are on one contig."""
     ends = [np.where(hits.strands < 0, hits.ref_ends, hits.ref_starts) for hits in (first, second)]
     together = (first.contigs >= 0) & (first.contigs == second.contigs)
     return np.where(together, ends[1] - ends[0], 0)

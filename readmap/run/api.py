@@ -71,8 +71,8 @@ def search(
     report, multiqc : str, optional
         A quality page (.html) and a folder for MultiQC, of sorted records.
     comments, barcode_name, replace_rg : bool
-        Append FASTQ comments as tags; write the eighth field of names as RX; let `read_group` replace those of BAM or
-        CRAM.
+        Append FASTQ comments as tags; write the eighth field of names as RX; let `read_group` replace the read
+        groups of BAM or CRAM.
     keep_tags : str, optional
         Tags of BAM or CRAM reads to keep, such as "RX,BC", or "all".
     exact, count_only : bool
@@ -133,7 +133,7 @@ def estimate(
 
 
 def _config(reads: Path | Sequence[Path], index: Path | None, options: dict[str, Any]) -> SearchConfig:
-    """Return the configuration of a search; raises TypeError for unknown options."""
+    """Return the configuration of a search; options: its other fields. Raises TypeError for unknown names."""
     files = (reads,) if isinstance(reads, str | PathLike) else reads
     given = {name: fspath(value) if isinstance(value, PathLike) else value for name, value in options.items()}
     known = SearchConfig.__dataclass_fields__.keys() - {"reads", "index", "is_lenient", "is_distributed"}

@@ -45,7 +45,7 @@ class BatchProcessor(Protocol):
 
     If memory runs out before a batch has yielded a block, the batch is processed again in halves; DoesNotFit ends the
     run. After a block has been yielded, the processor checks the block's error: if its device has failed, the processor
-    goes on with another device and yields the bytes that have not been copied again."""
+    continues on another device and yields the bytes that have not been copied again."""
 
     @property
     def summary(self) -> RunSummary:

@@ -8,7 +8,7 @@ from readmap.backend.machine import available_memory
 
 #: Bytes of device memory that all stages together need for a byte of reads, measured on reads of 100 to 300 bases.
 WORKING_BYTES = 20
-#: Buffers in addition to those of the chunks that are mapped: being filled, and waiting for each device.
+#: Buffers in addition to the buffers of chunks that are mapped: being filled, and waiting for each device.
 FILLED, WAITING = 1, 1
 #: Chunks are not planned smaller than this: a chunk that does not fit is halved when memory runs out.
 MIN_CHUNK_BYTES = 1 << 20
@@ -36,9 +36,9 @@ MULTI_DEVICE_PLAN = ChunkPlan(3, 768 << 20)
 
 
 def plan_chunks(backends: Sequence[Backend], needed: int = 0, is_sorted: bool = False) -> ChunkPlan:
-    """Return the plan for devices of one kind, by their free memory. needed: bytes of device memory that other data
-    will take, such as the index. is_sorted: records are sorted, for which the first device reserves the rest of its
-    memory."""
+    """Return how many chunks a device maps at once and their size limit, for devices of one kind, by their free memory.
+    needed: bytes of device memory that other data will take, such as the index. is_sorted: records are sorted, for
+    which the first device reserves the rest of its memory."""
     one, memory = backends[0], [held[0] for backend in backends if (held := backend.memory())]
     if not memory:
         return ChunkPlan(one.concurrent_chunks, one.chunk_bytes)

@@ -34,19 +34,19 @@ class ChunkTurns:
             self._changed.notify_all()
 
     def start(self, chunk_index: int) -> None:
-        """Begin to map a chunk, in serial mode in its turn. Raises Stopped."""
+        """Register a chunk that will hold device memory; in serial mode, first wait for its turn. Raises Stopped."""
         self._wait(lambda: not self._is_serial or self._current == chunk_index)
         with self._changed:
             self._active.add(chunk_index)
 
     def wait(self, chunk_index: int) -> None:
-        """Wait for the turn of a chunk. Raises Stopped, and Preempted if serial mode begins before its turn."""
+        """Wait until all earlier chunks have ended. Raises Stopped, and Preempted if serial mode begins before that."""
         self._wait(lambda: self._is_serial or self._current == chunk_index)
         if self._current != chunk_index:
             raise Preempted
 
     def drop(self, chunk_index: int) -> None:
-        """Declare that a chunk holds no memory, and wait for its turn. Raises Stopped."""
+        """Declare that a chunk holds no device memory; wait until all earlier chunks have ended. Raises Stopped."""
         with self._changed:
             self._active.discard(chunk_index)
             self._changed.notify_all()
@@ -63,13 +63,14 @@ class ChunkTurns:
         return were_others
 
     def end(self, chunk_index: int) -> None:
-        """Declare that a chunk is done: the next one's turn begins. Raises Stopped."""
+        """Wait for the turn of a chunk that is done, and start the turn of the next chunk. Raises Stopped."""
         self.drop(chunk_index)
         with self._changed:
             self._current += 1
             self._changed.notify_all()
 
     def _wait(self, until: Callable[[], bool]) -> None:
+        """Wait until `until()` is true, which is checked at each change; raise Stopped if the run ends or has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or until())
             if self._is_stopped:
@@ -108,7 +109,7 @@ class DeviceLease:
         return False
 
     def wait_for_device(self) -> None:
-        """Wait until no other search uses the device; from then on this one uses it."""
+        """Wait until no other search uses the device, and let this search use it."""
 
     def end_reading(self) -> None:
         """Let the next search read: all reads of this one have been read."""

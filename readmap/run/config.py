@@ -188,6 +188,7 @@ _DEFAULTS = {
 
 
 def _member(kind: Any, name: str, value: str) -> Any:
+    """Return the member of the enumeration `kind` with this value; raise UsageError for option `name` without one."""
     known = [member for member in kind if member is not IndexStructure.BOTH]
     if value not in known:
         raise UsageError(f"{option(name)}: expected {', '.join(known[:-1])} or {known[-1]}, found {value!r}")
@@ -195,6 +196,7 @@ def _member(kind: Any, name: str, value: str) -> Any:
 
 
 def _size(name: str, value: str) -> int:
+    """Return the bytes of a size such as "8G"; raise UsageError for option `name` if it is invalid."""
     try:
         return parse_size(value)
     except ValueError as error:
@@ -202,6 +204,7 @@ def _size(name: str, value: str) -> int:
 
 
 def _shard(name: str, text: str) -> Shard:
+    """Return the shard of text such as "1/8"; raise UsageError for option `name` if it is invalid."""
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise UsageError(f"{option(name)} {text}: expected I/N, with I from 1 to N, such as 1/8")

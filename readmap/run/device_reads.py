@@ -15,7 +15,7 @@ AnyChunk = Chunk | AlignmentChunk
 
 
 class Source(NamedTuple):
-    """A chunk that has not been released; comments: its reads' comments must be tags; devices: where it may go."""
+    """A chunk that has not been released; comments: its reads' comments must be tags; devices: all devices."""
 
     chunk: AnyChunk
     comments: bool
@@ -25,7 +25,7 @@ class Source(NamedTuple):
 @dataclass(frozen=True)
 class DeviceReads:
     """The valid reads of a chunk, or some of them, on a device. source: the chunk, from which the reads can be parsed
-    again, or None. first: index of the first of these reads among those of the chunk."""
+    again, or None. first: index of the first of these reads in the chunk."""
 
     reads: Reads
     device_index: int = 0
@@ -34,7 +34,7 @@ class DeviceReads:
 
     @classmethod
     def of(cls, source: Source, device_index: int) -> DeviceReads:
-        """Parse the reads of a chunk on a device, or on another one if that device fails."""
+        """Parse the reads of a chunk on a device. If it fails, exclude it, and use another one in this thread."""
         devices = source.devices
         try:
             reads = parse_chunk(source.chunk, source.comments, devices.backends[device_index])
@@ -51,7 +51,7 @@ class DeviceReads:
         return self.part(0, middle), self.part(middle, self.reads.count)
 
     def on(self, device_index: int) -> DeviceReads:
-        """Return the same reads on a device, which the calling thread uses."""
+        """Return these reads on a device that the calling thread already uses: self if possible, else parsed again."""
         if device_index == self.device_index or self.source is None:
             return self
         whole = DeviceReads.of(self.source, device_index)
@@ -76,7 +76,7 @@ class DeviceReads:
 
 
 def parse_chunk(chunk: AnyChunk, comments: bool, backend: Backend) -> Reads:
-    """Return the valid reads of a chunk on a device; comments: comments of FASTQ must be tags."""
+    """Return the reads of a chunk before the first invalid one, on a device; comments: FASTQ comments must be tags."""
     if isinstance(chunk, AlignmentChunk):
         return chunk.to_device(backend)
     data = backend.upload(chunk.parts)

@@ -31,7 +31,7 @@ class Devices:
                 stack.pop_all()  # closing the stream of a failed device would raise its error again
 
     def exclude(self, device_index: int, error: Exception) -> int:
-        """Exclude a device that has failed; return the index of another one, or raise `error` if none is left."""
+        """Exclude a failed device and warn; return the index of another one, or raise `error` if none is left."""
         with self._lock:
             if device_index in self.working:
                 self.working = [other for other in self.working if other != device_index]

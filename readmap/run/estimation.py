@@ -48,6 +48,7 @@ class _Observer:
         return replace(model, libraries={**model.libraries, **{n: model.libraries.get(n) for n in self._libraries}})
 
     def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
+        """Observe a batch in order; yield nothing. Raise _Complete if no further read can change the model."""
         turn.wait()
         library = self._libraries[reads.reads.lane]
         self._estimator.start_library(library)
@@ -67,8 +68,8 @@ class _Observer:
 def estimate_sample_model(
     config: SearchConfig, monitor: Monitor | None = None, more_outputs: Mapping[str, str | None] = NO_OUTPUTS
 ) -> SampleModel:
-    """Return the sample model that a search with this configuration would estimate, reading no more than it needs.
-    more_outputs: paths that the caller writes, by the names of their options. Raises the errors of open_search."""
+    """Return the divergence and insert sizes that a search with this configuration would estimate; read no more than
+    needed. more_outputs: paths that the caller writes, by option name. Raises the errors of open_search."""
     monitor, files = monitor or Silent(), check_files(config, more_outputs)
     path, index = open_index(config, more_outputs)
     loaded = load_searched_index(config, files, path, index, config.open_backends(), monitor)
@@ -77,7 +78,7 @@ def estimate_sample_model(
 
 
 def estimate_from_lanes(config: SearchConfig, files: InputFiles, loaded: LoadedIndex, monitor: Monitor) -> SampleModel:
-    """Return the sample model of the reads, library by library."""
+    """Estimate divergence and each library's insert sizes from its first lanes; read until more cannot change them."""
     model, inflaters = SampleModel(), inflaters_for(loaded.backends[0])
     contexts = [
         Context(index, backend, config.scoring, config.pairing)

@@ -65,9 +65,8 @@ class Parameters:
 
 @dataclass
 class ExactSummary(RunSummary):
-    """What an exact search counted. found: reads that occur; unique: reads that occur once. occurrences: of all reads,
-    including those that were not written. ambiguous: reads that occur nowhere because they contain an ambiguous base.
-    """
+    """What an exact search counted. found: reads that occur; unique: reads that occur once. occurrences: their number,
+    written or not. ambiguous: reads that occur nowhere because they contain an ambiguous base."""
 
     found: int = 0
     unique: int = 0
@@ -114,8 +113,8 @@ class ExactSearch:
     def _blocks_from(
         self, first: int, reads: DeviceReads, turn: ChunkTurn, replay_filter: ReplayFilter, is_counted: bool = False
     ) -> Iterator[Block]:
-        """Yield the blocks of the lines from index `first` on, on another device if this one fails. is_counted: the
-        batch has been counted."""
+        """Yield the blocks of the lines from index `first` on, on another device if this one fails. replay_filter:
+        skips bytes that were written before. is_counted: the batch has been counted."""
         written = first
         try:
             for end, block in self._blocks(first, reads, turn, is_counted):
@@ -128,7 +127,7 @@ class ExactSearch:
     def _blocks(
         self, first: int, device_reads: DeviceReads, turn: ChunkTurn, is_counted: bool
     ) -> Iterator[tuple[int, Block]]:
-        """Yield (index after the last line, block) for the lines from index `first` on."""
+        """Yield (index after the last line, block) from line `first` on, when the batch has been counted."""
         reads, parameters, place = device_reads.reads, self.parameters, self._devices[device_reads.device_index]
         backend = place.backend
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
@@ -161,6 +160,7 @@ class ExactSearch:
         return iter(())
 
     def _lines(self, reads: Reads, found: Occurrences, place: _OnDevice) -> _Lines:
+        """Return the kernel argument from which lines are written."""
         index, tags, parameters = place.index, place.tags, self.parameters
         return _Lines(
             texts=reads,
@@ -177,6 +177,7 @@ class ExactSearch:
         )
 
     def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
+        """Add the counts of a batch to `summary`: reads, found and unique reads, occurrences and ambiguous letters."""
         summary, totals = self.summary, backend.to_host(count_occurrences(found, backend))
         empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))
         summary.reads += reads.count
@@ -188,7 +189,7 @@ class ExactSearch:
 
 
 def _write(lines: _Lines, line_ends: Array, first: int, count: int, backend: Backend) -> Array:
-    """Return the bytes of the lines [first, first + count), uint8."""
+    """Return lines [first, first + count), uint8 on the device. line_ends: int64 [reads], lines up to each read."""
     shared = {"lines": lines, "line_ends": line_ends, "record_count": len(lines.lengths), "first_line": first}
     lengths = backend.empty(count, np.int64)
     backend.launch(_MEASURE, count, lengths_out=lengths, **shared)

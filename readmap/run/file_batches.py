@@ -19,7 +19,7 @@ _LIBRARY = ""
 def file_batches(
     paths: Sequence[str], layout: PairLayout, context: Context, batch_reads: int | None
 ) -> Iterator[tuple[Batch, Context]]:
-    """Yield the batches in the order of the reads, each with the context to align it; each is valid until the next.
+    """Yield searched batches in the order of the reads, each with the context to align it; valid until the next one.
     Raises DataError and OSError after the batches of all valid reads before the error."""
     if batch_reads is not None and batch_reads < 1:
         raise UsageError(f"batch_reads is {batch_reads}, expected 1 or more")

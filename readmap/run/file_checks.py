@@ -82,6 +82,7 @@ def _layout_of(config: SearchConfig) -> PairLayout:
 
 
 def _check_outputs(config: SearchConfig, reads: Sequence[str], more_outputs: Mapping[str, str | None]) -> None:
+    """Raise UsageError if an output is an input or another output, or its ending is wrong; reads: input paths."""
     check_report_paths(config.report, config.multiqc)
     if output_format_of(config.unmapped) is not None:
         name = f"{option('unmapped')} {config.unmapped}"
@@ -111,7 +112,7 @@ def check_report_paths(report: str | None, multiqc: str | None) -> None:
 
 
 def is_older_than_source(index: Path, named: str | None) -> bool:
-    """Return True if an index was named by a FASTA file that has changed since it was built."""
+    """Return True if `named` is a FASTA file that has changed since the index in the folder `index` was built."""
     if named is None or not os.path.isfile(named):
         return False
     return os.path.getmtime(named) > (index / MANIFEST).stat().st_mtime

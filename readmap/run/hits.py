@@ -118,6 +118,7 @@ class Hits:
         return f"<Hits of {pluralize(len(self), 'sequence')}, {placed:,} with a place{where}>"
 
     def _repr_html_(self) -> str:
+        """Return an HTML table of the first SHOWN rows, for notebooks."""
         own = self.to_host()
         titles = ("query", "contig", "ref_start", "ref_end", "strand", "mapq", "cigar", "score", "edit_distance")
         rows = []
@@ -185,6 +186,7 @@ class Hits:
         return [Column(name, getattr(self, f"{name}s"), placed) for name in names]
 
     def _columns(self) -> list[Column]:
+        """Return the columns of `to_pandas` for Arrow."""
         own = self.to_host()
         placed = own.contigs >= 0
         contigs = [contig.name.encode() for contig in own.names]
@@ -199,7 +201,7 @@ class Hits:
         ]
 
     def _cigars(self) -> list[bytes | None]:
-        """Return the CIGAR of each row, None without a place. Few CIGARs differ, so their texts are cached."""
+        """Return the CIGAR of each row, None if unmapped. Few CIGARs differ, so their texts are cached."""
         known: dict[bytes, bytes] = {}
         found: list[bytes | None] = []
         for begin, length in zip(self.cigar_offsets.tolist(), self.cigar_lengths.tolist(), strict=True):
@@ -211,6 +213,7 @@ class Hits:
         return found
 
     def _hit(self, query: int) -> Hit:
+        """Return the placement in row `query`, which must be mapped; the arrays must be on the host."""
         contig, cigar = self.names[int(self.contigs[query])].name, self.cigar(query)
         start, end = int(self.ref_starts[query]), int(self.ref_ends[query])
         strand, mapq = int(self.strands[query]), int(self.mapqs[query])

@@ -33,7 +33,7 @@ class LoadedIndex:
 
 
 def open_index(config: SearchConfig, more_outputs: Mapping[str, str | None] = NO_OUTPUTS) -> tuple[Path, Index]:
-    """Find and open the index; raises UsageError if an output is inside its folder, and the errors of Index.open."""
+    """Return the index and its folder; raises UsageError if an output is inside it, and the errors of Index.open."""
     path = folder.find(config.index)
     refuse_inside(path, output_paths(config, more_outputs))
     return path, Index.open(path, config.check, config.alternates)
@@ -65,7 +65,7 @@ def warn_index(path: Path, index: Index, config: SearchConfig, say: Say) -> None
 def load_index(
     config: SearchConfig, path: Path, index: Index, structure: IndexStructure, backends: Sequence[Backend], say: Say
 ) -> LoadedIndex:
-    """Copy the part of an index that is searched to the first device, and from there to the others."""
+    """Copy the searched part of an index to each device, after messages to `say` about the memory that it needs."""
     start = time.perf_counter()
     try:
         needed = index.host_index(backends[0], structure, config.prefix_table).nbytes

@@ -47,7 +47,7 @@ class OpenReads:
         return sum(read for read, _ in known) / whole if whole and all(progress) else None
 
     def take(self) -> list[ByteSource] | AlignmentReads:
-        """Return the alignments, or a source for each file; the caller closes them from now on."""
+        """Return the alignments, or a source for each file; the caller must close them."""
         self._unread.pop_all()
         return self.alignments or self._sources
 
@@ -93,7 +93,7 @@ def open_inputs(
 def open_parts(
     parts: Sequence[RecordRange], layouts: Sequence[PairLayout], comments: bool, threads: int, inflaters: Inflaters
 ) -> OpenReads:
-    """Open some records of each file; raises DataError if a file has changed, and OSError."""
+    """Open a range of records of each file; comments: write comments as tags. Raises DataError if a file changed."""
     sources = list[ByteSource]()
     with contextlib.ExitStack() as opened:
         for part in parts:
@@ -104,7 +104,7 @@ def open_parts(
 
 
 def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange]:
-    """Return the records of each file that belong to the shard; an empty list if all reads are mapped."""
+    """Return the range of records of each file that belongs to the shard; an empty list without a shard."""
     if not isinstance(config.shard, Shard) or config.split is None:
         return []
     if "-" in files.paths:
@@ -115,6 +115,7 @@ def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange
 
 
 def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
+    """Raise UsageError if a BAM or CRAM file is in a lane, or is not the only file of reads."""
     if files.are_lanes_named:
         raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
     if len(files.paths) > 1:
@@ -125,6 +126,7 @@ def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
 
 
 def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
+    """Raise UsageError if options for BAM or CRAM are given with a FASTQ or FASTA file."""
     for name, is_given, advice in (
         ("keep_tags", config.keep_tags is not None, f"{option('comments')} takes tags of FASTQ comments"),
         ("collate", config.collate, f"two files of reads, or {option('interleaved')}, say where its mates are"),
@@ -134,7 +136,7 @@ def _check_text_options(source: ByteSource, config: SearchConfig) -> None:
 
 
 def _start_alignments(source: AlignmentReads, reads: OpenReads, config: SearchConfig) -> None:
-    """Start reading BAM or CRAM: choose the tags and header lines to keep, pair mates unless the search is exact."""
+    """Start reading BAM or CRAM: choose tags to keep; set the layout, header lines and comments of `reads`."""
     has_group = config.read_group is not None
     reads.layouts = [PairLayout.SINGLE if config.exact else PairLayout.INTERLEAVED]
     groups = [line for line in source.header if line.startswith("@RG")]
@@ -150,7 +152,7 @@ def _start_alignments(source: AlignmentReads, reads: OpenReads, config: SearchCo
 
 
 def _kept_tags(names: str | None, always: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tags that `names` lists, after those that are always kept."""
+    """Return the tags `always`, then those in `names` ("RX,BC", "all", None); raise UsageError if one is invalid."""
     if names == "all":
         return ALL_TAGS
     tags = tuple(dict.fromkeys([*always, *(names.split(",") if names is not None else ())]))

@@ -41,7 +41,7 @@ class Lane:
         Parameters
         ----------
         first, second : str
-            Files of reads; `second` is None or "" if there is no second file.
+            Files of reads; None or "" without a second file.
         read_group : str, optional
             A line such as "@RG\tID:a\tSM:b", with tabs or \t.
         interleaved : bool
@@ -72,7 +72,7 @@ def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | No
 
 
 def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
-    """Return, for each library, its lanes up to the first lane of another library: its model comes from these."""
+    """Return, for each library, its lanes before the first lane of another library; its model comes from them."""
     libraries: dict[str | None, list[Lane]] = {}
     for library, own in groupby(lanes, lambda lane: lane.group.field("LB")):
         libraries.setdefault(library, list(own))
@@ -80,6 +80,7 @@ def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
 
 
 def _lane(given: LaneLike) -> Lane:
+    """Return the lane that a user gave; raise UsageError if its text or its read group is invalid."""
     if isinstance(given, Lane):
         return given
     if not isinstance(given, str):
@@ -128,6 +129,7 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
 
 
 def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
+    """Return the lane of a sheet's row, given by column; is_sarek: make its read group as nf-core/sarek does."""
     for column in NO_READS:
         if cells.get(column):
             raise UsageError(f"{column} is {cells[column]}: expected files of FASTQ in {FIRST} and {SECOND}")
@@ -141,14 +143,14 @@ def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
 
 
 def _own_fields(cells: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Return the read group's fields: its own columns, and ID and SM from sample and lane if no column has them."""
+    """Return (tag, value) of the read group: from columns such as ID; by default ID is SAMPLE.LANE and SM SAMPLE."""
     fields = {"ID": f"{cells[SAMPLE]}.{cells[LANE]}", "SM": cells[SAMPLE]}
     fields |= {tag: value for tag, value in cells.items() if GROUP_FIELD.fullmatch(tag) and value}
     return fields.items()
 
 
 def _sarek_fields(cells: Mapping[str, str], files: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """Yield the read group's fields as nf-core/sarek makes them, with the flow cell from the names of the reads."""
+    """Yield (tag, value) of the read group as nf-core/sarek makes it, with the flow cell from the read names."""
     sample, lane = cells[SAMPLE], cells[LANE]
     cell, *others = map(_flow_cell, files)
     if any(other != cell for other in others):
@@ -161,7 +163,7 @@ def _sarek_fields(cells: Mapping[str, str], files: Sequence[str]) -> Iterable[tu
 
 
 def _flow_cell(path: str) -> str | None:
-    """Return the flow cell of the first read: field 3 of 7 or more, field 1 of 5; None of other names and of pipes."""
+    """Return the flow cell in the first read's name: field 3 of 7 or more, 1 of 5; None without one or for a pipe."""
     if not os.path.isfile(path):  # bytes read from a pipe would be lost
         return None
     target = bytearray(START_BYTES)

@@ -43,7 +43,7 @@ class Mappers:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Map all chunks; raise the first error after the blocks of everything before it have been written."""
+        """Map all chunks and write their blocks; raise the first error after all earlier blocks have been written."""
         for device_index in self._devices.working:
             with self._devices.using(device_index):  # wait for what other threads put there, such as the index
                 self._devices.backends[device_index].synchronize()
@@ -75,7 +75,7 @@ class Mappers:
         self._chunks.put(None)
 
     def _map_all(self, device_index: int) -> None:
-        """Map chunks in one thread until none is left or its device has failed."""
+        """Map and write chunks in one thread until none is left, its device has failed, or the run has ended."""
         with self._devices.using(device_index):
             while device_index in self._devices.working:
                 start = time.perf_counter()
@@ -100,7 +100,7 @@ class Mappers:
                     return
 
     def _map(self, item: Item, device_index: int, turn: ChunkTurn) -> None:
-        """Write the blocks of a chunk; if an earlier chunk needs the memory, compute them again in turn."""
+        """Map a chunk and write its blocks; if an earlier chunk needs the memory, map it again in turn."""
         self._turns.start(item.position)
         try:
             self._write_blocks(item, device_index, turn)
@@ -128,7 +128,7 @@ class Mappers:
             raise
 
     def _count(self, item: Item, device_index: int, waited: float, waited_turn: float) -> None:
-        """Count, in turn, what a thread of a device has mapped and how many seconds it waited."""
+        """Count a chunk in the summary; waited, waited_turn: seconds that its thread waited to read and to write it."""
         summary, at_once = self._processor.summary, self._devices.at_once
         name = self._devices.backends[device_index].name
         summary.waiting["read"] += waited / (at_once * len(self._devices.backends))
@@ -138,7 +138,7 @@ class Mappers:
         counts["waiting_turn"] += waited_turn / at_once
 
     def _fail(self, error: BaseException, chunk_index: int) -> None:
-        """End the run with an error after everything before the chunk has been written."""
+        """Wait until all earlier chunks have been written, store the error that `run` raises, and end the run."""
         try:
             self._turns.drop(chunk_index)
         except Stopped:
@@ -150,7 +150,8 @@ class Mappers:
 def _chunk_blocks(
     chunk: AnyChunk, processor: BatchProcessor, devices: Devices, device_index: int, turn: ChunkTurn
 ) -> Iterator[Block]:
-    """Yield the blocks of a chunk, in halves if memory runs out; raise DataError after all valid records."""
+    """Map a chunk on a device and yield its blocks of output bytes. If memory runs out, wait until earlier chunks have
+    ended, then map it again or in halves. Raises DataError after the blocks of all reads before an invalid one."""
     batches, backend = [chunk], devices.backends[device_index]
     while batches:
         batch = batches.pop(0)

@@ -10,7 +10,7 @@ class Monitor(Protocol):
         """Report a line of text, such as a warning."""
 
     def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
-        """Show the current state; share: of the input that has been read, if known; bar: of the step in `text`."""
+        """Show the current state; share: fraction of the input read so far, or None; bar: fraction of the step done."""
 
 
 class Silent:

@@ -70,7 +70,7 @@ class SearchOutputs:
 
 
 def choose_compression(config: SearchConfig, backends: Sequence[Backend]) -> Compression:
-    """Return how outputs are compressed: by nvCOMP if it is installed, unless the configuration differs."""
+    """Return the compression of all outputs, with the configured level and codec; the codec is chosen on first use."""
 
     def open_codec() -> Codec:
         return choose_codec(config.codec, compression.level, backends)
@@ -124,7 +124,7 @@ def describe_sorting(config: SearchConfig, reads: Sequence[str], backend: Backen
 
 
 def _letters_of(path: str) -> float | None:
-    """Return the approximate bytes of FASTQ in a file, or None for pipes and other streams."""
+    """Return the approximate size in bytes of a file as plain FASTQ, or None for pipes and other streams."""
     if not os.path.isfile(path):
         return None
     return os.path.getsize(path) * (1.0 if path.endswith(PLAIN) else COMPRESSED_SHARE)

@@ -122,7 +122,7 @@ class ReadMapper:
     def _align_all(
         self, pending: list[PendingBatch], device_index: int, turn: ChunkTurn
     ) -> Generator[Block, None, int]:
-        """Yield the blocks of pending batches and release their reads; return the device that the thread uses then."""
+        """Align batches, yield their blocks and release their reads; return the index of the device used last."""
         if pending:
             self._count_model()
         while pending:
@@ -132,6 +132,7 @@ class ReadMapper:
         return device_index
 
     def _count_model(self) -> None:
+        """Copy the estimated divergence and the insert sizes of each library to `summary`."""
         model = self._estimator.model
         self.summary.bases_per_difference = model.bases_per_difference
         known = {name: model.libraries.get(name) for name in [*self._libraries, *model.libraries]}
@@ -140,7 +141,7 @@ class ReadMapper:
         }
 
     def _align(self, pending: PendingBatch, device_index: int, turn: ChunkTurn) -> Generator[Block, None, int]:
-        """Yield the blocks of a batch; return the device that the thread uses then.
+        """Align a batch, count it and yield its blocks; return the index of the device that the thread uses then.
 
         If memory runs out, the reads that have no blocks yet are mapped in halves; if the device fails, on another one;
         if a device list was too short, once more with exact sizes. device_index: the device that this thread uses."""
@@ -184,7 +185,7 @@ class ReadMapper:
         return device_index
 
     def _parts(self, pending: PendingBatch) -> Iterator[tuple[Batch, RecordBatch]]:
-        """Yield the parts of a batch with their blocks; the pending batch itself is dropped."""
+        """Search and align a batch; yield its parts, each with its blocks. Clears pending.batch, sets pending.work."""
         reads = pending.reads.reads
         sample = self._estimator.sample_of(self._libraries[reads.lane])
         context = replace(self._contexts[pending.reads.device_index], sample=sample)

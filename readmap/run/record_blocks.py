@@ -38,6 +38,7 @@ class RecordBlocks:
         self._style, self._marker = style, marker
 
     def of(self, batch: Batch, alignments: Alignments, context: Context) -> RecordBatch:
+        """Format an aligned batch; return its blocks (records, unmapped reads if wanted) and fragments."""
         records, fragments = format_records(alignments, batch, self._style, context), None
         backend, blocks = context.backend, list[Block]()
         if self._style.order:
@@ -52,7 +53,7 @@ class RecordBlocks:
         return RecordBatch(blocks, fragments)
 
     def count_fragments(self, made: RecordBatch, backend: Backend) -> None:
-        """Give the fragments of a batch to the marker, batch after batch; backend: the one that the thread uses."""
+        """Give the fragments of a batch to the marker, in the order of the batches; backend: that the thread uses."""
         if self._marker and made.fragments and (run := made.blocks[RECORDS].run):
             with self._using_first(backend):
                 self._marker.take(made.fragments, run)
@@ -60,7 +61,7 @@ class RecordBlocks:
     def _sort(
         self, records: AlignmentRecords, offsets: Array, together: int, backend: Backend
     ) -> tuple[SortedRecords, FragmentBatch | None]:
-        """Return the sorted records of a batch and its fragments, on the first device; offsets: of the records."""
+        """Sort records on the first device; return them and, with a marker, their fragments. offsets: by read."""
         first, fragments, numbers = self._first, None, None
         if backend is not first:
             backend.synchronize()
@@ -78,7 +79,7 @@ class RecordBlocks:
             return sort_records(*given, self._contigs, first, numbers), fragments
 
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
-        """Let the thread use the first device for a while; backend: the one that it uses."""
+        """Return a context in which the thread uses the first device; backend: that the thread uses now."""
         return contextlib.nullcontext() if backend is self._first else self._first.thread_stream()
 
 
@@ -87,7 +88,7 @@ class _UnmappedReads(Table, struct="run/fastq.cu:UnmappedReads"):
 
 
 def _format_unmapped(alignments: Alignments, reads: Reads, backend: Backend) -> Array:
-    """Return the unmapped reads of a batch, and the pairs of which both mates are unmapped, as uint8 on the device.
+    """Return FASTQ of unmapped single reads, and of pairs with two unmapped mates, as uint8 on the device.
 
     They are in the order of the input: mates alternate, and their names end in /1 and /2."""
     unmapped = _UnmappedReads(

@@ -29,7 +29,7 @@ class QualityReports:
         self.samples: Sequence[SampleTally] = ()
 
     def write(self, output: str, duplicates: DuplicateMarker | None, command: str) -> None:
-        """Write all reports after all records of `output` have been written."""
+        """Write all reports and set `samples`, after all records of `output` have been written."""
         if self._survey is None:
             return
         stem = os.path.basename(output).split(".")[0]
@@ -53,6 +53,7 @@ class QualityReports:
         return as_json(self.samples) if self._survey else {}
 
     def describe(self) -> list[str]:
+        """Return a line about the coverage of each sample whose depths were counted."""
         lines = []
         for sample in self.samples:
             if sample.depths:

@@ -41,7 +41,7 @@ class Observation:
 
 
 def observe(batch: Batch, context: Context) -> Observation:
-    """Return what a searched batch contributes to the estimates."""
+    """Choose the windows of a searched batch as for a default sample; return its contribution, in host arrays."""
     choose_windows(DeviceList.of(batch.queries.slot_of), batch, replace(context, sample=Sample()))
     present = ~absent_mask(batch.reads, context.backend)
     count = int(np.count_nonzero(present))
@@ -70,8 +70,8 @@ def are_sufficient(observations: Sequence[Observation], insert_size: tuple[float
 
 
 def estimate_sample(observations: Sequence[Observation], insert_size: tuple[float, ...] | None) -> Sample:
-    """Return the estimates from the first reads. insert_size: given by the user for FR pairs, or None to estimate it;
-    raises UsageError if it is invalid."""
+    """Return divergence and insert sizes estimated from the first reads. insert_size: given by the user for FR pairs,
+    or None to estimate it; raises UsageError if it is invalid."""
     sizes: tuple[InsertSize, ...] = ()
     if have_pairs(observations):
         sizes = fixed_insert_size(*insert_size) if insert_size else _estimate_sizes(observations)
@@ -79,7 +79,7 @@ def estimate_sample(observations: Sequence[Observation], insert_size: tuple[floa
 
 
 def _estimate_sizes(observations: Sequence[Observation]) -> tuple[InsertSize, ...]:
-    """Estimate from the pairs within the 2 * PAIRS reads that begin with the first pair."""
+    """Return the insert sizes by orientation, from the pairs in the 2 * PAIRS reads that begin with the first pair."""
     ends = _pair_ends(observations)
     count = int(ends.searchsorted(ends[0] - 2 + 2 * PAIRS, "right"))
     directions, sizes = (
@@ -109,9 +109,9 @@ class SampleEstimator(Generic[Pending]):
     """Estimates the sample model from the first batches, and returns these batches when they can be aligned.
 
     Batches arrive in the order of the reads: `start_library` before each batch; then, if `wants` it, `add` with what
-    was observed. Both return the pending batches to align now, in order; `finish` returns the last ones. Insert sizes
+    was observed. Both return the pending batches to align now, in order; `finish` returns the rest. Insert sizes
     of a library are estimated from its lanes up to the first lane of another library, the divergence from the first
-    reads of all. model: what was known before the first read, and what has been estimated since."""
+    reads of the run. model: what was known before the first read, and what has been estimated since."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class SampleEstimator(Generic[Pending]):
         insert_size: tuple[float, ...] | None = None,
         pairs_may_come: bool = False,
     ) -> None:
-        """libraries: of all lanes. insert_size: given by the user. pairs_may_come: after single reads too."""
+        """libraries: names, by lane. insert_size: given, or None. pairs_may_come: after single reads too."""
         self.model, self._samples = model, model.samples
         self._libraries, self._insert_size, self._pairs_may_come = libraries, insert_size, pairs_may_come
         self._current: _Library[Pending] | None = None
@@ -130,7 +130,7 @@ class SampleEstimator(Generic[Pending]):
         return self._current is None and all(name in self._samples for name in self._libraries)
 
     def is_open(self, library: str) -> bool:
-        """Return True if a batch of this library must wait for its turn, since it may change the estimates.
+        """Return True if a batch of this library may still change the estimates, so that it must wait for its turn.
 
         Threads call this out of turn: the estimate that is in progress is set before the library is known."""
         return library not in self._samples or self._current is not None
@@ -139,7 +139,7 @@ class SampleEstimator(Generic[Pending]):
         return self._samples[library]
 
     def start_library(self, library: str) -> list[Pending]:
-        """Begin a batch of a library; return the pending batches of the library before, if that was another one."""
+        """Begin a batch of a library. If it ends another library, estimate that one and return its pending batches."""
         ready: list[Pending] = []
         if self._current and self._current.name != library:
             ready, self._current = self._estimate(self._current), None
@@ -163,11 +163,11 @@ class SampleEstimator(Generic[Pending]):
         return self._estimate(self._current) if sufficient else []
 
     def finish(self) -> list[Pending]:
-        """Estimate from what has been observed, after the last read; return the pending batches."""
+        """Estimate the current library after the last read; return its pending batches, which can be aligned now."""
         return self._estimate(self._current) if self._current else []
 
     def _estimate(self, library: _Library[Pending]) -> list[Pending]:
-        """Estimate the sample of a library, add it to the model, and return the pending batches; none without any."""
+        """Estimate a library, add it to the model and end it; return its pending batches. Without any, do nothing."""
         if not library.pending:
             return []
         sample = estimate_sample(library.observations, self._insert_size)

@@ -46,7 +46,7 @@ class SampleModel:
         return {name: Sample(usual.bases_per_difference, sizes or ()) for name, sizes in self.libraries.items()}
 
     def renamed(self, library: str) -> SampleModel:
-        """Return the model under another library name if it only knows reads without a library."""
+        """Return the model with `library` as the name of its only library if that was "", else the same model."""
         if self.libraries.keys() != {""}:
             return self
         return replace(self, libraries={library: self.libraries[""]})
@@ -69,6 +69,7 @@ class SampleModel:
                 raise UsageError(f"{option('sample_model')}{name}: {estimated}")
 
     def to_bytes(self) -> bytes:
+        """Return the model as JSON, the contents of the file that `readmap estimate` writes."""
         libraries = {name: sizes and [asdict(size) for size in sizes] for name, sizes in self.libraries.items()}
         record: dict[str, Any] = {"format": FORMAT, "reference": self.reference}
         record |= {"scoring": self.scoring and asdict(self.scoring)}
@@ -91,6 +92,7 @@ def read_sample_model(path: str) -> SampleModel:
 
 
 def _parse(record: dict[str, Any]) -> SampleModel:
+    """Return the model of a parsed JSON file; raise ValueError, TypeError or KeyError if it is invalid."""
     divergence, libraries, scoring = record["bases_per_difference"], record["libraries"], record["scoring"]
     limits = MIN_BASES_PER_DIFFERENCE, MAX_BASES_PER_DIFFERENCE
     if divergence is not None and not limits[0] <= operator.index(divergence) <= limits[1]:
@@ -104,6 +106,7 @@ def _parse(record: dict[str, Any]) -> SampleModel:
 
 
 def _parse_sizes(record: list[dict[str, Any]] | None) -> tuple[InsertSize, ...] | None:
+    """Return the insert sizes of a library, or None without pairs; raise ValueError or TypeError if invalid."""
     if record is None:
         return None
     sizes = tuple(InsertSize(**size) for size in record)

@@ -91,8 +91,8 @@ def make_processor(
     marker: DuplicateMarker | None,
     model: SampleModel | None,
 ) -> ReadMapper | ExactSearch:
-    """Return what turns batches of reads into records. program: ID of readmap's @PG line in the header. marker: is
-    given all fragments. model: what is known of the sample before the first read."""
+    """Return the processor of batches of reads for `run_batches`. program: ID of readmap's @PG line in the header.
+    marker: is given all fragments. model: what is known of the sample before the first read."""
     if config.exact:
         strand, limit = Strand(config.strand), config.max_hits or ALL
         parameters = Parameters(strand, loaded.structure, line_format(config), limit, config.group, program)
@@ -117,7 +117,7 @@ def run_batches(
     monitor: Monitor | None = None,
     lease: DeviceLease | None = None,
 ) -> RunSummary:
-    """Process all reads and write their records to `sinks`; raises the errors of stream.run."""
+    """Process all reads, write their records to `sinks`, and return the processor's summary. Raises as stream.run."""
     counts = processor.summary
 
     def progress() -> None:
@@ -168,7 +168,7 @@ def make_header(
     marker: DuplicateMarker | None = None,
     survey: Survey | None = None,
 ) -> bytes:
-    """Return the header of SAM or BAM, or the first line of a table. lines: of the user and of the file of reads.
+    """Return the header of SAM or BAM, or the first line of a table. lines: header lines of the user and the reads.
     marker, survey: receive the read groups and contigs."""
     if (kind := line_format(config)) not in (LineFormat.SAM, LineFormat.BAM):
         return kind.header
@@ -206,7 +206,7 @@ def load_searched_index(
     monitor: Monitor,
     parts: Sequence[RecordRange] = (),
 ) -> LoadedIndex:
-    """Start the log, compile the kernels and load the index to the devices; parts: the records of a shard."""
+    """Start the log, compile and preload the kernels, and copy the index to the devices; parts: records of a shard."""
     shard = config.shard if isinstance(config.shard, Shard) and parts else None
     for line in [*describe_setup(path, config, backends), *describe_shard(shard, parts)]:
         monitor.say(line)
@@ -223,6 +223,7 @@ def load_searched_index(
 
 
 def kernel_rooms(config: SearchConfig) -> list[str]:
+    """Return the folders of the kernels that a search needs."""
     others = {
         "bam": config.is_binary,
         "duplicates": config.marks_duplicates or config.for_merge,
@@ -241,6 +242,7 @@ def _summarize(
     outputs: SearchOutputs,
     reads: OpenReads,
 ) -> Summary:
+    """Return the summary of a search whose outputs are finished; path: the index folder."""
     backends = loaded.backends
     origin = Origin(
         index=str(path),

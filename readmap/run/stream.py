@@ -37,9 +37,9 @@ def run(
     progress: Callable[[], None] | None = None,
     lease: DeviceLease | None = None,
 ) -> None:
-    """Process all reads and write their blocks, each to its output; the caller writes the header. paths: of files, or
+    """Process all reads and write their blocks, each to its output; the caller writes the header. paths: file paths,
     open sources, or alignments that have been started. backends: the devices, in the processor's order; the first
-    device merges and compresses. layout: of each lane, as in read_chunks. plan: default, by the memory that is free.
+    device merges and compresses. layout: one for each lane, as in read_chunks. plan: default, by the free memory.
     progress: called after every block. lease: default, the search has its devices alone.
 
     Reads before an invalid record, or before its pair, and before a file that cannot be read are written before the
@@ -76,7 +76,7 @@ def run(
 
 
 def _read_ahead(chunks: Iterator[AnyChunk], end: Callable[[], None]) -> queue.Queue[Item | None]:
-    """Read chunks in a thread of their own into a queue, which None ends, also after an error; then call `end`."""
+    """Start a thread that reads chunks, or the error of reading, into the queue, puts None and calls `end`."""
     ready: queue.Queue[Item | None] = queue.Queue()
 
     def read() -> None:

@@ -48,6 +48,7 @@ class Origin:
     parts: Sequence[RecordRange] = ()
 
     def as_json(self, counts: RunSummary) -> dict[str, Any]:
+        """Return the fields of the JSON report that all searches have, with speed and times from `counts`."""
         record: dict[str, Any] = {"index": printable(self.index), "reads": [*map(printable, self.reads)]}
         record |= {name: printable(path) for name, path in self.outputs.items()}
         record |= {"codec": self.codec} if self.codec else {}
@@ -81,6 +82,7 @@ class Origin:
 
 
 def describe_shard(shard: Shard | None, parts: Sequence[RecordRange]) -> list[str]:
+    """Return a line with the shard and its number of records; empty without a shard."""
     if not shard:
         return []
     taken, whole = _records(parts)
@@ -129,6 +131,7 @@ class SearchSummary:
 
     @property
     def counts(self) -> dict[str, int]:
+        """The counts of reads and alignments by their names in the JSON report."""
         result = self.result
         counts = {"reads": result.reads, "mapped": result.mapped, "unmapped": result.reads - result.mapped}
         names = ("properly_paired", "supplementary", "secondary", "too_short")
@@ -308,6 +311,7 @@ def _of(library: str, result: MappingSummary) -> str:
 
 
 def _bins(histogram: NDArray[np.int64]) -> dict[str, int]:
+    """Return the sums of a MAPQ histogram over BINS, by labels such as "10-19"."""
     ends = [*BINS[1:], BINS[-1] + 1]
     names = [f"{low}-{end - 1}" if end - low > 1 else f"{low}" for low, end in zip(BINS, ends, strict=True)]
     counts = [int(histogram[low:end].sum()) for low, end in zip(BINS, ends, strict=True)]

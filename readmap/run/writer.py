@@ -31,7 +31,7 @@ _Coming = tuple[Buffer, int, Callable[[], None]]
 @dataclass(eq=False)
 class Block:
     """Bytes to write: uint8, on the device `backend`, which the thread uses. output: index of the output. run: the
-    sorted records if the output is sorted; then on the first device. error: of the device if it failed before all bytes
+    sorted records if the output is sorted; then on the first device. error: set if the device failed before all bytes
     were copied; copied: bytes that the output has received."""
 
     bytes: Array
@@ -49,8 +49,8 @@ class ReplayFilter:
         self._ahead = Counter[int]()
 
     def missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Yield the bytes of blocks that the outputs do not have. Raises the error of a device that fails before all
-        bytes are copied; then all these blocks are made again."""
+        """Yield the blocks, without the bytes that the outputs have received before. Raises the error of a device that
+        fails before all bytes are copied; then the caller makes all these blocks again."""
         given = Counter[int]()
         for block in blocks:
             known = min(self._ahead[block.output], len(block.bytes))
@@ -140,6 +140,7 @@ class Writer:
             del step  # frees the memory of the block while waiting for the next one
 
     def _write_step(self, step: _Step) -> None:
+        """Write a block to its output, as device arrays if the output takes them, else through host buffers."""
         block, done, _ = step
         sink, run = self._outputs[block.output], block.run
         if sink.from_device or run is not None:
@@ -191,6 +192,7 @@ class Writer:
 
 
 def _is_working(backend: Backend, device_errors: tuple[type[Exception], ...]) -> bool:
+    """Return True if synchronizing with the device raises none of its errors."""
     try:
         backend.synchronize()
     except device_errors:
@@ -199,7 +201,7 @@ def _is_working(backend: Backend, device_errors: tuple[type[Exception], ...]) ->
 
 
 def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:
-    """Wait for the first buffer and remove it."""
+    """Wait until the first buffer is filled, remove it from `coming`, and return it with its number of bytes."""
     buffer, size, arrived = coming[0]
     arrived()
     coming.popleft()  # not earlier: until then the caller releases the buffer after an error
