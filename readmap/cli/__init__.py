@@ -33,13 +33,10 @@ COMMANDS = {
     "info": "readmap.cli.info",
     "compile": "readmap.cli.compile",
 }
-
 #: Other names of commands; the help does not list them.
 ALIASES = {"map": "search", "learn": "estimate"}
-
 #: Environment variable with which the completion scripts of shells call readmap; typer's convention.
 COMPLETION_VARIABLE = "_READMAP_COMPLETE"
-
 EXAMPLES = """[bold]First steps[/]
   $ readmap index ref.fa
   $ readmap search reads.fq -x ref.fa -o out.sam

@@ -1,7 +1,6 @@
 """readmap compare: align the sequences of two files."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,7 @@ from typing import Any
 import typer
 
 from readmap.backend.team import Team
-from readmap.cli.common.alignments import (
-    Timer,
-    cells_line,
-    check_files,
-    file_as_json,
-    gcups,
-    open_outputs,
-    output_conflicts,
-    output_option,
-    plot_option,
-    progress_line,
-    write_plot,
-)
+from readmap.cli.common import alignments
 from readmap.cli.common.options import (
     MAX_SCORE,
     argument,
@@ -65,13 +52,11 @@ GAP_FIRST = SCORES.gap_open + SCORES.gap_extend
 class ComparisonOutput:
     """The outputs and their format."""
 
-    path: str | None = output_option()
+    path: str | None = alignments.output_option()
     named_format: str | None = choice(
-        "--format",
-        "summary, text (all columns), paf, sam, tsv or json (default: by the ending of -o, else summary).",
-        ComparisonFormat,
+        "--format", "summary, text, paf, sam, tsv or json (default: by -o, else summary).", ComparisonFormat
     )
-    plot: str | None = plot_option("the alignments as a dot plot")
+    plot: str | None = alignments.plot_option("the alignments as a dot plot")
 
     @property
     def format(self) -> ComparisonFormat:
@@ -86,8 +71,7 @@ class ComparedPairs:
     in_pairs: bool = flag("--pairs", "Align each query only with the target of the same record number.")
     mode: str = choice(
         "--mode",
-        "local (parts of both), global (all of both) or semiglobal (all of the query, part of the target) "
-        "(default: local).",
+        "local, global or semiglobal: all of the query, part of the target (default: local).",
         Mode,
         default=Mode.LOCAL,
     )
@@ -103,8 +87,7 @@ class AlignmentOptions:
     gap_extend: int = score("--gap-extend", "Penalty of each further letter of a gap", SCORES.gap_extend, 1)
     strand: str = choice(
         "--strand",
-        "Strand of the query: forward, reverse (its reverse complement), or both, to report the better one "
-        "(default: forward).",
+        "Strand of the query: forward, reverse, or both: the better one (default: forward).",
         Strand,
         default=Strand.FORWARD,
     )
@@ -119,17 +102,14 @@ class AlignmentOptions:
 class LongOptions:
     """Comparison of long sequences."""
 
-    checkpoint: str | None = option(
-        "--checkpoint", "Save the work in this folder; after an interruption the same command continues it.", "DIR"
-    )
+    checkpoint: str | None = option("--checkpoint", "Save the work here; the same command continues it.", "DIR")
     memory: str | None = size(
         "--memory",
-        "Memory for rows from which alignments are traced back, such as 8G or 500M (default: a quarter of the free "
-        "memory of the GPU, 1G on the CPU). Same output.",
+        "Memory for traceback, such as 8G (default: a quarter of the free GPU memory, 1G on the CPU). Same output.",
         advanced=True,
     )
     no_pruning: bool = flag(
-        "--no-pruning", "Also compute cells that cannot reach the best score. Slower, same output.", advanced=True
+        "--no-pruning", "Compute cells that cannot reach the best score too. Same output.", advanced=True
     )
 
 
@@ -148,10 +128,9 @@ class CompareOptions:
 
     def settings(self) -> CompareSettings:
         """Return the settings of long comparisons; raises UsageError if the scores contradict each other."""
-        long, alignment = self.long, self.alignment
-        folder = Path(long.checkpoint) if long.checkpoint else None
-        memory = parse_size("--memory", long.memory)
-        return CompareSettings(alignment.scores(), alignment.score_only, not long.no_pruning, memory, folder)
+        long, score_only = self.long, self.alignment.score_only
+        memory, folder = parse_size("--memory", long.memory), Path(long.checkpoint) if long.checkpoint else None
+        return CompareSettings(self.alignment.scores(), score_only, not long.no_pruning, memory, folder)
 
 
 @command
@@ -164,20 +143,26 @@ def compare(context: typer.Context, options: CompareOptions) -> None:
     """
     _check_options(context, options)
     checkpoint, output = options.settings().checkpoint, options.output
-    check_files(options.query, options.target, output.path, output.plot, options.report.json)
+    alignments.check_files(options.query, options.target, output.path, output.plot, options.report.json)
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(output.path, output.plot, options.resources.workers) as outputs,
+        alignments.open_outputs(output.path, output.plot, options.resources.workers) as outputs,
         options.resources.open_team() as team,
     ):
         with report.progress() as show:
-            comparison = _read(options, team, show)
-            read_seconds = report.seconds
+            files = []
+            for path in (options.query, options.target):
+                show(f"reading {printable(path)}")
+                files.append(read_sequences(path, options.resources.workers))
+            queries, targets = files
+            if options.pairs.in_pairs:
+                check_same_count(queries, targets)
+            comparison, read_seconds = _Comparison(options, queries, targets, team), report.seconds
             # () for the types of an index: any will do.
             for backend in team.backends:
                 backend.compile_missing((), ("common", "pairwise", "reads"), report.say)
             records = writer(output.format, comparison.targets, __version__, report.command_line)
-            _write(comparison, records, outputs, show)
+            comparison.write(records, outputs, show)
         names = {name: printable(sink.name) for name, sink in outputs.items()}
         seconds = {"read": round(read_seconds, 4), "compare": round(comparison.timer.seconds, 4)}
         result = comparison.as_json() | names | {"format": str(output.format), "seconds": seconds}
@@ -197,7 +182,7 @@ def _check_options(context: typer.Context, options: CompareOptions) -> None:
         (["mode"], not in_pairs, "only with --pairs; without --pairs alignments are local"),
         (["score_only"], output.format.needs_operations, needs_alignments),
         (["plot"], score_only, "not with --score-only: there is no alignment to draw"),
-        *output_conflicts(output.path, output.plot),
+        *alignments.output_conflicts(output.path, output.plot),
     )
     refuse_conflicts(context, conflicts)
 
@@ -211,24 +196,33 @@ class _Comparison:
         self._settings, self._strand = options.settings(), Strand(options.alignment.strand)
         self._mode, self._in_pairs = Mode(options.pairs.mode), options.pairs.in_pairs
         self._cells = count_cells(queries, targets, self._strand, self._in_pairs)
-        self._pairs, self._aligned, self.timer = 0, 0, Timer()
+        self._pairs, self._aligned, self.timer = 0, 0, alignments.Timer()
 
-    def results(self, progress: Callable[[int, int], None]) -> Iterator[Results]:
-        """Yield the results of all pairs; progress: takes the number of computed cells, and of all cells."""
-        queries, targets, settings = self.queries, self.targets, self._settings
+    def write(self, records: RecordWriter[Results], outputs: dict[str, ByteSink], show: Show) -> None:
+        """Compare all sequences, write and count the results."""
+        plot, files, progress = None, (self.queries, self.targets, self._settings), alignments.cells_progress(show)
+        if "plot" in outputs:
+            from readmap.pairwise.plot import DotPlot  # imports matplotlib
+
+            plot = DotPlot(self.queries, self.targets)
         if self._in_pairs:
-            found = compare_pairs(queries, targets, settings, self._mode, self._strand, self._team, progress)
+            found = compare_pairs(*files, self._mode, self._strand, self._team, progress)
         else:
-            found = compare_all(queries, targets, settings, self._strand, self._team, progress)
-        for results in self.timer.timed(found):
-            self._pairs += len(results.queries)
-            self._aligned += int((results.ranges[3] >= 0).sum())
-            yield results
+            found = compare_all(*files, self._strand, self._team, progress)
+
+        def results() -> Iterator[Results]:
+            for each in self.timer.timed(found):
+                self._pairs += len(each.queries)
+                self._aligned += int((each.ranges[3] >= 0).sum())
+                if plot:
+                    plot.add(each)
+                yield each
+
+        alignments.write_results(results(), records, outputs, plot, show)
 
     def describe(self) -> str:
         """Return the summary as text."""
-        devices = describe_devices(self._team.backends)
-        cells = cells_line(self._cells, self.timer.seconds, devices)
+        cells = alignments.cells_line(self._cells, self.timer.seconds, describe_devices(self._team.backends))
         return f"{pluralize(self._pairs, 'pair')}, {self._aligned:,} aligned: {cells}"
 
     def as_json(self) -> dict[str, Any]:
@@ -237,8 +231,8 @@ class _Comparison:
         scores = asdict(self._options.alignment.scores())
         scores["gap_first"] = scores.pop("gap_open") + scores["gap_extend"]
         return {
-            "query": file_as_json(self._options.query, len(self.queries), len(self.queries.letters)),
-            "target": file_as_json(self._options.target, len(self.targets), len(self.targets.letters)),
+            "query": alignments.file_as_json(self._options.query, len(self.queries), len(self.queries.letters)),
+            "target": alignments.file_as_json(self._options.target, len(self.targets), len(self.targets.letters)),
             "device": self._team.first.name,
             "devices": [backend.name for backend in self._team.backends],
             "threads": self._team.first.threads,
@@ -250,39 +244,5 @@ class _Comparison:
             "pruning": settings.pruning,
             "memory_bytes": settings.memory,
             "counts": {"pairs": self._pairs, "aligned": self._aligned, "cells": self._cells},
-            "gcups": round(gcups(self._cells, self.timer.seconds), 4),
+            "gcups": round(alignments.gcups(self._cells, self.timer.seconds), 4),
         }
-
-
-def _read(options: CompareOptions, team: Team, show: Show) -> _Comparison:
-    """Read both files; raise DataError if --pairs is given and the numbers of sequences differ."""
-    files = []
-    for path in (options.query, options.target):
-        show(f"reading {printable(path)}")
-        files.append(read_sequences(path, options.resources.workers))
-    queries, targets = files
-    if options.pairs.in_pairs:
-        check_same_count(queries, targets)
-    return _Comparison(options, queries, targets, team)
-
-
-def _write(comparison: _Comparison, records: RecordWriter[Results], outputs: dict[str, ByteSink], show: Show) -> None:
-    """Compare all sequences and write the results."""
-    write, plot = outputs["output"].write, None
-    if "plot" in outputs:
-        from readmap.pairwise.plot import DotPlot  # imports matplotlib
-
-        plot = DotPlot(comparison.queries, comparison.targets)
-    start = time.perf_counter()
-
-    def progress(done: int, total: int) -> None:
-        show(progress_line(done, total, time.perf_counter() - start), bar=done / max(total, 1))
-
-    write(records.start)
-    for i, results in enumerate(comparison.results(progress)):
-        records.write(results, i == 0, write)
-        if plot:
-            plot.add(results)
-    write(records.end)
-    if plot:
-        write_plot(plot.draw, outputs["plot"], show)

@@ -35,13 +35,11 @@ Job = Callable[[], Path]
 class CompileOptions:
     """All options of readmap compile."""
 
-    into: str | None = option(
-        "--into", "Output folder (default: the cache, $READMAP_CACHE or ~/.cache/readmap).", "DIR"
-    )
+    into: str | None = option("--into", "Output folder (default: $READMAP_CACHE or ~/.cache/readmap).", "DIR")
     cpu: bool = flag("--cpu/--no-cpu", "Compile for all CPUs of an architecture (default: yes).", default=True)
     machine: str | None = choice(
         "--machine",
-        "CPU architecture: x86_64 or aarch64 (default: of this machine). Another one needs a cross compiler in $CXX.",
+        "x86_64 or aarch64 (default: of this machine); others need a cross compiler in $CXX.",
         compiler.LEVELS,
     )
     gpu: bool | None = flag("--gpu/--no-gpu", "Compile for GPUs (default: if NVRTC is installed).", default=None)
@@ -82,6 +80,7 @@ def compile(context: typer.Context, options: CompileOptions) -> None:
 
 
 def _architectures(option: str) -> list[str]:
+    """Return the GPU architectures of --arch; raise UsageError if a name is invalid."""
     names = option.split(",")
     wrong = [name for name in names if not re.fullmatch(r"sm_\d{2,3}[af]?|compute_\d{2,3}", name)]
     if wrong:
@@ -95,18 +94,13 @@ def _make_writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, "no permission to write there", str(folder))
 
 
-def _variants(module: str) -> list[tuple[tuple[str, str], ...]]:
-    """Return all combinations of types for the kernels of a module."""
-    names = generic_types(module)
-    return [tuple(zip(names, types, strict=True)) for types in itertools.product(*(GENERIC[name] for name in names))]
-
-
 def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_gpu: bool) -> list[Job]:
     """Return a job for each module, combination of types and target (a CPU level or a GPU architecture)."""
     return [
-        functools.partial(compiled, module, types, target, folder)
+        functools.partial(compiled, module, tuple(zip(names, types, strict=True)), target, folder)
         for module in modules(for_gpu=for_gpu)
-        for types in _variants(module)
+        for names in [generic_types(module)]
+        for types in itertools.product(*(GENERIC[name] for name in names))
         for target in targets
     ]
 

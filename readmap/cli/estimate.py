@@ -27,12 +27,10 @@ EXAMPLES = r"""[bold]Examples[/]
 class EstimateOptions:
     """All options of readmap estimate."""
 
-    reads: list[str] | None = argument("READS", "Reads, as for readmap search: all files of the run.", default=None)
+    reads: list[str] | None = argument("READS", "Reads, as for readmap search: all files.", default=None)
     reference: ReferenceOptions
     lanes: LaneOptions
-    output: str = option(
-        "-o --output", "Output: the file for readmap search --sample-model.", "FILE", default=..., panel="Output"
-    )
+    output: str = option("-o --output", "File for search --sample-model.", "FILE", default=..., panel="Output")
     pairs: PairOptions
     scoring: ScoringOptions
     resources: SearchResources

@@ -31,7 +31,6 @@ from readmap.index.reference import reference_checksum
 
 #: Ending and contents of a file next to the index: nf-core's modules search for bwa's PREFIX.amb.
 MARK_ENDING, MARK = ".amb", b"an index of readmap"
-
 EXAMPLES = """[bold]Examples[/]
   $ readmap index ref.fa.gz
   $ cat chr1.fa chr2.fa | readmap index - -o both.readmap
@@ -48,23 +47,18 @@ class IndexOptions:
     """All options of readmap index."""
 
     fasta: str = argument("REF", "FASTA (plain, gzip or bgzip); - is standard input and needs -o.")
-    folder: str | None = option("-o --output", "Output folder (default: REF.readmap, without the .gz of REF).", "DIR")
+    folder: str | None = option("-o --output", "Output folder (default: REF.readmap, without .gz).", "DIR")
     prefix: str | None = option(
-        "-p --prefix",
-        "As in bwa index: write PREFIX.readmap, and PREFIX.amb, with which pipelines find an index.",
-        "PREFIX",
+        "-p --prefix", "As in bwa index: write PREFIX.readmap, and PREFIX.amb for pipelines.", "PREFIX"
     )
     structure: str = choice(
         "--structure",
-        "array (suffix array and prefix table), tree (suffix array and tree, for search --exact only) or both "
-        "(default: array).",
+        "Suffix array, tree (for search --exact only), or both (default: array).",
         IndexStructure,
         default=IndexStructure.ARRAY,
     )
     database: bool = flag(
-        "--database",
-        "Build a database of proteins or nucleotides for readmap scan: REF.readmapdb, without the .gz of REF.",
-        panel=DATABASES,
+        "--database", "Build a database for readmap scan, REF.readmapdb, of proteins or nucleotides.", panel=DATABASES
     )
     molecule: str = molecule_option()
     force: bool = flag("--force", "Replace an existing index or database.")
@@ -162,7 +156,7 @@ def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
 
 
 def _mark(prefix: str | None) -> Output | None:
-    """Open PREFIX.amb; return None without a prefix, or if bwa has written the file, which is kept."""
+    """Open PREFIX.amb, by which pipelines find an index; return None without a prefix, or to keep a file of bwa."""
     if prefix is None:
         return None
     path = prefix + MARK_ENDING
@@ -180,7 +174,7 @@ class _Stages:
         self._starts: dict[str, float] = {}
 
     def __call__(self, stage: str, done: int, whole: int) -> None:
-        """Show the progress, as building.Progress; the remaining time assumes constant speed within a stage."""
+        """Show the progress of a stage, `done` of `whole` (0 if unknown), and the remaining time at constant speed."""
         now = time.monotonic()
         passed = now - self._starts.setdefault(stage, now)
         text = STAGES.get(stage, stage)

@@ -31,7 +31,6 @@ STRUCTURES = {
     IndexStructure.TREE: "tree, for search --exact only",
     IndexStructure.BOTH: "both: array and tree",
 }
-
 #: Number of contigs that are listed without --contigs.
 LISTED_CONTIGS = 20
 
@@ -42,8 +41,7 @@ class InfoOptions:
 
     named: str | None = argument(
         "INDEX",
-        "Folder of an index or a database, or the FASTA file it was made from (default: $READMAP_INDEX, else the only "
-        "*.readmap in the current folder).",
+        "Index or database, or its FASTA file (default: $READMAP_INDEX, else the only *.readmap here).",
         default=None,
     )
     check: bool = flag("--check", "Verify the checksums of all files, the order of the suffixes and the suffix tree.")

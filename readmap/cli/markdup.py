@@ -10,7 +10,6 @@ from readmap.cli.common.report import Report, Show
 from readmap.duplicates.files import mark_file, open_alignments
 from readmap.duplicates.marker import DuplicateMarker
 from readmap.formats.wording import pluralize, printable
-from readmap.reads.alignment_reads import AlignmentReads
 
 EXAMPLES = """[bold]Examples[/]
   $ readmap markdup mapped.bam -o marked.bam --metrics marked.txt
@@ -22,13 +21,8 @@ EXAMPLES = """[bold]Examples[/]
 class MarkdupOptions(MarkingOptions):
     """All options of readmap markdup."""
 
-    alignments: str = argument(
-        "ALIGNMENTS", "BAM or CRAM in any order, with all records of each read; - is standard input."
-    )
-    grouped: bool = flag(
-        "--grouped",
-        "The records of each read are next to each other, as mappers write them (default: as in the header).",
-    )
+    alignments: str = argument("ALIGNMENTS", "BAM or CRAM with all records of each read; - is standard input.")
+    grouped: bool = flag("--grouped", "The records of each read are next to each other (default: as in the header).")
 
 
 @command
@@ -47,7 +41,8 @@ def markdup(context: typer.Context, options: MarkdupOptions) -> None:
 
         def fill(output: SortedOutput, duplicates: DuplicateMarker, backend: Backend, show: Show) -> int:
             def progress(seen: int) -> None:
-                show(f"{seen:,} records", _share(reads))
+                done, size = reads.read_progress() or (0, 0)
+                show(f"{seen:,} records", done / size if size else None)
 
             return mark_file(reads, output, duplicates, backend, progress)
 
@@ -60,9 +55,3 @@ def markdup(context: typer.Context, options: MarkdupOptions) -> None:
             )
         for line in [f"{written.records:,} records", *written.lines, report.cost()]:
             report.say(line)
-
-
-def _share(reads: AlignmentReads) -> float | None:
-    """Return the share of the file that has been read, if known."""
-    progress = reads.read_progress()
-    return progress[0] / progress[1] if progress and progress[1] else None

@@ -32,12 +32,10 @@ EXAMPLES = r"""[bold]Examples[/]
   $ samtools fastq -T RX umi.bam | readmap mem -p -C ref /dev/stdin > out.sam"""
 
 _LONG_READS = {"mismatch": 1, "gap_open": "1", "gap_extend": "1", "clip_penalty": "0"}
-
 #: Values of -x: scores for a type of reads, by the field names of AppliedOptions.
 PRESETS = dict.fromkeys(("pacbio", "pbref", "ont2d"), _LONG_READS) | {
     "intractg": {"mismatch": 9, "gap_open": "16", "clip_penalty": "5"}
 }
-
 #: Options without effect that need no warning: in bwa mem they do not change the records.
 SILENT = ("batch_bases", "verbosity", "one_thread")
 
@@ -50,9 +48,7 @@ class AppliedOptions:
     read_group: str | None = option("-R", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE")
     smart_pairing: bool = flag("-p", "R1 contains pairs: adjacent reads of the same name are mates; R2 is ignored.")
     insert_size: str | None = option(
-        "-I",
-        "Insert size in bases, FR: mean, standard deviation, maximum, minimum (default: estimated).",
-        "MEAN[,SD[,MAX[,MIN]]]",
+        "-I", "Insert size, FR: mean, SD, maximum, minimum (default: estimated).", "MEAN[,SD[,MAX[,MIN]]]"
     )
     comments: bool = flag("-C", "Append FASTQ comments, which must be SAM tags.")
     soft_clip: bool = flag("-Y", "Soft-clip supplementary alignments.")
@@ -60,10 +56,7 @@ class AppliedOptions:
     leftmost_primary: bool = flag("-5", "Make the part of a split read that starts first in the read primary.")
     all_places: bool = flag("-a", "Write all placements that reach -T, as secondary alignments.")
     alternatives: str | None = option(
-        "-h",
-        "Maximum placements in XA; the second number if one is on an ALT contig (default: "
-        f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}).",
-        "N[,N]",
+        "-h", f"Maximum placements in XA; second: with ALT (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}).", "N[,N]"
     )
     xa_share: str | None = option("-z", "Minimum score in XA, as a share of the best score (default: 0.8).", "X")
     header: str | None = option("-H", "Header line to add, or a file of lines.", "LINE")
@@ -123,7 +116,7 @@ class OwnOptions:
     """Options that bwa mem does not have."""
 
     long_gap: int | None = number(
-        "--long-gap", "Maximum penalty of a gap (default: no limit).", 1, MAX_SCORE, advanced=True
+        "--long-gap", "Maximum penalty of a gap (default: none).", 1, MAX_SCORE, advanced=True
     )
     quiet: bool = flag("--quiet", "Print errors only.")
     json: str | None = option("--json", "Write a JSON report.", "FILE")
@@ -145,7 +138,8 @@ class MemOptions:
     def config(self, command_line: str) -> SearchConfig:
         """Return the configuration of the search; raises UsageError if an option is invalid."""
         applied = self.applied
-        _check_no_tabs(applied.read_group)
+        if applied.read_group is not None and "\t" in applied.read_group:  # as bwa mem: the shell has replaced escapes
+            raise UsageError(f"-R {applied.read_group!r}: found a tab, expected \\t: quote the line")
         second = None if applied.smart_pairing else self.second
         pairs = PairOptions(insert_size=applied.insert_size, no_pairing=applied.no_pairing, no_rescue=applied.no_rescue)
         limits = applied.alternatives or f"{MAX_XA_HITS},{MAX_ALTERNATE_HITS}"
@@ -196,7 +190,7 @@ def mem(context: typer.Context, options: MemOptions) -> None:
 
 
 def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
-    """Return the scores of the options, of the preset, or the defaults."""
+    """Return the scores of the options, else of the preset, else the defaults; long_gap: None for no limit."""
     if applied.preset is not None and applied.preset not in PRESETS:
         raise UsageError(f"-x {applied.preset}: expected {', '.join(PRESETS)}")
     preset = PRESETS.get(applied.preset or "", {})
@@ -218,7 +212,7 @@ def _scoring(applied: AppliedOptions, long_gap: int | None) -> Scoring:
 
 
 def _percent(name: str, text: str | None) -> int | None:
-    """Return the percentage of a share from 0 to 1."""
+    """Return a share from 0 to 1, the text of the option `name`, as a rounded percentage; None for None."""
     if text is None:
         return None
     try:
@@ -228,9 +222,3 @@ def _percent(name: str, text: str | None) -> int | None:
     if not 0 <= share <= 1:
         raise UsageError(f"{name} {text}: expected a share from 0 to 1")
     return round(100 * share)
-
-
-def _check_no_tabs(line: str | None) -> None:
-    """Raise UsageError if the line contains a tab, as bwa mem does: the shell has replaced escapes in the line."""
-    if line is not None and "\t" in line:
-        raise UsageError(f"-R {line!r}: found a tab, expected \\t: quote the line")

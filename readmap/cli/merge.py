@@ -26,8 +26,7 @@ class MergeOptions(MarkingOptions):
     """All options of readmap merge."""
 
     shards: list[str] = argument(
-        "SHARDS",
-        f"BAM written by readmap search --sort --for-merge, in shard order, each with its FILE{FRAGMENTS_SUFFIX}.",
+        "SHARDS", f"Output of readmap search --for-merge in shard order, with each FILE{FRAGMENTS_SUFFIX}."
     )
 
 

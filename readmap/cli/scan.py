@@ -1,26 +1,13 @@
 """readmap scan: align queries with all sequences of a database."""
 
 import re
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import typer
 
-from readmap.cli.common.alignments import (
-    Timer,
-    cells_line,
-    check_files,
-    file_as_json,
-    gcups,
-    open_outputs,
-    output_conflicts,
-    output_option,
-    plot_option,
-    progress_line,
-    write_plot,
-)
+from readmap.cli.common import alignments
 from readmap.cli.common.folders import DATABASES, molecule_of, molecule_option
 from readmap.cli.common.options import (
     MAX_SCORE,
@@ -35,7 +22,7 @@ from readmap.cli.common.options import (
 )
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.shared_options import MultiGpuResources, gpus_option
-from readmap.database.database import Database, open_database
+from readmap.database.database import open_database
 from readmap.database.device_pool import DevicePool
 from readmap.database.formats import ENDINGS, ScanFormat, tab, writer
 from readmap.database.matrices import STANDARD
@@ -62,24 +49,19 @@ EXAMPLES = r"""[bold]Examples[/]
 class ScanOutput:
     """The outputs, their format and its columns."""
 
-    path: str | None = output_option()
+    path: str | None = alignments.output_option()
     format: str | None = choice(
-        "--format",
-        "text (pairwise alignments), tab (BLAST's table), json or sam (default: by the ending of -o, else text).",
-        ScanFormat,
+        "--format", "text (alignments), tab (BLAST's table), json or sam (default: by -o, else text).", ScanFormat
     )
     outfmt: str | None = option(
-        "--outfmt",
-        "Format as in BLAST: 6 is --format tab, 0 is --format text; '6 qseqid sseqid evalue' also sets the columns.",
-        "N",
+        "--outfmt", "As in BLAST: 0 is text, 6 is tab; '6 qseqid sseqid' also sets columns.", "N"
     )
     columns: str | None = option(
         "--columns",
-        "Columns of --format tab by their names in BLAST, such as qseqid,sseqid,evalue,score,cigar (default: std, the "
-        "standard twelve).",
+        "BLAST's columns for --format tab, such as qseqid,sseqid,score,cigar (default: std, twelve).",
         "NAMES",
     )
-    plot: str | None = plot_option("the scores of all database sequences, with hits marked")
+    plot: str | None = alignments.plot_option("the scores of all database sequences, with hits marked")
 
 
 @option_group("Hits")
@@ -87,13 +69,9 @@ class HitOptions:
     """The hits that are reported."""
 
     evalue: float | None = option("--evalue", f"Maximum E-value (default: {EVALUE:g}).", "X")
-    max_hits: int = number(
-        "--max-hits", f"Maximum hits per query, the best ones (default: {MAX_HITS}).", 1, 1 << 31, default=MAX_HITS
-    )
+    max_hits: int = number("--max-hits", f"Best hits per query (default: {MAX_HITS}).", 1, 1 << 31, default=MAX_HITS)
     min_score: int = number("--min-score", "Minimum score (default: 1).", 1, 1 << 30, default=1)
-    dbsize: int | None = number(
-        "--dbsize", "Database size for E-values, in letters (default: actual size).", 1, 1 << 60, advanced=True
-    )
+    dbsize: int | None = number("--dbsize", "Letters for E-values (default: actual).", 1, 1 << 60, advanced=True)
 
 
 @option_group("Alignment")
@@ -104,22 +82,17 @@ class ScoreOptions:
         "--matrix", f"{', '.join(STANDARD)}, or a file in NCBI format (default: {MATRIX} for proteins).", "NAME"
     )
     match: int | None = number("--match", f"Nucleotides: score of a match (default: {MATCH}).", 1, MAX_SCORE)
-    mismatch: int | None = number(
-        "--mismatch", f"Nucleotides: penalty of a mismatch (default: {MISMATCH}).", 0, MAX_SCORE
-    )
+    mismatch: int | None = number("--mismatch", f"Nucleotides: mismatch penalty (default: {MISMATCH}).", 0, MAX_SCORE)
     gap_open: int | None = number(
         "--gap-open",
-        "Penalty of a gap in addition to its letters: a gap of k letters costs this plus k times --gap-extend "
-        "(default: as in BLAST, 11 for BLOSUM62, 5 for +2/-3).",
+        "Penalty of a gap, plus --gap-extend per letter (default: BLAST's, 11 for BLOSUM62, 5 for +2/-3).",
         0,
         MAX_SCORE,
     )
     gap_extend: int | None = number(
-        "--gap-extend", "Penalty of each letter of a gap (default: as in BLAST, 1 and 2).", 1, MAX_SCORE
+        "--gap-extend", "Penalty of each gap letter (default: BLAST's, 1 and 2).", 1, MAX_SCORE
     )
-    strand: str | None = choice(
-        "--strand", "Nucleotides: strands of the database, forward, reverse or both (default: both).", Strand
-    )
+    strand: str | None = choice("--strand", "Nucleotides: forward, reverse or both (default: both).", Strand)
 
 
 @option_group()
@@ -154,17 +127,19 @@ def scan(context: typer.Context, options: ScanOptions) -> None:
     """
     format, columns = _choose_format(context, options)
     output, workers = options.output, options.resources.workers
-    check_files(options.query, options.database, output.path, output.plot, options.report.json)
+    alignments.check_files(options.query, options.database, output.path, output.plot, options.report.json)
     with (
         Report(context.obj, options.report) as report,
-        open_outputs(output.path, output.plot, workers) as outputs,
+        alignments.open_outputs(output.path, output.plot, workers) as outputs,
         options.resources.open_team() as team,
     ):
         with report.progress() as show:
             show(f"reading {printable(options.database)}")
             molecule = molecule_of(options.molecule)
             database = open_database(options.database, workers, molecule, not options.no_check)
-            scores, hit_filter = options.scores, _hit_filter(options, database)
+            scores, hits = options.scores, options.hits
+            strand = HitFilter.strand_of(database.molecule, scores.strand)  # raises UsageError for proteins
+            hit_filter = HitFilter(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)
             scoring = choose_scoring(
                 database.molecule, scores.matrix, scores.match, scores.mismatch, scores.gap_open, scores.gap_extend
             )
@@ -198,7 +173,7 @@ def _choose_format(context: typer.Context, options: ScanOptions) -> tuple[ScanFo
     conflicts = (
         (["columns"], format is not ScanFormat.TAB, f"only with --format tab, and {format} is written"),
         (["match", "mismatch"], options.scores.matrix is not None, "not with --matrix, which scores all letters"),
-        *output_conflicts(output.path, output.plot),
+        *alignments.output_conflicts(output.path, output.plot),
     )
     refuse_conflicts(context, conflicts)
     return format, tab.parse_columns(columns) if columns is not None else tab.STANDARD
@@ -212,61 +187,47 @@ def _parse_outfmt(text: str) -> tuple[ScanFormat, str | None]:
     return (ScanFormat.TEXT if found[1] == "0" else ScanFormat.TAB), found[2]
 
 
-def _hit_filter(options: ScanOptions, database: Database) -> HitFilter:
-    """Return the filter of hits; raise UsageError if --strand is given for proteins."""
-    hits, strand = options.hits, HitFilter.strand_of(database.molecule, options.scores.strand)
-    return HitFilter(hits.evalue, hits.min_score, hits.max_hits, strand, hits.dbsize)
-
-
 class _ScanRun:
     """A scan with the queries of a file; timer: measures the time of the results."""
 
     def __init__(self, scan: Scan, queries: Sequences) -> None:
         self._scan, self._queries = scan, queries
         self._cells = scan.cells(queries)
-        self._hits, self.timer = 0, Timer()
+        self._hits, self.timer = 0, alignments.Timer()
         self._devices = [backend.name for backend in scan.pool.team.backends]
 
     def write(self, records: RecordWriter[QueryHits], outputs: dict[str, ByteSink], show: Show) -> None:
-        """Scan with all queries and write the results."""
-        scan, write, plot = self._scan, outputs["output"].write, None
+        """Scan with all queries, write and count the results."""
+        scan, plot = self._scan, None
         if "plot" in outputs:
             from readmap.database.plot import Histograms, count_scores  # imports matplotlib
 
             evalue = scan.hit_filter.max_evalue(scan.scoring)
             plot = Histograms("" if evalue is None else f"E = {evalue:g}")
-        write(records.start)
-        for scanned in self.timer.timed(scan(self._queries, self._progress(show))):
-            hits = scanned.hits
-            query = self._query(hits.query)
-            records.write(QueryHits(query, hits, scan.database, scan.scoring.matrix.scores), hits.query == 0, write)
-            self._hits += len(hits)
-            if plot:
-                plot.add(query.name, count_scores(scanned.scores), hits.scores, scanned.threshold)
-        write(records.end)
-        if plot:
-            write_plot(plot.draw, outputs["plot"], show)
+        done, progress = 0, alignments.cells_progress(show)
 
-    def _progress(self, show: Show) -> Callable[[int], None]:
-        """Return a function that takes the number of cells computed since its last call and shows the progress."""
-        done, start = 0, time.perf_counter()
-
-        def progress(cells: int) -> None:
+        def add(cells: int) -> None:
             nonlocal done
             done += cells
-            show(progress_line(done, self._cells, time.perf_counter() - start), bar=done / max(self._cells, 1))
+            progress(done, self._cells)
 
-        return progress
+        def results() -> Iterator[QueryHits]:
+            queries = self._queries
+            for scanned in self.timer.timed(scan(queries, add)):
+                hits, i = scanned.hits, scanned.hits.query
+                letters = queries.letters[queries.offsets[i] : queries.offsets[i + 1]]
+                self._hits += len(hits)
+                if plot:
+                    plot.add(queries.names[i], count_scores(scanned.scores), hits.scores, scanned.threshold)
+                query = ScanQuery(queries.names[i], queries.titles[i], letters)
+                yield QueryHits(query, hits, scan.database, scan.scoring.matrix.scores)
 
-    def _query(self, index: int) -> ScanQuery:
-        queries = self._queries
-        letters = queries.letters[queries.offsets[index] : queries.offsets[index + 1]]
-        return ScanQuery(queries.names[index], queries.titles[index], letters)
+        alignments.write_results(results(), records, outputs, plot, show)
 
     def describe(self) -> str:
         """Return the summary as text."""
         queries, sequences = pluralize(len(self._queries), "query", "queries"), len(self._scan.database)
-        cells = cells_line(self._cells, self.timer.seconds, ", ".join(self._devices))
+        cells = alignments.cells_line(self._cells, self.timer.seconds, ", ".join(self._devices))
         return f"{queries} and {pluralize(sequences, 'sequence')}, {pluralize(self._hits, 'hit')}: {cells}"
 
     def as_json(self, options: ScanOptions, format: ScanFormat) -> dict[str, Any]:
@@ -274,8 +235,8 @@ class _ScanRun:
         queries, database = self._queries, self._scan.database
         scoring, hit_filter = self._scan.scoring, self._scan.hit_filter
         return {
-            "query": file_as_json(options.query, len(queries), len(queries.letters)),
-            "database": file_as_json(options.database, len(database), database.letters),
+            "query": alignments.file_as_json(options.query, len(queries), len(queries.letters)),
+            "database": alignments.file_as_json(options.database, len(database), database.letters),
             "molecule": str(database.molecule),
             "devices": self._devices,
             "threads": options.resources.workers,
@@ -289,5 +250,5 @@ class _ScanRun:
             "dbsize": hit_filter.database_letters,
             "format": str(format),
             "counts": {"hits": self._hits, "cells": self._cells},
-            "gcups": round(gcups(self._cells, self.timer.seconds), 4),
+            "gcups": round(alignments.gcups(self._cells, self.timer.seconds), 4),
         }

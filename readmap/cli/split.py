@@ -1,7 +1,5 @@
 """readmap split: write a table of record positions, so that a search can read a part of the files."""
 
-from typing import Any
-
 import typer
 
 from readmap.backend.machine import available_processors
@@ -28,9 +26,7 @@ EXAMPLES = """[bold]Examples[/]
 class SplitOptions:
     """All options of readmap split."""
 
-    reads: list[str] | None = argument(
-        "READS", "FASTQ or FASTA (plain, gzip or bgzip), one file or two files of pairs.", default=None
-    )
+    reads: list[str] | None = argument("READS", "FASTQ or FASTA, one file or two of pairs.", default=None)
     path: str = option("-o --output", "Output: the table.", "TABLE", default=...)
     lanes: LaneOptions
     threads: int | None = threads_option()
@@ -67,8 +63,7 @@ def split(context: typer.Context, options: SplitOptions) -> None:
         contents = [
             {"name": printable(each.name), "records": each.records, "text_bytes": each.text_bytes} for each in found
         ]
-        record: dict[str, Any] = {"output": printable(output.name), "bytes": len(table), "files": contents}
-        report.finish(record, [output])
+        report.finish({"output": printable(output.name), "bytes": len(table), "files": contents}, [output])
         for warning in warnings:
             report.say(f"warning: {warning}")
         for each in found:
@@ -87,6 +82,7 @@ def _expect_mates(found: tuple[SplitFile, ...], files: list[str], lanes: list[La
 
 
 def _check_files(options: SplitOptions, lanes: list[Lane], files: list[str]) -> None:
+    """Raise UsageError if there are no files of reads, too many without lanes, or an output would replace one."""
     if not files:
         raise UsageError("no reads: give files, --lane or --sheet (readmap split --help shows the options)")
     if "-" in files:

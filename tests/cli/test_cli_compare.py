@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from commands import failures, standard_input
 
-from readmap.cli import compare as command
 from readmap.cli import main
 from readmap.cli.common import alignments
 from readmap.pairwise import comparison
@@ -260,8 +259,8 @@ class Terminal(io.StringIO):
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     shown: list[str] = []
-    line = command.progress_line
-    monkeypatch.setattr(command, "progress_line", lambda *facts: shown.append(line(*facts)) or shown[-1])
+    line = alignments.progress_line
+    monkeypatch.setattr(alignments, "progress_line", lambda *facts: shown.append(line(*facts)) or shown[-1])
     monkeypatch.setattr(alignments, "is_terminal", lambda output: True)
     assert run("a.fa", "b.fa", "--format", "tsv") == 0
     # Output on the same terminal follows the progress and is complete.

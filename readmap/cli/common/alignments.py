@@ -5,7 +5,7 @@ import datetime
 import importlib.util
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from readmap.bam.codecs import BAM_ENDING, open_by_ending
 from readmap.cli.common.options import Conflict, option
-from readmap.cli.common.report import is_terminal
+from readmap.cli.common.report import Show, is_terminal
 from readmap.errors import ReadmapError, UsageError
-from readmap.formats.output import ByteSink, open_output
+from readmap.formats.output import ByteSink, RecordWriter, open_output
 from readmap.formats.path_checks import refuse_inputs, refuse_inside, refuse_same_output
 from readmap.formats.samtools import CRAM_ENDING
 from readmap.formats.wording import format_ratio, printable
@@ -90,10 +90,18 @@ def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator
         yield outputs
 
 
-def write_plot(draw: Callable[[str], bytes], sink: ByteSink, show: Callable[[str], None]) -> None:
-    """Write a plot; draw: takes the format by which the name of the output ends, png, svg or pdf."""
-    show("drawing")
-    sink.write(draw(os.path.splitext(sink.name)[1][1:]))
+def write_results(
+    results: Iterable[Item], records: RecordWriter[Item], outputs: dict[str, ByteSink], plot: Any, show: Show
+) -> None:
+    """Write all results, then the plot, if any, in the format by which the name of its output ends: png, svg or pdf."""
+    write = outputs["output"].write
+    write(records.start)
+    for i, result in enumerate(results):
+        records.write(result, i == 0, write)
+    write(records.end)
+    if plot is not None:
+        show("drawing")
+        outputs["plot"].write(plot.draw(os.path.splitext(outputs["plot"].name)[1][1:]))
 
 
 def output_conflicts(output: str | None, plot: str | None) -> tuple[Conflict, ...]:
@@ -136,6 +144,12 @@ def file_as_json(path: str, sequences: int, letters: int) -> dict[str, Any]:
 def gcups(cells: int, seconds: float) -> float:
     """Return the speed in 10^9 cells per second."""
     return cells / max(seconds, 1e-9) / 1e9
+
+
+def cells_progress(show: Show) -> Callable[[int, int], None]:
+    """Return a function that takes the numbers of computed cells and of all cells, and shows the progress."""
+    start = time.perf_counter()
+    return lambda done, total: show(progress_line(done, total, time.perf_counter() - start), bar=done / max(total, 1))
 
 
 def progress_line(done: int, total: int, seconds: float) -> str:

@@ -13,7 +13,6 @@ from readmap.index import folder
 from readmap.index.index import Index
 
 DATABASES = "Databases"
-
 #: The value of --molecule that guesses the molecule from the sequences.
 AUTO = "auto"
 
@@ -22,8 +21,7 @@ def molecule_option() -> Any:
     """Declare --molecule."""
     return choice(
         "--molecule",
-        "Type of the sequences: nucleotide, protein, or auto: nucleotide if 90 % of the letters in the first megabyte "
-        "are A, C, G, T, U or N (default: auto).",
+        "nucleotide, protein, or auto: nucleotide if 90 % of the first megabyte are ACGTUN (default: auto).",
         (AUTO, *Alphabet),
         panel=DATABASES,
         default=AUTO,

@@ -23,23 +23,17 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 FAILED, MISUSED = 1, 2
-
 #: A shell adds this to the number of the signal that ended a process.
 SIGNALLED = 128
-
 #: Exit code of a command that SIGINT ended.
 INTERRUPTED = SIGNALLED + signal.SIGINT
-
 #: Exit code if the memory of the host is exhausted. The out-of-memory killer causes the same code, so schedulers that
 #: retry with more memory do so here too.
 OUT_OF_MEMORY = SIGNALLED + signal.SIGKILL
-
 #: Signals that end a command. A signal that the caller ignores, as nohup does, stays ignored.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU)
-
 #: Seconds between repetitions of a signal.
 REPEAT_SECONDS = 0.02
-
 #: Source files that take and release locks, or whose exceptions are dropped.
 LOCKING = {*(module.__file__ for module in (threading, queue, weakref, _base, thread)), "<frozen importlib._bootstrap>"}
 

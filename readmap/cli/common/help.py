@@ -9,10 +9,8 @@ from readmap.formats.wording import pluralize
 
 #: The metavar of an option that takes no value, which typer would otherwise call <bool>.
 FLAG = ""
-
 #: Title of the options that all commands have.
 GENERAL = "General"
-
 #: Key in the metadata of a context: all options are shown.
 SHOWS_ALL = "readmap.shows_all"
 
@@ -69,7 +67,8 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, without advanced options unless --help-all asks for them."""
-        rare = [] if ctx.meta.get(SHOWS_ALL) else self._advanced
+        names = () if ctx.meta.get(SHOWS_ALL) else getattr(self.callback, "advanced", ())
+        rare: list[Any] = [each for each in self.params if each.name in names and not getattr(each, "hidden", False)]
         epilog = self.epilog
         try:
             for each in rare:
@@ -82,11 +81,6 @@ class Command(TyperCommand):
             self.epilog = epilog
             for each in rare:
                 each.hidden = False
-
-    @property
-    def _advanced(self) -> list[Any]:
-        names = getattr(self.callback, "advanced", ())
-        return [each for each in self.params if each.name in names and not getattr(each, "hidden", False)]
 
 
 class Group(TyperGroup):

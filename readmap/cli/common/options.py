@@ -15,7 +15,6 @@ from readmap.formats import wording
 
 #: Maximum score or penalty.
 MAX_SCORE = 1000
-
 #: Names of options in their dataclasses, whether giving one of them is wrong, and why.
 Conflict = tuple[Iterable[str], Any, str]
 

@@ -21,10 +21,8 @@ from readmap.version import __version__
 
 #: Version of the JSON reports; it grows if a field is removed or changes its meaning.
 SCHEMA = 2
-
 #: Seconds between lines of progress in a log.
 LOG_SECONDS = 60.0
-
 #: Minimum columns of a terminal that shows a progress bar.
 BAR_COLUMNS = 100
 

@@ -29,10 +29,7 @@ def threads_option() -> Any:
 
 def sort_memory_option() -> Any:
     """Declare --sort-memory."""
-    help = (
-        "Memory for sorting, such as 8G or 500M (default: a quarter of the available memory, and the free memory of a "
-        "GPU). The rest goes to $TMPDIR or the folder of the output."
-    )
+    help = "Memory for sorting, such as 8G (default: a quarter of the host's, and free GPU memory). The rest: $TMPDIR."
     return size("--sort-memory", help, advanced=True)
 
 
@@ -41,12 +38,8 @@ class Resources:
     """The device, the threads and the memory of a command that computes on one device."""
 
     threads: int | None = threads_option()
-    device: str = option(
-        "--device", "cpu, cuda, cuda:N, or auto: a GPU if available (default: auto).", "NAME", default="auto"
-    )
-    gpu_memory: str | None = size(
-        "--gpu-memory", "Maximum GPU memory, such as 8G or 500M (default: all free memory).", advanced=True
-    )
+    device: str = option("--device", "cpu, cuda, cuda:N or auto: a GPU if available (default).", "NAME", default="auto")
+    gpu_memory: str | None = size("--gpu-memory", "Maximum GPU memory, such as 8G (default: all free).", advanced=True)
 
     @property
     def workers(self) -> int:
@@ -90,19 +83,16 @@ class DuplicateOptions:
     remove_duplicates: bool = flag("--remove-duplicates", "Remove duplicates instead of marking them.")
     optical_distance: int = number(
         "--optical-distance",
-        "Maximum distance of optical duplicates in pixels: 2500 for patterned flow cells, 0 for none (default: "
-        f"{OPTICAL_DISTANCE}).",
+        f"Optical duplicates: pixels, 2500 for patterned flow cells, 0 for none (default: {OPTICAL_DISTANCE}).",
         0,
         1 << 30,
         default=OPTICAL_DISTANCE,
         advanced=True,
     )
     duplicate_type: bool = flag(
-        "--duplicate-type", "Tag duplicates with their type: DT:Z:SQ optical, DT:Z:LB library.", advanced=True
+        "--duplicate-type", "Tag optical and library duplicates: DT:Z:SQ, DT:Z:LB.", advanced=True
     )
-    barcode_tag: str | None = option(
-        "--barcode-tag", "Tag of the UMI, such as RX; duplicates have the same UMI.", "TAG", advanced=True
-    )
+    barcode_tag: str | None = option("--barcode-tag", "Tag of the UMI; duplicates have the same.", "TAG", advanced=True)
     metrics: str | None = option("--metrics", "Write metrics in the format of Picard's DuplicationMetrics.", "FILE")
 
     def rules(self) -> DuplicateRules:
@@ -115,8 +105,8 @@ class QualityOptions:
     """Reports about the written records."""
 
     report: str | None = option(
-        "--report", "Write a page about base qualities, insert sizes, coverage and more (also in --json).", "FILE.html"
+        "--report", "Write a page about qualities, insert sizes and coverage (also in --json).", "FILE.html"
     )
     multiqc: str | None = option(
-        "--multiqc", "Write files for MultiQC, with the counts of samtools stats and flagstat.", "FOLDER", advanced=True
+        "--multiqc", "Write files for MultiQC: samtools stats, flagstat.", "FOLDER", advanced=True
     )

@@ -24,7 +24,6 @@ from readmap.run.search import FinishedSearch, open_search
 
 #: Bytes that contain a header line and the first bases of a sequence that is too long for a read.
 START_BYTES = 1 << 16
-
 EXAMPLES = r"""[bold]Examples[/]
   $ readmap search reads.fq.gz -x ref.fa -o out.sam
   $ readmap search r1.fq.gz r2.fq.gz -x ref.fa -o sorted.bam --sort
@@ -106,7 +105,10 @@ def run(
 def _open_on_cluster(
     config: SearchConfig, monitor: ReportMonitor, json: Mapping[str, str | None], cluster: ClusterOptions
 ) -> Iterator[FinishedSearch]:
-    """Run a search on the workers of a Dask cluster, as open_search does on this machine."""
+    """Run a search on Dask workers and yield it before its outputs are committed, as open_search does.
+
+    json: the path of the JSON report by its option, for checks of paths.
+    """
     from readmap.dask.cluster import connected  # imports Dask
     from readmap.dask.distributed_search import DistributedSearch
 
@@ -118,12 +120,12 @@ def _open_on_cluster(
 
 
 def _shares_terminal(config: SearchConfig) -> bool:
-    """Return True if records or unmapped reads appear on the terminal."""
+    """Return True if records or unmapped reads go to the terminal, which then shows no progress."""
     return is_terminal(config.output) or (config.unmapped is not None and is_terminal(config.unmapped))
 
 
 def _check_cluster_options(given: Mapping[str, str], options: SearchOptions) -> None:
-    """Raise UsageError if options of a cluster are given without one."""
+    """Raise UsageError for options that need a cluster; given: options of the command line, by parameter name."""
     dask = options.cluster.dask
     if "tasks" in given and dask is None:
         raise UsageError(f"{option('tasks')}: only with {option('dask')}")

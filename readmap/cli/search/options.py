@@ -51,14 +51,12 @@ class LaneOptions:
 
     lanes: list[str] | None = option(
         "--lane",
-        r"Reads of a lane and their read group: '1.fq,2.fq,@RG\tID:L1\tSM:s', or '1.fq,,@RG\tID:L1\tSM:s' for single "
-        "reads. May be repeated.",
+        r"A lane: '1.fq,2.fq,@RG\tID:L1\tSM:s', or '1.fq,,@RG...' for single reads. May be repeated.",
         "R1,R2,RG",
     )
     sheet: str | None = option(
         "--sheet",
-        "Table of lanes, CSV or TSV: sample, lane, fastq_1, fastq_2 and read group fields (ID, LB, PL, ...), or "
-        "nf-core/sarek's.",
+        "CSV or TSV of lanes: sample, lane, fastq_1, fastq_2, read group fields (ID, LB, ...), or nf-core/sarek's.",
         "FILE",
     )
     sample: str | None = option("--sample", "Sample to map, if the sheet lists several.", "NAME")
@@ -77,8 +75,7 @@ class PairOptions:
     )
     insert_size: str | None = option(
         "-I --insert-size",
-        "Insert size in bases (FR): mean, SD, maximum and minimum, such as 400,60 (default: estimated; SD 0.1 * mean, "
-        "limits 4 SD from the mean).",
+        "Insert size (FR): mean, SD, maximum, minimum (default: estimated; SD mean / 10, limits 4 SD).",
         "MEAN[,SD[,MAX[,MIN]]]",
     )
     no_pairing: bool = flag("-P --no-pairing", "Place mates independently of each other, as for Hi-C.", advanced=True)
@@ -105,27 +102,21 @@ class OutputOptions:
     """The outputs, their order and their header lines."""
 
     output: str | None = option(
-        "-o --output",
-        "Output file (default: standard output): BAM if it ends with .bam, CRAM with .cram, else SAM; .gz is "
-        "compressed with bgzip.",
-        "FILE",
+        "-o --output", "Output (default: standard output): .bam, .cram, else SAM; .gz is compressed with bgzip.", "FILE"
     )
     format: str | None = choice(
         "--format",
-        "sam, bam or cram; with --exact also tsv (query, count, contig, start, end, strand; 1-based) or bed (default: "
-        "by the ending of -o, else sam).",
+        "sam, bam or cram; with --exact also tsv (1-based positions) or bed (default: by -o, else sam).",
         OutputFormat,
     )
     sort: bool = flag("--sort", "Sort BAM or CRAM by coordinate, and write its index.")
-    read_groups: list[str] | None = option(
-        "-R --read-group", r"Read group of all reads, such as '@RG\tID:a\tSM:b'.", "LINE"
-    )
+    read_groups: list[str] | None = option("-R --read-group", r"Read group, such as '@RG\tID:a\tSM:b'.", "LINE")
     unmapped: str | None = option(
-        "--unmapped", "Write unmapped reads as FASTQ; of pairs only if both mates are unmapped.", "FILE"
+        "--unmapped", "Write unmapped reads as FASTQ; pairs only if both mates are unmapped.", "FILE"
     )
     sort_order: str | None = choice(
         "--sort-order",
-        "Order of --sort: coordinate, or queryname, as samtools sort -n, without an index (default: coordinate).",
+        "coordinate, or queryname as samtools sort -n, without an index (default: coordinate).",
         SortOrder,
         advanced=True,
     )
@@ -135,22 +126,21 @@ class OutputOptions:
     )
     codec: str = choice(
         "--codec",
-        "Compressor of BAM and .gz: libdeflate (same bytes on every device), nvcomp (on the GPU, other bytes) or auto: "
-        f"nvcomp if installed, below level {SMALLER_LEVEL} (default: auto).",
+        "BAM and .gz: libdeflate (same bytes on every device), nvcomp (on GPUs, other bytes), or auto: nvcomp if "
+        f"installed, below level {SMALLER_LEVEL} (default: auto).",
         CodecName,
         default=CodecName.AUTO,
         advanced=True,
     )
     index_format: str | None = choice(
         "--index-format",
-        "Index of sorted BAM: bai, or csi, required for contigs of 2^29 bases or more (default: bai if possible).",
+        "bai, or csi for contigs of 2^29 bases or more (default: bai if possible).",
         IndexFormat,
         advanced=True,
     )
     header: list[str] | None = option(
         "-H --header",
-        r"Header line to add, such as '@CO\ttext', or a file of lines. @HD, and @SQ of the same contigs, replace "
-        "readmap's. May be repeated.",
+        r"Header line, such as '@CO\ttext', or a file; @HD, and @SQ of the same contigs, replace readmap's.",
         "LINE",
         advanced=True,
     )
@@ -168,9 +158,7 @@ class OutputOptions:
 class _MarkOption:
     """The first option of its group."""
 
-    mark_duplicates: bool = flag(
-        "--markdup --mark-duplicates", "Mark duplicates (flag 0x400) in all records of a fragment."
-    )
+    mark_duplicates: bool = flag("--markdup --mark-duplicates", "Mark duplicates (0x400) in all records of a fragment.")
 
 
 @option_group("Duplicates, as in Picard MarkDuplicates (with --sort)")
@@ -179,7 +167,7 @@ class SearchDuplicateOptions(DuplicateOptions, _MarkOption):
 
     for_merge: bool = flag(
         "--for-merge",
-        f"Prepare a shard for readmap merge, which marks duplicates: also write FILE{FRAGMENTS_SUFFIX} for -o FILE.",
+        f"Prepare a shard for readmap merge: also write FILE{FRAGMENTS_SUFFIX} for -o FILE.",
         advanced=True,
     )
 
@@ -195,30 +183,28 @@ class RecordOptions:
     )
     max_alternatives: str | None = option(
         "-h --max-alternatives",
-        "List all other placements in the tag XA if there are at most N, or at most the second N if one is on an ALT "
-        f"contig (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}, only placements that affect MAPQ).",
+        "List all other placements in XA if there are at most N; the second N applies if one is on an ALT contig "
+        f"(default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}, only placements that affect MAPQ).",
         "N[,N]",
         advanced=True,
     )
     xa_share: int | None = number(
-        "--xa-share", "Minimum score of a placement in XA, in % of the best score (default: 80).", 0, 100, advanced=True
+        "--xa-share", "Minimum score in XA, in % of the best score (default: 80).", 0, 100, advanced=True
     )
     mark_secondary: bool = flag(
         "-M --mark-secondary", "Mark the shorter parts of a split read secondary, not supplementary.", advanced=True
     )
-    leftmost_primary: bool = flag(
-        "-5 --leftmost-primary", "Make the part of a split read that starts first in the read primary.", advanced=True
-    )
+    leftmost_primary: bool = flag("-5 --leftmost-primary", "Make a split read's first part primary.", advanced=True)
 
     def reporting(self) -> Reporting:
         """Return which records a search writes; raises UsageError if options contradict each other."""
         secondary = NO_LIMIT if self.all_places else 0
         max_hits, max_alternate_hits = self._max_alternatives()
         if max_hits is not None and (self.all_places or self.max_secondary is not None):
-            others = (
-                f"{marked('all_places')} or {marked('max_secondary')}, which give other places records of their own"
+            others = f"{marked('all_places')} or {marked('max_secondary')}"
+            raise UsageError(
+                f"{marked('max_alternatives')}: not with {others}, which give other places records of their own"
             )
-            raise UsageError(f"{marked('max_alternatives')}: not with {others}")
         return Reporting(
             max_secondary=secondary if self.max_secondary is None else self.max_secondary,
             max_xa_hits=max_hits,
@@ -243,14 +229,12 @@ class TagOptions:
 
     comments: bool = flag(
         "-C --comments",
-        "Append FASTQ comments, such as RX:Z:ACGT, as tags. Illumina's 1:N:0:ACGT becomes BC, and 1:Y flag 0x200.",
+        "Append FASTQ comments, such as RX:Z:ACGT, as tags; Illumina's 1:N:0:ACGT becomes BC, 1:Y flag 0x200.",
     )
     keep_tags: str | None = option(
-        "--keep-tags", "Tags of BAM or CRAM reads to keep, such as RX,BC, or all (default: only RG).", "TAGS"
+        "--keep-tags", "Tags of BAM or CRAM reads to keep, or all (default: only RG).", "TAGS"
     )
-    barcode_name: bool = flag(
-        "--barcode-name", "Write the eighth field of read names, bcl-convert's UMI, as the tag RX.", advanced=True
-    )
+    barcode_name: bool = flag("--barcode-name", "Write the eighth field of read names, a UMI, as RX.", advanced=True)
     replace_rg: bool = flag("--replace-rg", "Replace the read groups of BAM or CRAM reads by -R.", advanced=True)
 
 
@@ -264,10 +248,11 @@ class ExactOptions:
         "--strand", "forward, reverse or both (default: both).", Strand, default=Strand.BOTH, advanced=True
     )
     max_hits: int | None = number(
-        "--max-hits", "Maximum occurrences per read to write (default: all).", 1, 1 << 31, advanced=True
+        "--max-hits", "Maximum occurrences per read (default: all).", 1, 1 << 31, advanced=True
     )
     structure: str | None = choice(
-        *("--structure", "array or tree (default: what the index has, preferably array). Same output."),
+        "--structure",
+        "array or tree (default: what the index has, preferably array). Same output.",
         (IndexStructure.ARRAY, IndexStructure.TREE),
         advanced=True,
     )
@@ -279,11 +264,9 @@ class ShardOptions:
     """The part of the reads that is mapped."""
 
     split: str | None = option("--split", "Table of record positions, written by readmap split.", "TABLE")
-    shard: str | None = option(
-        "--shard", "Map the I-th of N equal parts of the reads, without reading the rest; needs --split.", "I/N"
-    )
+    shard: str | None = option("--shard", "Map only the I-th of N equal parts of the reads; needs --split.", "I/N")
     sample_model: str | None = option(
-        "--sample-model", "Insert sizes and divergence, written by readmap estimate (default: estimated).", "FILE"
+        "--sample-model", "File written by readmap estimate (default: estimated).", "FILE"
     )
     learnt: str | None = hidden(option("--learnt", "Same as --sample-model.", "FILE"))
 
@@ -294,14 +277,13 @@ class ClusterOptions:
 
     dask: str | None = option(
         "--dask",
-        "Map shards of the reads on Dask workers: the address of a scheduler, such as tcp://node1:8786, its scheduler "
-        f"file, or {LOCAL} for one worker per GPU of this machine (--gpus). Same output.",
+        "Map shards on Dask workers: the address of a scheduler, such as tcp://node1:8786, its scheduler file, or "
+        f"{LOCAL}: one worker per GPU of this machine (--gpus). Same output.",
         "ADDRESS",
     )
     tasks: int | None = number(
         "--tasks",
-        f"Number of equal shards (default: shards of up to {TASK_READS:,} reads, {GPU_TASK_READS:,} on GPUs, mapped as "
-        "soon as they are found).",
+        f"Number of equal shards (default: up to {TASK_READS:,} reads each, {GPU_TASK_READS:,} on GPUs).",
         1,
         1 << 20,
     )
@@ -312,7 +294,7 @@ class SearchResources(MultiGpuResources):
     """The device, the threads and the memory of a search."""
 
     batch_reads: int | None = number(
-        "--batch-reads", "Maximum reads per batch (default: by their bytes). Same output.", 1, 1 << 31, advanced=True
+        "--batch-reads", "Maximum reads per batch (default: by bytes). Same output.", 1, 1 << 31, advanced=True
     )
 
 
@@ -322,8 +304,7 @@ class SearchOptions:
 
     reads: list[str] | None = argument(
         "READS",
-        "Reads up to 10,000 bases, one file or two files of pairs: FASTQ or FASTA (plain, gzip or bgzip), BAM or CRAM; "
-        "- is standard input.",
+        "Reads up to 10,000 bases, one file or two of pairs: FASTQ, FASTA (plain, gzip, bgzip), BAM, CRAM; - is stdin.",
         default=None,
     )
     reference: ReferenceOptions
@@ -355,10 +336,7 @@ class SearchOptions:
 
 
 def config_values(options: Any, command_line: str) -> dict[str, Any]:
-    """Return the fields of SearchConfig that options of the same name, the scores and the pairs determine.
-
-    options: of readmap search or readmap estimate.
-    """
+    """Return the fields of SearchConfig that SearchOptions or EstimateOptions determine, by name."""
     known = {each.name for each in fields(SearchConfig)} - {"sample_model"}
     values = {name: value for name, value in values_of(options).items() if name in known}
     values |= {name: tuple(values[name] or ()) for name in ("reads", "lanes", "header") if name in values}

@@ -9,7 +9,6 @@ from readmap.mapping.parameters import Penalty, Scoring
 
 #: Maximum score of a match: this times the largest default is within the limits of Scoring.
 MAX_MATCH = 33
-
 _DEFAULTS = Scoring()
 
 
