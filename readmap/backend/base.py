@@ -14,7 +14,7 @@ import numpy as np
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation.declarations import constant
-from readmap.backend.compilation.signatures import Bound, Signature, Types, signature, variant
+from readmap.backend.compilation.signatures import Bound, GenericTypes, Signature, signature, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.device_counts import Count, capacity_of
 from readmap.errors import BackendError
@@ -131,22 +131,22 @@ class Backend(abc.ABC):
         """Free the cached memory of deleted arrays."""
 
     @abc.abstractmethod
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
+    def run(self, kernel: Kernel, types: GenericTypes, count: Count, arguments: list[Bound]) -> None:
         """Launch a kernel, compiled for the generic types `types`, over `count` items with checked arguments."""
 
     def synchronize(self) -> None:  # noqa: B027
         """Wait until all launches have ended."""
 
     @abc.abstractmethod
-    def is_compiled(self, module: str, types: Types) -> bool:
+    def is_compiled(self, module: str, types: GenericTypes) -> bool:
         """Return True if the cache contains a module's variant for this device."""
 
     @abc.abstractmethod
-    def compile(self, module: str, types: Types) -> None:
+    def compile(self, module: str, types: GenericTypes) -> None:
         """Compile a module's variant into the cache, if it is missing."""
 
-    def compile_missing(self, types: Types, folders: Collection[str], report: Callable[[str], None]) -> None:
-        """Compile the missing modules of some folders of kernels/ in parallel; first report how long that takes."""
+    def compile_missing(self, types: GenericTypes, folders: Collection[str], report: Callable[[str], None]) -> None:
+        """Compile the modules of some folders of kernels/ that are not cached, in parallel; first report how long."""
         wanted = [module for module in modules(for_gpu=self.warp_width > 1) if module.split("/")[0] in folders]
         variants = [(module, variant(module, types)) for module in wanted]
         if all(self.is_compiled(*item) for item in variants):
@@ -164,7 +164,7 @@ class Backend(abc.ABC):
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda item: self.compile(*item), missing))
 
-    def preload(self, types: Types, folders: Sequence[str]) -> None:  # noqa: B027
+    def preload(self, types: GenericTypes, folders: Sequence[str]) -> None:  # noqa: B027
         """Load the kernels of some folders in the background."""
 
     def full(self, shape: int | tuple[int, ...], value: int, dtype: Any) -> Array:
@@ -227,7 +227,7 @@ class Backend(abc.ABC):
         return int(self.to_host(ends[-1:])[0]) if len(ends) else 0
 
     def row_ends(self, *sums: tuple[Array, int]) -> list[int]:
-        """Return the last element of every row of each (int64 array, row count), 0 for the rows of an empty array."""
+        """Return the last element of each row of pairs (int64 array, number of equal rows); 0 for an empty array."""
         lasts, end = self.full(sum(rows for _, rows in sums), 0, np.int64), 0
         for ends, rows in sums:
             start, end = end, end + rows
@@ -235,7 +235,7 @@ class Backend(abc.ABC):
         return self.to_host(lasts).tolist()  # type: ignore[no-any-return]
 
     def copy_row_ends(self, ends: Array, lasts: Array) -> None:
-        """Copy the last element of each row of `ends` to `lasts`, int64 [rows] on the device, if there are any."""
+        """Copy the last element of each row of `ends`, int64, to `lasts`, int64 [rows]; nothing if `ends` is empty."""
         if not len(ends):
             return
         if len(ends) <= self.host_threshold:

@@ -40,10 +40,7 @@ class BufferPool:
             self._free.put(Buffer(self))
 
     def take(self, nbytes: int = 0) -> "Buffer":
-        """Wait for a free buffer and return it with one reference, at least `nbytes` long, contents undefined.
-
-        Raises ClosedError if the pool is or becomes closed.
-        """
+        """Wait for a buffer of at least `nbytes` undefined bytes; return it with one reference. Raises ClosedError."""
         buffer = self._free.get()
         if buffer is None:
             self._free.put(None)  # wake the next waiting thread
@@ -68,7 +65,7 @@ class BufferPool:
             self._free.put(buffer)
 
     def close(self) -> None:
-        """Free all idle buffers; buffers in use are freed on release (pool and buffers reference each other)."""
+        """Free all idle buffers, and make `take` raise ClosedError; buffers in use are freed on release."""
         self._is_closed = True
         while not self._free.empty():
             with contextlib.suppress(queue.Empty):

@@ -19,7 +19,7 @@ PART_BYTES = 64 * BLOCK_BYTES  # bytes of a host array that are sent to the devi
 
 
 def block_checksums(array: Array, backend: Backend) -> NDArray[np.uint64]:
-    """Return the checksum of each block of a device array, uint64 [blocks]; the last block may be shorter."""
+    """Return the checksum of each 4 MiB block of a device array, uint64 [blocks]; the last block may be shorter."""
     data = array.reshape(-1).view(np.uint8)
     sums = backend.full(-(-len(data) // BLOCK_BYTES), 0, np.uint64)
     backend.launch(_SUM, -(-len(data) // _RUN), bytes=data, sums=sums, size=len(data))
@@ -28,7 +28,7 @@ def block_checksums(array: Array, backend: Backend) -> NDArray[np.uint64]:
 
 
 def host_checksums(array: np.ndarray[Any, Any], backend: Backend) -> NDArray[np.uint64]:
-    """Return the block checksums of a host array, uint64 [blocks], sent to the device PART_BYTES at a time."""
+    """Return the checksum of each 4 MiB block of a host array, uint64 [blocks], sent to the device in parts."""
     data = array.reshape(-1).view(np.uint8)
     parts = [data[start : start + PART_BYTES] for start in range(0, max(len(data), 1), PART_BYTES)]
     return np.concatenate([block_checksums(backend.to_device(part), backend) for part in parts])

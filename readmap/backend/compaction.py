@@ -39,7 +39,7 @@ def select_flagged(flags: Array, mask: int, backend: Backend, first_index: int =
 
 
 def scan_flagged(flags: Array, mask: int, backend: Backend) -> Array:
-    """Return the inclusive prefix sum, over blocks of flags, of the flags with a bit of the mask: int64 [blocks]."""
+    """Count the flags with a bit of the mask in each block; return the inclusive prefix sum, int64 [blocks]."""
     size = len(flags)
     counts = backend.empty(-(-size // _BLOCK), np.int64)
     backend.launch(_COUNT, len(counts), flags=flags, counts=counts, size=size, mask=mask)
@@ -49,7 +49,7 @@ def scan_flagged(flags: Array, mask: int, backend: Backend) -> Array:
 def select_flagged_into(
     selected: Array, flags: Array, mask: int, ends: Array, backend: Backend, first_index: int = 0
 ) -> None:
-    """Write what select_flagged returns to `selected`, up to its capacity, asynchronously. ends: from scan_flagged."""
+    """Write first_index + each flagged index that fits to `selected`, int32, asynchronously; ends: of scan_flagged."""
     arrays = {"flags": flags, "ends": ends, "selected": selected}
     shape = {"size": len(flags), "capacity": len(selected)}
     backend.launch(_SELECT, len(ends), **arrays, **shape, mask=mask, first_index=first_index)

@@ -18,7 +18,7 @@ from readmap.backend.base import Array, Backend, Kernel
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache
 from readmap.backend.compilation import host_compiler as compiler
-from readmap.backend.compilation.signatures import Bound, Types, pack_arguments, variant
+from readmap.backend.compilation.signatures import Bound, GenericTypes, pack_arguments, variant
 from readmap.backend.device_counts import BoundedCount, Count
 from readmap.backend.machine import available_processors
 from readmap.errors import BackendError
@@ -73,7 +73,7 @@ class CpuBackend(Backend):
         return copy
 
     def _copy_mapped(self, mapped: np.memmap[Any, Any], pages: mmap.mmap, copy: np.ndarray[Any, Any]) -> None:
-        """Copy a file's pages, even if it was replaced since, and drop them: they count as this process's memory."""
+        """Copy a mapped file to `copy`, even if replaced since; drop its pages: they count as this process's memory."""
         source, target = (array.reshape(-1).view(np.uint8) for array in (mapped, copy))
         offset = mapped.offset % mmap.ALLOCATIONGRANULARITY
 
@@ -101,13 +101,13 @@ class CpuBackend(Backend):
         buffer.data[: array.nbytes] = array
         return buffer, lambda: None
 
-    def is_compiled(self, module: str, types: Types) -> bool:
-        return cache.contains(compiler.library_name(module, types, compiler.level()))
+    def is_compiled(self, module: str, types: GenericTypes) -> bool:
+        return cache.contains(compiler.library_name(module, types, compiler.native_level()))
 
-    def compile(self, module: str, types: Types) -> None:
+    def compile(self, module: str, types: GenericTypes) -> None:
         compiler.library(module, types)
 
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
+    def run(self, kernel: Kernel, types: GenericTypes, count: Count, arguments: list[Bound]) -> None:
         if isinstance(count, BoundedCount):
             count = int(count.device_count[0])
             if not count:
@@ -156,7 +156,7 @@ class _Threads:
 
 @functools.cache
 def host_backend(module: str, threads: int) -> CpuBackend | None:
-    """Return the CPU, or None if the module's kernels are neither compiled nor can be."""
+    """Return the CPU backend with `threads` threads; None if the module is not compiled and cannot be."""
     backend = CpuBackend(threads)
     try:
         backend.compile(module, ())
@@ -166,12 +166,12 @@ def host_backend(module: str, threads: int) -> CpuBackend | None:
 
 
 @functools.cache
-def _library(module: str, types: Types) -> ctypes.CDLL:
+def _library(module: str, types: GenericTypes) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiler.library(module, types)))
 
 
 @functools.cache
-def _function(kernel: Kernel, types: Types) -> int | None:
+def _function(kernel: Kernel, types: GenericTypes) -> int | None:
     """Return the address of the kernel's entry point, which takes the addresses of the arguments."""
     function = getattr(_library(kernel.module, variant(kernel.module, types)), f"launch_{kernel.name}")
     return ctypes.cast(function, ctypes.c_void_p).value

@@ -15,7 +15,7 @@ from readmap.backend.base import Array, Backend, Kernel, unavailable
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.compilation import cache, nvrtc
 from readmap.backend.compilation.parameters import address
-from readmap.backend.compilation.signatures import Bound, Types, pack_arguments, variant
+from readmap.backend.compilation.signatures import Bound, GenericTypes, pack_arguments, variant
 from readmap.backend.compilation.sources import modules
 from readmap.backend.cuda_driver import CudaDriver
 from readmap.backend.device_counts import BoundedCount, Count, capacity_of
@@ -173,13 +173,13 @@ class CudaBackend(Backend):
         with self.device:
             self.xp.get_default_memory_pool().free_all_blocks()
 
-    def is_compiled(self, module: str, types: Types) -> bool:
+    def is_compiled(self, module: str, types: GenericTypes) -> bool:
         return nvrtc.is_compiled(module, types, self.architecture)
 
-    def compile(self, module: str, types: Types) -> None:
+    def compile(self, module: str, types: GenericTypes) -> None:
         nvrtc.code(module, types, self.architecture)
 
-    def preload(self, types: Types, folders: Sequence[str]) -> None:
+    def preload(self, types: GenericTypes, folders: Sequence[str]) -> None:
         needed = [module for folder in folders for module in modules(for_gpu=True) if module.startswith(f"{folder}/")]
 
         def load() -> None:
@@ -193,7 +193,7 @@ class CudaBackend(Backend):
     def synchronize(self) -> None:
         self._driver.synchronize()
 
-    def run(self, kernel: Kernel, types: Types, count: Count, arguments: list[Bound]) -> None:
+    def run(self, kernel: Kernel, types: GenericTypes, count: Count, arguments: list[Bound]) -> None:
         function = _function(self.device.id, kernel, types, self.architecture)
         item_type = kernel.signature.item_type
         block_items = {"Items": BLOCK, "BlockItems": 1}.get(item_type, BLOCK // WARP)
@@ -226,14 +226,14 @@ _loading = threading.Lock()
 
 
 @functools.cache
-def _function(device: int, kernel: Kernel, types: Types, architecture: str) -> Any:
+def _function(device: int, kernel: Kernel, types: GenericTypes, architecture: str) -> Any:
     module = _module(device, kernel.module, variant(kernel.module, types), architecture)
     with _loading:  # if two threads loaded the module at once, CuPy would unload one while its kernels may be running
         return module.get_function(kernel.name).kernel
 
 
 @functools.cache
-def _module(device: int, module: str, types: Types, architecture: str) -> Any:
+def _module(device: int, module: str, types: GenericTypes, architecture: str) -> Any:
     import cupy
 
     return cupy.RawModule(path=str(nvrtc.code(module, types, architecture)))

@@ -43,19 +43,19 @@ class CudaDriver:
     def launch(self, function: int, blocks: int, threads: int, arguments: Any) -> None:
         """Launch a kernel on a one-dimensional grid; arguments: a ctypes array with the address of each argument."""
         stream = self._cuda.get_current_stream().ptr
-        self._call(self._launch, function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
+        self._call_driver(self._launch, function, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, None)
 
     def fill(self, target: int, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes at a device address to one value."""
-        self._call(self._fill, target, value, nbytes, self._cuda.get_current_stream().ptr)
+        self._call_driver(self._fill, target, value, nbytes, self._cuda.get_current_stream().ptr)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy within device memory, or between device memory and pinned host memory."""
         if nbytes:
-            self._call(self._copy, target, source, nbytes, self._cuda.get_current_stream().ptr)
+            self._call_driver(self._copy, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
     def synchronize(self) -> None:
-        self._call(self._wait, self._cuda.get_current_stream().ptr)
+        self._call_driver(self._wait, self._cuda.get_current_stream().ptr)
 
     def record_event(self) -> Callable[[], None]:
         """Record an event on the stream; return a function, to be called once, that waits for it."""
@@ -63,32 +63,35 @@ class CudaDriver:
         try:
             event = free.popleft()
         except IndexError:
-            self._call(self._create_event, ctypes.byref(event := c_void_p()), NO_TIMING)
-        self._call(self._record_event, event, self._cuda.get_current_stream().ptr)
+            self._call_driver(self._create_event, ctypes.byref(event := c_void_p()), NO_TIMING)
+        self._call_driver(self._record_event, event, self._cuda.get_current_stream().ptr)
 
         def wait() -> None:
-            self._call(self._wait_event, event)
+            self._call_driver(self._wait_event, event)
             free.append(event)
 
         return wait
 
     def copy_from_host(self, target: int, source: int, nbytes: int) -> None:
-        """Copy from the host; pageable source memory may be changed after the return.
+        """Copy from a host to a device address; pageable source memory may be changed after the return.
 
         On the default stream this waits for the copy, because the threads' non-blocking streams do not wait for it.
         """
         stream = self._cuda.get_current_stream().ptr
         if nbytes:
-            self._call(self._send_small if nbytes <= MAX_QUEUED_BYTES else self._send, target, source, nbytes, stream)
+            self._call_driver(
+                self._send_small if nbytes <= MAX_QUEUED_BYTES else self._send, target, source, nbytes, stream
+            )
         if not stream:
             self.synchronize()
 
     def copy_to_host(self, target: int, source: int, nbytes: int) -> None:
         """Copy to the host; in pageable memory the bytes are complete on return."""
         if nbytes:
-            self._call(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
+            self._call_driver(self._fetch, target, source, nbytes, self._cuda.get_current_stream().ptr)
 
-    def _call(self, function: Any, *arguments: Any) -> None:
+    def _call_driver(self, function: Any, *arguments: Any) -> None:
+        """Call a driver function, with the device's primary context current. Raises CUDADriverError."""
         status = function(*arguments)
         if status == NO_CONTEXT:
             self._cuda.runtime.free(0)  # makes the device's primary context current in this thread

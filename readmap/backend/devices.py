@@ -23,7 +23,7 @@ def cuda_available() -> str | None:
         return "CuPy is not installed: pip install 'readmap[cuda13]' (or cuda12, after your driver's CUDA)"
     try:
         if not cupy.cuda.is_available():
-            return "CuPy finds no NVIDIA driver or no GPU: install the driver, or run where there is a GPU"
+            return "CuPy finds no NVIDIA driver or no GPU: install the driver, or run on a machine with a GPU"
         cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # the type of CuPy's error depends on what is broken
         return f"CuPy cannot reach the GPU: {error}"
@@ -92,6 +92,5 @@ def open_backends(
     device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
 ) -> list[Backend]:
     """Open the devices chosen by device_names; the first device becomes the calling thread's current device."""
-    # The device opened last becomes current.
     opened = [open_backend(name, threads, memory_limit) for name in reversed(device_names(device, gpus))]
     return opened[::-1]

@@ -30,7 +30,7 @@ _V2 = _CgroupVersion("cgroup2", "cpu.max", "cpu.max", "memory.max", "memory.curr
 def available_processors(root: Path = ROOT) -> int:
     """Return the number of processors this process may use, at least 1; a control group's quota is rounded up."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for version, group in _groups("cpu", root):
+    for version, group in _control_groups("cpu", root):
         quota, period = _numbers(group / version.quota)[:1], _numbers(group / version.period)[-1:]
         if quota and period and quota[0] > 0 and period[0] > 0:
             found = min(found, -(-quota[0] // period[0]))
@@ -39,23 +39,23 @@ def available_processors(root: Path = ROOT) -> int:
 
 def available_memory(root: Path = ROOT) -> int | None:
     """Return the bytes that can be allocated without swapping or being killed, or None if unknown."""
-    match = re.search(r"^MemAvailable:\s*(\d+) kB$", _text(root / "proc/meminfo"), re.MULTILINE)
+    match = re.search(r"^MemAvailable:\s*(\d+) kB$", _read_text(root / "proc/meminfo"), re.MULTILINE)
     found = [int(match[1]) * 1024] if match else []
-    for version, group in _groups("memory", root):
+    for version, group in _control_groups("memory", root):
         limit, usage = _numbers(group / version.limit), _numbers(group / version.usage)
         if limit and usage:
-            files = re.search(rf"^{version.reclaimable} (\d+)$", _text(group / "memory.stat"), re.MULTILINE)
+            files = re.search(rf"^{version.reclaimable} (\d+)$", _read_text(group / "memory.stat"), re.MULTILINE)
             found.append(max(limit[0] - usage[0] + (int(files[1]) if files else 0), 0))
-    ulimit = re.search(r"^Max address space +(\d+)", _text(root / "proc/self/limits"), re.MULTILINE)
-    pages = _text(root / "proc/self/statm").split()
+    ulimit = re.search(r"^Max address space +(\d+)", _read_text(root / "proc/self/limits"), re.MULTILINE)
+    pages = _read_text(root / "proc/self/statm").split()
     if ulimit and pages:
         found.append(max(int(ulimit[1]) - int(pages[0]) * mmap.PAGESIZE, 0))
     return min(found, default=None)
 
 
-def _groups(controller: str, root: Path) -> Iterator[tuple[_CgroupVersion, Path]]:
-    """Yield the control groups that may limit this process: its own group, then each parent up to the mount."""
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+def _control_groups(controller: str, root: Path) -> Iterator[tuple[_CgroupVersion, Path]]:
+    """Yield the control groups that may limit `controller`, cpu or memory: the process's own, then its parents."""
+    for line in _read_text(root / "proc/self/mountinfo").splitlines():
         mount, _, origin = (part.split() for part in line.partition(" - "))
         version = next((version for version in (_V1, _V2) if origin[:1] == [version.filesystem]), None)
         if version is None or (version is _V1 and controller not in origin[2].split(",")):
@@ -73,8 +73,8 @@ def _groups(controller: str, root: Path) -> Iterator[tuple[_CgroupVersion, Path]
 
 
 def _own_group(controller: str, root: Path) -> str:
-    """Return the path of this process's group; controller: "" for version 2."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    """Return the path of this process's control group; controller: cpu or memory, or "" for version 2."""
+    for line in _read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             return path
@@ -83,11 +83,12 @@ def _own_group(controller: str, root: Path) -> str:
 
 def _numbers(file: Path) -> list[int]:
     """Return the integers in a file, or [] if the file is missing or holds "max"."""
-    words = _text(file).split()
+    words = _read_text(file).split()
     return [int(word) for word in words] if all(re.fullmatch(r"-?\d+", word) for word in words) else []
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
+    """Return the text of a file, or "" if it cannot be read."""
     try:
         return file.read_text()
     except (OSError, ValueError):

@@ -78,7 +78,8 @@ def _check(status: int) -> None:
 
 @functools.cache
 def nvcomp() -> Nvcomp | None:
-    for path in [*_package_paths(), SONAME]:
+    """Return nvCOMP from NVIDIA's Python package or the system's library path; None if it is not installed."""
+    for path in [*_find_package_libraries(), SONAME]:
         try:
             return Nvcomp(ctypes.CDLL(str(path)))
         except (OSError, AttributeError):
@@ -86,7 +87,8 @@ def nvcomp() -> Nvcomp | None:
     return None
 
 
-def _package_paths() -> list[Path]:
+def _find_package_libraries() -> list[Path]:
+    """Return where the library would be in the Python package nvidia.libnvcomp; [] if that is missing."""
     try:
         package = importlib.util.find_spec("nvidia.libnvcomp")
     except ModuleNotFoundError:

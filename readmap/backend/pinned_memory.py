@@ -36,10 +36,7 @@ _libc.mmap.restype = ctypes.c_void_p
 
 
 def allocate_pinned(size: int, runtime: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Allocate pinned memory, uint8 [size], contents undefined; three times as fast as the driver's allocation.
-
-    runtime: cupy.cuda.runtime. Raises MemoryError if the machine has no memory left.
-    """
+    """Allocate pinned memory, uint8 [size], three times as fast as the driver; runtime: of CuPy. Raises MemoryError."""
     nbytes = -(-max(size, 1) // _HUGE_PAGE) * _HUGE_PAGE
     block = _CACHE.take(nbytes) or _pin_with_retry(nbytes, runtime)
     array = np.frombuffer(memoryview((ctypes.c_ubyte * size).from_address(block.start)), np.uint8)
@@ -67,7 +64,7 @@ class _Block(NamedTuple):
 
 
 def _pin_with_retry(nbytes: int, runtime: Any) -> _Block:
-    """Pin new memory; if there is none left, empty the cache and try again."""
+    """Map and pin `nbytes` bytes; if no memory is left, free the cached blocks and try again."""
     try:
         return _pin(nbytes, runtime)
     except Exception:
@@ -77,6 +74,7 @@ def _pin_with_retry(nbytes: int, runtime: Any) -> _Block:
 
 
 def _pin(nbytes: int, runtime: Any) -> _Block:
+    """Map `nbytes` bytes in huge pages and pin them for all GPUs. Raises if no memory is left."""
     start = _ADDRESSES.take(nbytes)
     try:
         _libc.madvise(start, nbytes, mmap.MADV_HUGEPAGE)
@@ -102,8 +100,7 @@ class _Cache:
         self._returned: deque[_Block] = deque()
 
     def take(self, nbytes: int) -> _Block | None:
-        """Return the smallest block that fits without being much larger. If none fits, return None and evict the
-        oldest blocks to make room for a new one."""
+        """Remove and return the smallest block that fits well; if none does, evict the oldest ones and return None."""
         with self._lock:
             self._collect()
             fitting = [block for block in self._blocks if nbytes <= block.nbytes <= _MAX_SIZE_RATIO * nbytes]
@@ -150,7 +147,7 @@ class _Addresses:
         self._returned: deque[tuple[int, int]] = deque()
 
     def take(self, nbytes: int) -> int:
-        """Map memory at the lowest free range that fits; return its start."""
+        """Map memory at the lowest free range of `nbytes`; return its address. Raises MemoryError if none is free."""
         with self._lock:
             while self._returned:
                 self._merge(*self._returned.popleft())

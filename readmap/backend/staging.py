@@ -30,7 +30,7 @@ class _Worker:
             self._buffers.append((np.frombuffer(memory, np.uint8, BUFFER_BYTES), cuda.Event(disable_timing=True)))
 
     def send(self, source: Bytes, target: int) -> None:
-        """Copy bytes to an address on the device."""
+        """Copy bytes to a device address through the pinned buffers, asynchronously; `source` may then be changed."""
         for start, (buffer, copied) in zip(range(0, len(source), BUFFER_BYTES), cycle(self._buffers), strict=False):
             copied.synchronize()
             part = source[start : start + BUFFER_BYTES]
@@ -39,7 +39,7 @@ class _Worker:
             copied.record(self.stream)
 
     def receive(self, target: Bytes, source: int) -> None:
-        """Copy bytes from an address on the device, and wait for them."""
+        """Copy bytes from a device address to `target` through the pinned buffers, and wait for them."""
         pending: deque[tuple[Bytes, Bytes, Any]] = deque()
         for start, (buffer, copied) in zip(range(0, len(target), BUFFER_BYTES), cycle(self._buffers), strict=False):
             if len(pending) == BUFFERS:
@@ -74,7 +74,7 @@ class Staging:
         self._copy(_Worker.receive, array, source)
 
     def _copy(self, copy: Callable[[_Worker, Bytes, int], None], array: np.ndarray[Any, Any], on_device: Any) -> None:
-        """Let each worker copy one part; both arrays are contiguous and of equal size. One caller at a time."""
+        """Copy between a host and a device array of equal size, a part per worker; copy: _Worker.send or receive."""
         with self._lock:
             if not self._workers:
                 self._workers = [_Worker(self._cuda) for _ in range(self._threads)]

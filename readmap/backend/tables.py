@@ -99,7 +99,7 @@ class Table:
                 dtype = array.dtype or types.get(array.type)
                 if dtype is None:
                     raise TypeError(f"{where}: expected the dtype of {array.type}")
-                count = numbers[name] if name in numbers else _count(array, numbers, where)
+                count = numbers[name] if name in numbers else _element_count(array, numbers, where)
                 shape = (count, array.words) if array.words > 1 else count
                 value = fills.pop(name, None)
                 fields[name] = backend.empty(shape, dtype) if value is None else backend.full(shape, value, dtype)
@@ -133,6 +133,7 @@ class _Layout(NamedTuple):
 
 @functools.cache
 def _read_layout(table: type[Table]) -> _Layout:
+    """Return the fields of a Table class: members of the structure it names, and its annotated fields."""
     path, name = table._struct.split(":")
     members = dict[str, Parameter]()
     _add_members(structure(path, name).members, members)
@@ -147,7 +148,7 @@ def _read_layout(table: type[Table]) -> _Layout:
 
 
 def _add_members(found: tuple[Parameter, ...], members: dict[str, Parameter]) -> None:
-    """Add members by name; members of a base structure, which has no name, become members of the table."""
+    """Add members by name to `members`; members of a base structure become members of the table."""
     for member in found:
         if isinstance(member, Array) or member.name:
             members[member.name] = member
@@ -155,8 +156,8 @@ def _add_members(found: tuple[Parameter, ...], members: dict[str, Parameter]) ->
             _add_members(member.structure.members, members)  # type: ignore[union-attr]
 
 
-def _count(array: Array, numbers: dict[str, int], where: str) -> int:
-    """Return the number of elements of an array by its declared extent."""
+def _element_count(array: Array, numbers: dict[str, int], where: str) -> int:
+    """Evaluate an array's declared extent by `numbers`. Raises TypeError about `where` if that is impossible."""
     if not array.expected:
         raise TypeError(f"{where}: expected the array or its number of elements")
     if missing := array.names - numbers.keys():

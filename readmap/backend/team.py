@@ -41,7 +41,7 @@ class Team:
     def open(
         cls, device: str = "auto", gpus: Gpus = 1, threads: int | None = None, memory_limit: int | None = None
     ) -> Team:
-        """Open the devices chosen by device_names, each as open_backend does."""
+        """Open the devices chosen by device_names(device, gpus); threads, memory_limit: for open_backend."""
         return cls([partial(open_backend, name, threads, memory_limit) for name in device_names(device, gpus)])
 
     @classmethod
@@ -71,10 +71,11 @@ class Team:
         first error as soon as a device fails; the other devices finish their calls.
         """
         rows = enumerate(zip(*columns, strict=False))
-        calls = [self.submit(index, partial(self._call, index, work, row)) for index, row in rows]
+        calls = [self.submit(index, partial(self._call_and_synchronize, index, work, row)) for index, row in rows]
         return await_all(calls, calls)
 
-    def _call(self, index: int, work: Callable[..., Result], row: tuple[Any, ...]) -> Result:
+    def _call_and_synchronize(self, index: int, work: Callable[..., Result], row: tuple[Any, ...]) -> Result:
+        """Return work(*row); if there are several devices, first wait for device `index`."""
         try:
             return work(*row)
         finally:
@@ -83,7 +84,7 @@ class Team:
                 self.backends[index].synchronize()
 
     def run_tasks(self, works: Iterable[Callable[[Backend], Result]]) -> Iterator[Result]:
-        """Yield the results of tasks, each run by the least busy device, in order. Raises the first error at once."""
+        """Yield work(backend) of all works in order, each run by the least busy device. Raises any error at once."""
         pending: deque[tuple[int, Future[Result]]] = deque()
         max_pending = MAX_PENDING * len(self) if self._threads else 1
         try:
@@ -151,7 +152,7 @@ def _failed(futures: Iterable[Future[Result]]) -> list[Future[Result]]:
 
 
 def _pop_first(pending: deque[tuple[int, Future[Result]]]) -> Result:
-    """Remove the first future and return its result; raise any pending future's error at once."""
+    """Remove the first (device index, future) and return its result; raise any pending future's error at once."""
     (result,) = await_all([pending[0][1]], [future for _, future in pending])
     pending.popleft()
     return result

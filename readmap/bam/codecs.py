@@ -45,7 +45,7 @@ class CodecName(StrEnum):
 
 
 def choose_codec(name: str, level: int, backends: Sequence[Backend]) -> Codec:
-    """Return the codec of a name; auto is nvCOMP if available, below SMALLER_LEVEL. Raises BackendError."""
+    """Return the codec `name`; auto is nvCOMP if available and `level` is below SMALLER_LEVEL. Raises BackendError."""
     by_threads = backends[0].name == "cpu" or level >= SMALLER_LEVEL
     if name == CodecName.LIBDEFLATE or (name == CodecName.AUTO and by_threads):
         return libdeflate_codec()
@@ -64,7 +64,7 @@ def libdeflate_codec() -> Codec:
 
 
 def block_compressor() -> Compress:
-    """Return a Compress function: libdeflate's C functions in a kernel, or its Python package without these."""
+    """Return a function (parts, level) -> Blocks that calls libdeflate in a kernel, or else its Python package."""
     library, backend = libdeflate(), host_backend("bam/libdeflate_blocks", 1)
     if library is None or backend is None:
         return compress_with_package

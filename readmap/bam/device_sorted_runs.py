@@ -75,7 +75,7 @@ class DeviceRuns:
     def add(self, run: SortedRecords) -> bool:
         """Add a run; return False, without adding it, if there is no space and other runs could be taken."""
         if self._capacity is None:
-            self._capacity = self._measure_capacity()
+            self._capacity = self._compute_capacity()
         size = len(run.bytes) + RECORD_OVERHEAD_BYTES * len(run.ends)
         if self._runs and self._used + size > self._capacity:
             return False
@@ -89,7 +89,7 @@ class DeviceRuns:
         return runs
 
     def sort(self, runs: list[SortedRecords], marking: Marking) -> OrderedRecords:
-        """Sort the records of some runs, stably, without dropped duplicates."""
+        """Compute the sorted order of the records of some runs, stably, without duplicates that `marking` removes."""
         backend, total = self.backend, sum(len(run.ends) for run in runs)
         keys, addresses = backend.empty(total, np.uint64), backend.empty(total, np.uint64)
         lengths, indices = backend.empty(total, np.int64), backend.empty(total, np.uint32)
@@ -111,12 +111,11 @@ class DeviceRuns:
         return OrderedRecords(keys, ends, order, addresses, lengths, marks, runs, marking)
 
     def pieces(
-        self, ordered: OrderedRecords, measure: Callable[..., Measured], fetched: bool
+        self, ordered: OrderedRecords, measure: Callable[..., Measured], to_host: bool
     ) -> Iterator[DevicePiece[Measured]]:
         """Yield all records in pieces, while threads gather the next ones; each piece has to be released.
 
-        measure: called with (bytes, ends, bytes before the piece, backend) of each piece, on the device. fetched: copy
-        the pieces to host memory.
+        measure: called with (bytes, ends, bytes before, backend) of each piece. to_host: copy pieces to host memory.
         """
         backend, records = self.backend, len(ordered.ends)
         size = int(backend.to_host(ordered.ends[-1:])[0]) if records else 0
@@ -126,7 +125,7 @@ class DeviceRuns:
         pending: deque[Future[DevicePiece[Measured]]] = deque()
         for bounds in pairwise([*backend.to_host(cuts).T.tolist(), [records, size]]):
             if bounds[1] > bounds[0]:
-                pending.append(self._threads.submit(self._piece, ordered, bounds, measure, fetched))
+                pending.append(self._threads.submit(self._gather_piece, ordered, bounds, measure, to_host))
             if len(pending) > GATHERERS:
                 yield pending.popleft().result()
         while pending:
@@ -137,10 +136,10 @@ class DeviceRuns:
         self._threads.shutdown(cancel_futures=True)
         self._runs = []
 
-    def _piece(
-        self, ordered: OrderedRecords, cuts: tuple[list[int], ...], measure: Callable[..., Measured], fetched: bool
+    def _gather_piece(
+        self, ordered: OrderedRecords, cuts: tuple[list[int], ...], measure: Callable[..., Measured], to_host: bool
     ) -> DevicePiece[Measured]:
-        """Gather the records between two cuts; a cut is the number of records and of bytes before it."""
+        """Gather and measure the records between two cuts; a cut is (records, bytes) before it."""
         backend, ((start, origin), (end, end_offset)) = self.backend, cuts
         ends, piece = ordered.ends[start:end], backend.empty(end_offset - origin, np.uint8)
         inputs = {"addresses": ordered.addresses, "lengths": ordered.lengths, "order": ordered.order[start:end]}
@@ -148,14 +147,14 @@ class DeviceRuns:
         shape = {"ends": ends, "records": len(ordered.lengths), "origin": origin}
         backend.launch(_GATHER, end - start, **inputs, **shape, piece=piece)
         measured = measure(piece, ends, origin, backend)
-        if fetched:
+        if to_host:
             buffer, arrived = backend.download(piece, self._buffers)
             arrived()
             return DevicePiece(buffer.data[: len(piece)], buffer.release, measured)
         backend.synchronize()  # the reader does not wait for this thread's stream
         return DevicePiece(piece, lambda: None, measured)
 
-    def _measure_capacity(self) -> int:
+    def _compute_capacity(self) -> int:
         """Return the maximum bytes of the runs; a quarter of free memory is left for runs added during a move."""
         memory = self.backend.memory()
         free = sys.maxsize if memory is None else max(memory[0] - self._reserved, 0) // 4 * 3

@@ -52,7 +52,8 @@ def format_for(longest: int) -> IndexFormat:
     return IndexFormat.BAI if longest <= MAX_BAI_LENGTH else IndexFormat.CSI
 
 
-def _levels(longest: int) -> int:
+def _bin_levels(longest: int) -> int:
+    """Return how many levels of bins below the root a CSI index needs for a contig of `longest` bases."""
     levels = 0
     while longest + EXTRA_BASES > 1 << MIN_SHIFT + 3 * levels:
         levels += 1
@@ -67,8 +68,8 @@ class _Chunks:
     ends: Offsets
 
 
-def _chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], starts: Offsets, ends: Offsets) -> _Chunks:
-    """Join successive records, or chunks, of one bin."""
+def _join_into_chunks(contigs: NDArray[np.int32], bins: NDArray[np.int32], starts: Offsets, ends: Offsets) -> _Chunks:
+    """Join successive records, or chunks, of the same contig and bin to one chunk."""
     firsts = np.flatnonzero(np.diff(contigs, prepend=-1) | np.diff(bins, prepend=-1))
     lasts = np.append(firsts, len(bins))[1:] - 1
     return _Chunks(contigs[firsts], bins[firsts], starts[firsts], ends[lasts])
@@ -89,7 +90,7 @@ class FileIndex:
         """lengths: contig lengths. header_bytes: uncompressed size of the header."""
         self._format = index_format
         self._lengths = lengths
-        self._levels = BAI_LEVELS if index_format is IndexFormat.BAI else _levels(max(lengths, default=0))
+        self._levels = BAI_LEVELS if index_format is IndexFormat.BAI else _bin_levels(max(lengths, default=0))
         self._end = header_bytes
         self._backend = CpuBackend(1)
         self._window_starts = np.cumsum([0, *(-(-length >> MIN_SHIFT) for length in lengths)])
@@ -119,8 +120,7 @@ class FileIndex:
     def write(self, block_sizes: Sequence[int], block_starts: Offsets | None = None) -> bytes:
         """Return the index as the bytes of its file.
 
-        block_sizes: compressed size of each block except the end-of-file block. block_starts: int64, uncompressed
-        offset of each block; None if all blocks but the last are full.
+        block_sizes: compressed, without end-of-file block. block_starts: in text; None if all but the last are full.
         """
         blocks = np.concatenate([[0], np.cumsum(block_sizes, dtype=np.int64)])
         are_whole = block_starts is None
@@ -134,19 +134,19 @@ class FileIndex:
                 found = np.searchsorted(starts, offsets, "right") - 1
             return blocks[found] << 16 | offsets - starts[found]
 
-        rows, records = self._rows()
+        rows, records = self._all_entries()
 
         def marked(mark: int) -> Any:
             return rows[(rows["mark"] & mark) > 0]
 
         bins, contigs = marked(_BIN_START), marked(_CONTIG_START)
-        chunks = _chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
+        chunks = _join_into_chunks(bins["contig"][:-1], bins["bin"][:-1], bins["start"][:-1], bins["start"][1:])
         if len(chunks.bins):
             chunks.starts, chunks.ends = virtual(chunks.starts), virtual(chunks.ends)
             _merge_into_parents(chunks, self._levels)
-        meta, used = self._meta(contigs)
+        meta, used = self._contig_metadata(contigs)
         meta[used, :2] = virtual(meta[used, :2])
-        windows = self._windows(marked(_WINDOW_START)[:-1], marked(_REACHES_FURTHER)[:-1], used)
+        windows = self._window_offsets(marked(_WINDOW_START)[:-1], marked(_REACHES_FURTHER)[:-1], used)
         reached = windows != NO_OFFSET
         windows[reached] = virtual(windows[reached])
         parts = [self._header(len(self._lengths))]
@@ -160,11 +160,11 @@ class FileIndex:
             used_windows = windows[start:end]
             used_windows = used_windows[: int(np.count_nonzero(used_windows != NO_OFFSET))]
             own_chunks = chunks.bins[part], chunks.starts[part], chunks.ends[part]
-            parts.append(self._contig(*own_chunks, used_windows, meta[contig]))
+            parts.append(self._encode_contig(*own_chunks, used_windows, meta[contig]))
         return b"".join([*parts, struct.pack("<Q", records - int(rows["index"][-1]))])
 
-    def _rows(self) -> tuple[NDArray[Any], int]:
-        """Return the entries of records with a contig and an entry for the end, and the number of records."""
+    def _all_entries(self) -> tuple[NDArray[Any], int]:
+        """Return the entries of records with a contig, and for the end, at file offsets; and the number of records."""
         rows = np.empty(sum(len(piece.rows) for piece in self._pieces) + 1, _ENTRY)
         first, records, mapped = 0, 0, 0
         start = self._end - sum(piece.size for piece in self._pieces)
@@ -184,7 +184,7 @@ class FileIndex:
         last["mark"], last["contig"] = ANY_FLAG, -1
         return rows[: placed + 1], records
 
-    def _meta(self, rows: NDArray[Any]) -> tuple[Offsets, NDArray[np.bool_]]:
+    def _contig_metadata(self, rows: NDArray[Any]) -> tuple[Offsets, NDArray[np.bool_]]:
         """Return int64 [contigs, 4], start and end of the records and numbers of mapped and unmapped records, and
         whether a contig has records, bool [contigs]. rows: the first records of contigs in each piece."""
         rows = rows[np.diff(rows["contig"], prepend=-1) != 0]
@@ -194,7 +194,7 @@ class FileIndex:
         used[contigs] = True
         return meta, used
 
-    def _windows(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Offsets:
+    def _window_offsets(self, first: NDArray[Any], longer: NDArray[Any], used: NDArray[np.bool_]) -> Offsets:
         """Return the offset of the first record of each window; an empty window has the offset of the next one.
 
         first: first records of windows; longer: records that overlap further windows; used: contigs with records.
@@ -217,10 +217,10 @@ class FileIndex:
             return struct.pack("<4si", b"BAI\1", contigs)
         return struct.pack("<4siiii", b"CSI\1", MIN_SHIFT, self._levels, 0, contigs)
 
-    def _contig(
+    def _encode_contig(
         self, bins: NDArray[np.int32], starts: Offsets, ends: Offsets, windows: Offsets, meta: NDArray[np.int64]
     ) -> bytes:
-        """Encode the bins and, for BAI, the windows of a contig."""
+        """Encode a contig's bins with their chunks, its metadata and, for BAI, its windows, as in the index file."""
         firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         counts = np.diff(np.append(firsts, len(bins)))
         is_bai = self._format is IndexFormat.BAI
@@ -232,7 +232,7 @@ class FileIndex:
         words[headers] = bins[firsts]
         words[headers + header_words - 1] = counts
         if not is_bai:
-            offsets = self._first_offsets(bins[firsts], windows)
+            offsets = self._bin_offsets(bins[firsts], windows)
             words[headers + 1], words[headers + 2] = offsets & 0xFFFFFFFF, offsets >> 32
         at = np.repeat(headers + header_words, counts) + 4 * (np.arange(len(bins)) - np.repeat(firsts, counts))
         for offset, values in ((0, starts), (2, ends)):
@@ -245,7 +245,7 @@ class FileIndex:
             parts.append(struct.pack("<i", len(windows)) + windows.astype("<i8").tobytes())
         return b"".join(parts)
 
-    def _first_offsets(self, bins: NDArray[np.int32], windows: Offsets) -> Offsets:
+    def _bin_offsets(self, bins: NDArray[np.int32], windows: Offsets) -> Offsets:
         """Return the offset of the first record that overlaps each bin's first window; 0 after the last used window."""
         lowest = bins.astype(np.int64)
         for _ in range(self._levels):

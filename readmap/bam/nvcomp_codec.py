@@ -124,7 +124,7 @@ class _Batch:
             return target, np.diff(self._backend.to_host(ends), prepend=0).tolist()
 
     def _compress_on_device(self) -> tuple[Array, Array]:
-        """Return where each block ends, and the blocks, on the device; the batch is empty then."""
+        """Compress the batch and empty it; return where each block ends, int64, and the blocks, uint8."""
         size, self._filled, backend = self._filled, 0, self._backend
         count = -(-size // BLOCK_BYTES)
         data, member_bytes = self._data[:size], self._member_bytes[:count]
@@ -192,7 +192,7 @@ class _BatchPool:
         return self._free.get()
 
     def compress(self, batch: _Batch) -> Blocks:
-        """Return the blocks of a batch, and return the batch to the pool."""
+        """Compress a batch and return it to the pool; return its blocks, in a host buffer that is reused."""
         try:
             blocks, sizes = batch.compress(self._buffer)
         finally:

@@ -43,7 +43,7 @@ def host_keys(run: SortedRecords, backend: Backend) -> np.ndarray[Any, Any]:
 def record_keys(
     records: Array, lengths: Array, ends: Array, contigs: int, backend: Backend
 ) -> tuple[Array, Array, Array]:
-    """Compute the coordinate keys, uint64, indices, uint32, and is_record, uint8, of entries as in `sort_records`."""
+    """Return coordinate keys, uint64, indices, uint32, and is_record, uint8, of entries. Arguments: as sort_records."""
     entries = len(lengths)
     keys, indices = backend.empty(entries, np.uint64), backend.empty(entries, np.uint32)
     is_record = backend.empty(entries, np.uint8)
@@ -102,7 +102,7 @@ def gather(
 ) -> tuple[Array, Array]:
     """Copy records in another order; return the copies, uint8, and where each ends, int64.
 
-    ends, lengths: int64 [entries]. order: uint32, indices of the entries to copy. fragments: as for `sort_records`.
+    ends, lengths: int64 [entries]. order: uint32, indices of the entries to copy. fragments: int64 [entries], appended.
     """
     tag_bytes = 0 if fragments is None else FRAGMENT_TAG_BYTES
     fragments = backend.empty(0, np.int64) if fragments is None else fragments
@@ -124,7 +124,7 @@ WORD_BYTES = 8
 def sort_by_name(
     records: Array, lengths: Array, ends: Array, backend: Backend, fragments: Array | None = None
 ) -> SortedRecords:
-    """Sort records by name, and records of one name by their flags. For the arguments see `sort_records`."""
+    """Sort records by name, and records of one name by their flags. Arguments: see `sort_records`."""
     entries, inputs = len(lengths), {"bytes": records, "lengths": lengths, "ends": ends}
     max_bytes = backend.full(1, 0, np.int32)
     backend.launch(_MEASURE, entries, **inputs, max_bytes=max_bytes)

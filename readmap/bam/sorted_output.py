@@ -53,8 +53,7 @@ class Observer(Protocol):
     def measure(self, records: Array, ends: Array, origin: int = 0, backend: Backend | None = None) -> Any:
         """Compute, in any thread, what is to be collected from a piece of the records, uint8.
 
-        ends: int64, where each record ends, relative to the first record plus `origin`. backend: on whose device the
-        arrays are; None for the host.
+        ends: int64, where each record ends, relative to the first plus `origin`. backend: has them; None: the host.
         """
 
     def accumulate(self, measured: Any) -> None:
@@ -67,7 +66,7 @@ def scratch_folder(path: str) -> str:
 
 
 def add_run(run: SortedRecords, output: SortedOutput, backend: Backend) -> None:
-    """Add a run on a device to an output, through the host if the output does not accept it."""
+    """Add a run on a device to an output, copied to the host if the output does not accept it."""
     if output.from_device:
         backend.synchronize()
         output.add_device_run(run, lambda: None)
@@ -125,18 +124,18 @@ class SortedOutput(ByteSink):
         self._runs.add(keys, ends)
 
     def add_device_run(self, run: SortedRecords, release: Callable[[], None]) -> None:
-        """Add a run on the device; call `release` when the next one can be added. Raises OSError."""
+        """Add a run on the device, after moving others to the host if it is full; call `release`. Raises OSError."""
         if self._device is None:
             raise TypeError(f"{self.name} keeps no runs on a device")
         self._is_header = False
         if len(run.ends) and not self._device.add(run):
-            self._move()
+            self._start_move()
             self._device.add(run)
         self._record_bytes += len(run.bytes)
         release()
 
-    def _move(self) -> None:
-        """Start to move the runs on the device to the host, as one run."""
+    def _start_move(self) -> None:
+        """Let a thread move the runs on the device to the host, as one run; first wait for an earlier move."""
         if self._device is not None and (runs := self._device.take()):
             self._wait_for_move()
             self._moving = self._mover.submit(self._move_to_host, self._device, runs)
@@ -146,11 +145,12 @@ class SortedOutput(ByteSink):
             self._moving.result()
 
     def _move_to_host(self, device: DeviceRuns, runs: list[SortedRecords]) -> None:
+        """Sort the runs on the device, and add their records to the host's runs as one run."""
         backend = device.backend
         with backend.thread_stream():
             ordered = device.sort(runs, no_marking(backend))
             self._runs.add(backend.to_host(ordered.keys), backend.to_host(ordered.ends))
-            for piece in device.pieces(ordered, measure_nothing, fetched=True):
+            for piece in device.pieces(ordered, measure_nothing, to_host=True):
                 self._runs.fill(piece.bytes)
                 piece.release()
 
@@ -164,10 +164,7 @@ class SortedOutput(ByteSink):
         self._output.write(data)
 
     def finish(self, show: ShowStep = lambda text, **_: None) -> None:
-        """Write all records in order, and the index; show: the progress.
-
-        Raises OSError that names the output or a file of records.
-        """
+        """Write all records in order and the index; finish the outputs. show: reports progress. Raises OSError."""
         if self._is_finished:
             return
         written, total = 0, max(self._record_bytes, 1)
@@ -193,6 +190,7 @@ class SortedOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
+        """Finish, remove old indexes of the file, rename output and index to their paths, and free the runs."""
         self.finish()
         for ending in INDEX_ENDINGS:  # of a file that the output replaces
             with contextlib.suppress(FileNotFoundError):
@@ -211,21 +209,22 @@ class SortedOutput(ByteSink):
 
     @contextlib.contextmanager
     def _pieces(self, measure: Callable[..., Any], show: ShowStep) -> Iterator[Iterator[Piece[Any] | DevicePiece[Any]]]:
-        """Yield all records in order: from the device if all runs are there, else from the host."""
+        """Yield an iterator of all records in order: from the device if all runs are there, else from the host."""
         device = self._device
         if device is not None and self._moving is None:
             with device.backend.thread_stream():
                 marking = self._marking(device.backend, show)
                 show("sorting records")
                 ordered = device.sort(device.take(), marking)
-                yield device.pieces(ordered, measure, fetched=not self._output.from_device)
+                yield device.pieces(ordered, measure, to_host=not self._output.from_device)
         else:
             show("sorting records")
-            self._move()
+            self._start_move()
             self._wait_for_move()
             yield self._runs.merged(measure, self._marking(self._backend, show))
 
     def _marking(self, backend: Backend, show: ShowStep) -> Marking:
+        """Return how the marker marks duplicates, on the device of `backend`; without a marker, no marking."""
         if self._marker is None:
             return no_marking(backend)
         show("marking duplicates")

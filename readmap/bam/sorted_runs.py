@@ -110,7 +110,7 @@ class SortedRuns:
         if not len(keys):
             return
         size = int(ends[-1])
-        with self._open():
+        with self._prevent_close():
             needed = self._used + size
             in_memory = sum(len(run.keys) for run in self._runs if run.file is None)
             overhead = (keys.itemsize + 8) * (len(keys) + in_memory)  # keys and offsets of 8 bytes
@@ -128,12 +128,12 @@ class SortedRuns:
 
     def fill(self, data: Bytes) -> None:
         """Append bytes to the run that was added last."""
-        with self._open():
-            self._copy(data, self._memory.bytes[self._filled : self._filled + len(data)])
+        with self._prevent_close():
+            self._copy_with_threads(data, self._memory.bytes[self._filled : self._filled + len(data)])
             self._filled += len(data)
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[None]:
+    def _prevent_close(self) -> Iterator[None]:
         """Prevent `close` in the context. Raises ClosedError if it has been called."""
         with self._lock:
             if self._is_closed:
@@ -149,8 +149,8 @@ class SortedRuns:
         path = self._scratch / f"{len(self._runs) - len(in_memory)}.run"
         keys, offsets, size = [], [np.zeros(1, np.int64)], 0
         with file_name_context(str(path)), open(path, "xb", buffering=0) as file:
-            for piece in self._merged(in_memory, no_marking(self._single), measure_nothing):
-                _write(piece.bytes, file)
+            for piece in self._merge_runs(in_memory, no_marking(self._single), measure_nothing):
+                _write_all(piece.bytes, file)
                 keys.append(piece.keys)
                 offsets.append(piece.ends + size)
                 size += int(piece.ends[-1])
@@ -163,7 +163,7 @@ class SortedRuns:
 
     def merged(self, measure: Measure[Measured], marking: Marking | None = None) -> Iterator[Piece[Measured]]:
         """Yield all records in pieces, which threads merge ahead; each piece has to be released."""
-        return self._merged(self._runs, marking or no_marking(self._single), measure)
+        return self._merge_runs(self._runs, marking or no_marking(self._single), measure)
 
     def close(self) -> None:
         """End the threads and release the memory; a thread that is adding a run gets ClosedError at its next call."""
@@ -176,24 +176,25 @@ class SortedRuns:
             self._runs = []
             self._memory.close()
 
-    def _merged(self, runs: list[Run], marking: Marking, measure: Measure[Measured]) -> Iterator[Piece[Measured]]:
+    def _merge_runs(self, runs: list[Run], marking: Marking, measure: Measure[Measured]) -> Iterator[Piece[Measured]]:
+        """Yield all records of `runs` in order, in pieces, which threads merge and measure ahead."""
         if not runs:
             return
         starts = np.zeros(len(runs), np.int64)
         pending: deque[Future[Piece[Measured]]] = deque()
-        for cut in [*_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
+        for cut in [*_piece_cuts(runs, self._piece_bytes), np.array([len(run.keys) for run in runs])]:
             if (cut > starts).any():
-                pending.append(self._mergers.submit(self._piece, runs, starts, cut, marking, measure))
+                pending.append(self._mergers.submit(self._merge_piece, runs, starts, cut, marking, measure))
             starts = cut
             if len(pending) > self._max_mergers:
                 yield from _with_records(pending.popleft().result())
         while pending:
             yield from _with_records(pending.popleft().result())
 
-    def _piece(
+    def _merge_piece(
         self, runs: list[Run], starts: Offsets, ends: Offsets, marking: Marking, measure: Measure[Measured]
     ) -> Piece[Measured]:
-        """Merge and mark records [start, end) of each run."""
+        """Merge, mark and measure the records [starts[i], ends[i]) of each run i."""
         parts = [(run, int(start), int(end)) for run, start, end in zip(runs, starts, ends, strict=True) if end > start]
         # SortedRuns of names have keys of other sizes.
         dtype = np.result_type(*(run.keys for run, _, _ in parts))
@@ -203,7 +204,7 @@ class SortedRuns:
         size += records * marking.max_growth
         merged_keys, merged_ends = np.empty(records, dtype), np.empty(records, np.int64)
         written = np.empty(1, np.int64)
-        with self._source(parts) as base_addresses:
+        with self._load_parts(parts) as base_addresses:
             buffer = self._pieces.take(size)
             addresses = {
                 "next_keys": [keys.ctypes.data for keys in part_keys],
@@ -222,8 +223,8 @@ class SortedRuns:
         return Piece(buffer, merged_keys, merged_ends, measured)
 
     @contextlib.contextmanager
-    def _source(self, parts: list[tuple[Run, int, int]]) -> Iterator[list[int]]:
-        """Load the records of the parts; yield the address to which the offsets of each run are relative."""
+    def _load_parts(self, parts: list[tuple[Run, int, int]]) -> Iterator[list[int]]:
+        """Load the records of (run, start, end); yield the address to which each run's offsets are relative."""
         if all(run.file is None for run, _, _ in parts):
             yield [_address(self._memory.bytes, run.start) for run, _, _ in parts]
             return
@@ -234,7 +235,7 @@ class SortedRuns:
             for (run, _, _), (start, end) in zip(parts, bounds, strict=True):
                 target = buffer.data[filled : filled + end - start]
                 if run.file is not None:
-                    _read(run.file, start, target)
+                    _read_range(run.file, start, target)
                 else:
                     target[:] = self._memory.bytes[run.start + start : run.start + end]
                 addresses.append((_address(buffer.data, filled) - start) % (1 << 64))
@@ -243,7 +244,7 @@ class SortedRuns:
         finally:
             buffer.release()
 
-    def _copy(self, source: Bytes, target: Bytes) -> None:
+    def _copy_with_threads(self, source: Bytes, target: Bytes) -> None:
         """Copy bytes, with all threads."""
         size = max(len(source) // self._backend.threads, 1 << 20)
 
@@ -275,18 +276,18 @@ def _write_mapped(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Write an array to a file next to a run's file, and map it."""
     array_path = path.with_suffix(f".{name}")
     with file_name_context(str(array_path)), open(array_path, "xb", buffering=0) as file:
-        _write(values, file)
+        _write_all(values, file)
         return np.memmap(array_path, values.dtype, "r")
 
 
-def _write(values: NDArray[Any], file: io.FileIO) -> None:
+def _write_all(values: NDArray[Any], file: io.FileIO) -> None:
     """Write all values; unlike NumPy's tofile, an error has its errno."""
     view = values.reshape(-1).view(np.uint8).data
     while view:
         view = view[file.write(view) :]
 
 
-def _read(path: Path, start: int, target: Bytes) -> None:
+def _read_range(path: Path, start: int, target: Bytes) -> None:
     """Fill `target` from an offset of a file. Raises OSError that names the file, EOFError if it is too short."""
     with file_name_context(str(path)), open(path, "rb", buffering=0) as file:
         view = target.data
@@ -297,7 +298,7 @@ def _read(path: Path, start: int, target: Bytes) -> None:
             view, start = view[count:], start + count
 
 
-def _cuts(runs: list[Run], piece_bytes: int) -> Iterator[Offsets]:
+def _piece_cuts(runs: list[Run], piece_bytes: int) -> Iterator[Offsets]:
     """Yield the cuts between pieces of about `piece_bytes`: for each run, the number of records before the cut.
 
     A cut is at a record of one run. Before it are the records with smaller keys and, for equal keys, the records of

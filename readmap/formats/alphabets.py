@@ -27,18 +27,19 @@ class Alphabet(StrEnum):
         return _LETTERS[self]
 
 
-def _table(letters: bytes) -> bytearray:
+def _translation_table(letters: bytes) -> bytearray:
+    """Return the table that maps each letter and its lower case to the letter, and other bytes to 0."""
     table = bytearray(256)
     for letter in letters:
         table[letter] = table[ord(chr(letter).lower())] = letter
     return table
 
 
-_NUCLEOTIDES = _table(b"ACGTRYSWKMBDHVN")
+_NUCLEOTIDES = _translation_table(b"ACGTRYSWKMBDHVN")
 _NUCLEOTIDES[ord("U")] = _NUCLEOTIDES[ord("u")] = ord("T")
 _TABLES = {
     Alphabet.NUCLEOTIDES: bytes(_NUCLEOTIDES),
-    Alphabet.PROTEINS: bytes(_table(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*")),
+    Alphabet.PROTEINS: bytes(_translation_table(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*")),
 }
 _LETTERS = {
     Alphabet.NUCLEOTIDES: "a nucleotide (IUPAC)",
@@ -49,8 +50,7 @@ _LETTERS = {
 def guess_alphabet(start: bytes) -> Alphabet:
     """Return NUCLEOTIDES if at least 90 % of the letters are A, C, G, T, U or N, else PROTEINS.
 
-    start: a megabyte from the start of a FASTA or FASTQ file is enough. FASTQ, and text without letters, is taken for
-    nucleotides.
+    start: about a megabyte of FASTA or FASTQ. FASTQ, and text without letters, is taken for nucleotides.
     """
     if start.lstrip(LINE_BREAKS).startswith(b"@"):
         return Alphabet.NUCLEOTIDES

@@ -81,21 +81,17 @@ class ArrayFiles:
 
     def add(self, name: str, array: np.ndarray[Any, Any]) -> None:
         """Start to write an array, which must not change until `close`."""
-        self._open(name, array.dtype, array.shape).write(0, array)
+        self._create_sink(name, array.dtype, array.shape).write(0, array)
 
     def array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> ArraySink:
-        """Create a file for an array that is written in parts; its space is reserved by a thread."""
-        sink = self._open(name, np.dtype(dtype), shape)
+        """Create the file of an array to be written in parts; return its sink. A thread reserves the disk space."""
+        sink = self._create_sink(name, np.dtype(dtype), shape)
         self.submit(sink.reserve, self._is_stopped)
         return sink
 
     def close(self) -> dict[str, dict[str, Any]]:
-        """Wait until all arrays are written; return their manifest entries by name, in the order they were added.
-
-        Raises the first error of a thread, OSError or an error of the checksum, and ValueError if parts of an array
-        have not been written.
-        """
-        _wait(self._jobs)
+        """Wait for all writes; return manifest entries by name. Raises their errors, ValueError for missing parts."""
+        _wait_for_jobs(self._jobs)
         with self.naming():
             for sink in self._sinks.values():
                 sink.close()  # a network file system may report a full disk here
@@ -103,10 +99,11 @@ class ArrayFiles:
 
     def submit(self, function: Callable[..., None], *arguments: Any) -> Future[None]:
         """Run a function in a thread, unless an earlier call has failed."""
-        self._jobs.append(self._pool.submit(self._run, function, *arguments))
+        self._jobs.append(self._pool.submit(self._run_unless_stopped, function, *arguments))
         return self._jobs[-1]
 
-    def _run(self, function: Callable[..., None], *arguments: Any) -> None:
+    def _run_unless_stopped(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function, unless an earlier call has failed; an error prevents all later calls."""
         if self._is_stopped.is_set():
             return
         try:
@@ -116,7 +113,8 @@ class ArrayFiles:
             self._is_stopped.set()
             raise
 
-    def _open(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ArraySink:
+    def _create_sink(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> ArraySink:
+        """Create the file NAME.npy and its sink. Raises OSError after the end of the context."""
         with self._lock, self.naming():
             if self._is_ended:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -174,10 +172,10 @@ class ArraySink:
                 complete = self._add_part(block, offset, part)
             if complete is not None:
                 jobs.append(self._files.submit(self._write_block, block, complete))
-        return lambda: _wait(jobs)
+        return lambda: _wait_for_jobs(jobs)
 
     def reserve(self, is_stopped: threading.Event) -> None:
-        """Allocate disk space for the file. Raises OSError."""
+        """Allocate disk space for the file, if the file system can, until `is_stopped` is set. Raises OSError."""
         end = self._data_start + self._size
         for start in range(0, end, RESERVED_BYTES):
             if is_stopped.is_set():
@@ -230,7 +228,7 @@ class ArraySink:
             data, offset = data[count:], offset + count
 
 
-def _wait(jobs: Sequence[Future[None]]) -> None:
+def _wait_for_jobs(jobs: Sequence[Future[None]]) -> None:
     """Wait for all jobs, with one wait that a signal can interrupt, and raise the first error."""
     wait(jobs)
     for job in jobs:

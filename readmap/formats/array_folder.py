@@ -77,11 +77,11 @@ class FolderKind:
     def exists(self, path: Path) -> bool:
         """Return True if `path` looks like a folder of this kind; `read` reports what is wrong with it."""
         restore_folder(path)
-        return (path / MANIFEST).is_file() and not self._other_kind(path)
+        return (path / MANIFEST).is_file() and not self._other_format(path)
 
     def describe_mismatch(self, path: Path) -> str:
         """Describe, for a message, why `path` is not a folder of this kind."""
-        if other := self._other_kind(path):
+        if other := self._other_format(path):
             return f"is a {other} and no {PREFIX}{self.noun}"
         return f"is no {PREFIX}{self.noun}: it has no {MANIFEST}"
 
@@ -105,7 +105,7 @@ class FolderKind:
 
     @contextlib.contextmanager
     def writing(self, path: Path, threads: int, force: bool) -> Iterator[PendingFolder]:
-        """Create a temporary folder to fill, removed unless it is committed to `path`; `force` replaces `path`."""
+        """Yield a temporary folder to fill, removed at exit unless committed to `path`; force: `path` may exist."""
         self.expect_replaceable(path, force)
         target = Path(os.path.realpath(path))  # replaces the target of a symbolic link, not the link
         with contextlib.ExitStack() as stack:
@@ -122,11 +122,11 @@ class FolderKind:
             raise OSError(error.errno, f"{error.strerror}, while writing the {self.noun}", str(path)) from error
 
     def read(self, path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> StoredArrays:
-        """Map the arrays `names`, and any `optional` arrays in the manifest, without checking their contents."""
-        record = self._manifest(path)
+        """Map the arrays `names`, and the `optional` arrays that exist, without checking their contents."""
+        record = self._read_manifest(path)
         try:
             present = [*names, *(name for name in optional if name in record["arrays"])]
-            arrays = {name: self._mapped(path, name, record["arrays"][name]) for name in present}
+            arrays = {name: self._map_array(path, name, record["arrays"][name]) for name in present}
             return StoredArrays(self, path, record, arrays)
         except (KeyError, TypeError, ValueError) as error:
             raise self.damaged(path, error) from error
@@ -135,7 +135,8 @@ class FolderKind:
         """Return the error for an invalid manifest."""
         return self.error(f"{path}: {MANIFEST} is damaged ({error}); {self.rebuild_hint}")
 
-    def _manifest(self, path: Path) -> Manifest:
+    def _read_manifest(self, path: Path) -> Manifest:
+        """Read the manifest. Raises if it is missing, damaged or altered, or of another kind or version."""
         restore_folder(path)
         try:
             with file_name_context(str(path / MANIFEST)):
@@ -146,18 +147,18 @@ class FolderKind:
         except (ValueError, RecursionError) as error:  # not JSON, or not UTF-8
             raise self.error(f"{path}: {MANIFEST} is damaged: {error}") from error
         if not isinstance(record, dict) or record.get("format") != PREFIX + self.noun:
-            if self._other_kind(path):
+            if self._other_format(path):
                 raise self.error(f"{path} {self.describe_mismatch(path)}")
-            raise self.error(f"{path}: {MANIFEST} is not that of a {PREFIX}{self.noun}")
+            raise self.error(f"{path}: {MANIFEST} does not describe a {PREFIX}{self.noun}")
         if record.get("version") != self.version:
             version = f"format version {record.get('version')}, expected {self.version}"
-            raise self.error(f"{path} has {version}; {self._renew(path, record)}")
+            raise self.error(f"{path} has {version}; {self._rebuild_command(path, record)}")
         if text != _sealed(_unsealed(text)):
             raise self.error(f"{path}: {MANIFEST} is damaged or was altered; {self.rebuild_hint}")
         return record
 
-    def _mapped(self, path: Path, name: str, entry: Manifest) -> np.ndarray[Any, Any]:
-        """Map an array; raise if its size or header differ from the manifest entry."""
+    def _map_array(self, path: Path, name: str, entry: Manifest) -> np.ndarray[Any, Any]:
+        """Map the array in NAME.npy. Raises if it is missing, or its size or header differ from the manifest entry."""
         file = path / f"{name}.npy"
         if not isinstance(entry["checksums"], list):
             raise TypeError(f"{name} has no list of checksums")
@@ -180,15 +181,15 @@ class FolderKind:
     def rebuild_hint(self) -> str:
         return f"build the {self.noun} again"
 
-    def _renew(self, path: Path, record: Manifest) -> str:
+    def _rebuild_command(self, path: Path, record: Manifest) -> str:
         """Return the command that rebuilds the folder, or `rebuild_hint` if its source is unknown."""
         source = record.get("source")
         if not isinstance(source, str) or source == "-" or not source.isprintable():
             return self.rebuild_hint
         return f"`{self.command} {shlex.quote(source)} -o {shlex.quote(str(path))} --force` renews it"
 
-    def _other_kind(self, path: Path) -> str:
-        """Return the kind of readmap folder in the manifest if it is another one, else ""."""
+    def _other_format(self, path: Path) -> str:
+        """Return the format in the manifest if `path` is another kind of readmap folder, else ""."""
         try:
             record = json.loads((path / MANIFEST).read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -213,7 +214,7 @@ class PendingFolder(ArrayFiles):
         self._facts, self._lists = facts, lists or {}
 
     def finish(self) -> None:
-        """Wait for all arrays, and write the manifest. Raises OSError about the folder, and errors of threads."""
+        """Wait for all arrays, write the manifest, and set permissions. Raises OSError, and errors of threads."""
         if self._is_whole:
             return
         entries = self.close()
@@ -231,7 +232,7 @@ class PendingFolder(ArrayFiles):
         self._is_whole = True
 
     def commit(self) -> None:
-        """Finish if necessary, and rename the folder to its path. Raises as `finish` does."""
+        """Finish, and rename the folder to its final path, where it replaces a folder. Raises as `finish` does."""
         self.finish()
         with self.naming():
             replace_folder(self.path, self._target)

@@ -40,6 +40,7 @@ def _remove_abandoned(target: str | Path) -> None:
 
 
 def _remove_if_abandoned(path: str) -> None:
+    """Remove a file or folder, unless a running process has locked it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -52,7 +53,7 @@ def _remove_if_abandoned(path: str) -> None:
             os.close(descriptor)
 
 
-def _claim(descriptor: int, path: str) -> bool:
+def _lock_new(descriptor: int, path: str) -> bool:
     """Lock a file or folder just created at `path`; return False if another run has removed it."""
     with contextlib.suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +68,7 @@ def create_temporary_file(target: str) -> tuple[int, str]:
         path = os.path.join(os.path.dirname(target), path)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            if _claim(descriptor, path):
+            if _lock_new(descriptor, path):
                 return descriptor, path
             os.close(descriptor)
         except FileExistsError:
@@ -80,7 +81,7 @@ def create_temporary_file(target: str) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def temporary_folder(target: str | Path, parent: str | Path | None = None) -> Iterator[Path]:
-    """Create a temporary folder next to `target`, or in `parent`; what is left of it at the end is removed."""
+    """Yield a new locked folder next to `target`, or in `parent`; remove it and its contents at exit."""
     home = parent or os.path.dirname(target) or "."
     _remove_abandoned(os.path.join(home, os.path.basename(target)))
     folder, descriptor = "", None
@@ -89,7 +90,7 @@ def temporary_folder(target: str | Path, parent: str | Path | None = None) -> It
             folder = os.path.join(home, f"{_prefix(target)}{secrets.token_hex(8)}{UNFINISHED}")
             os.mkdir(folder, 0o700)
             descriptor = os.open(folder, os.O_RDONLY)
-            if not _claim(descriptor, folder):
+            if not _lock_new(descriptor, folder):
                 os.close(descriptor)
                 descriptor = None
         yield Path(folder)
@@ -109,7 +110,7 @@ def _remove_whole(folder: str) -> None:
 
 
 def replace_folder(new: Path, target: Path) -> None:
-    """Rename a folder to `target`. A folder that was there is at `new` then, or removed. Raises OSError."""
+    """Rename a folder to `target`; an existing target is exchanged with `new`, or else removed. Raises OSError."""
     if not target.exists():
         os.rename(new, target)
     elif not _exchange(new, target):
@@ -117,7 +118,7 @@ def replace_folder(new: Path, target: Path) -> None:
 
 
 def _exchange(new: Path, target: Path) -> bool:
-    """Exchange two names atomically; return False if the file system cannot."""
+    """Exchange two paths atomically; return False if the file system cannot. Raises OSError for other errors."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:
@@ -131,6 +132,7 @@ def _exchange(new: Path, target: Path) -> bool:
 
 
 def _replace_in_turn(new: Path, target: Path) -> None:
+    """Move `target` away, rename `new` to `target`, and remove the old folder; restore it after an error."""
     replaced = _replaced_path(target)
     shutil.rmtree(replaced, ignore_errors=True)
     try:
@@ -143,7 +145,7 @@ def _replace_in_turn(new: Path, target: Path) -> None:
 
 
 def restore_folder(target: Path) -> None:
-    """Restore a folder that a killed run had moved away to replace it."""
+    """Rename a folder back to `target`, if a killed run had moved it away and `target` is missing."""
     if not target.exists() and (replaced := _replaced_path(target)).is_dir():
         with contextlib.suppress(OSError):
             os.rename(replaced, target)

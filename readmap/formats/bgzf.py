@@ -78,13 +78,13 @@ class BlockOutput(ByteSink):
         """Submit the data that have not been submitted."""
 
     def finish(self) -> None:
-        """Write the remaining data and the end-of-file block, and finish the other output."""
+        """Compress and write the remaining data and the end-of-file block, and finish the underlying output."""
         if not self._is_ended:
             self._flush()
             while self._pending:
                 self._pending.popleft().result()
             self._output.write(END_OF_FILE)
-            self._end()
+            self._shut_down()
         self._output.finish()
 
     def commit(self) -> None:
@@ -93,7 +93,7 @@ class BlockOutput(ByteSink):
 
     def abort(self) -> None:
         """Abort the other output, after the groups being compressed, which take milliseconds."""
-        self._end()
+        self._shut_down()
         self._output.abort()
 
     def _expect_open(self) -> None:
@@ -101,7 +101,7 @@ class BlockOutput(ByteSink):
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.name)
 
     def _submit(self, make: Callable[[], Blocks]) -> Future[Blocks]:
-        """Submit the next group, when fewer than max_pending are pending. Raises errors of writing earlier groups."""
+        """Let threads call `make` and write its blocks; wait if max_pending are pending. Raises earlier errors."""
         if len(self._pending) == self._max_pending:
             self._pending.popleft().result()
         blocks = self._pool.submit(make)
@@ -109,7 +109,7 @@ class BlockOutput(ByteSink):
         return blocks
 
     def _write(self, future: Future[Blocks]) -> None:
-        """Append blocks; do nothing after an error, which the caller gets from its future, or after the end."""
+        """Write and release the blocks of a group; do nothing after an error in an earlier group, or the end."""
         if self._has_failed or self._is_ended:
             return
         self._has_failed = True
@@ -120,7 +120,8 @@ class BlockOutput(ByteSink):
         self._has_failed = False
         blocks.release()
 
-    def _end(self) -> None:
+    def _shut_down(self) -> None:
+        """End the threads, and drop groups that are not being compressed or written."""
         self._is_ended = True
         # Do not wait: the reader of a pipe may never continue.
         self._writer.shutdown(wait=False, cancel_futures=True)
@@ -138,7 +139,7 @@ class BgzfOutput(BlockOutput):
         self._group: list[tuple[Bytes, Callable[[], None]]] = []
         # Buffers for reuse: fresh memory takes longer than the copy into it.
         self._free: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
-        self._copied = self._empty_buffer()
+        self._copied = self._take_buffer()
         self._filled = 0
 
     def write(self, data: memoryview | bytes | Bytes) -> None:
@@ -165,37 +166,39 @@ class BgzfOutput(BlockOutput):
         starts = range(head - self._group_size(), whole, GROUP_BYTES) if whole > head else range(0)
         release_part = _Countdown(len(starts) + 1, release)
         for start in starts:
-            self._add(data[max(start, head) : min(start + GROUP_BYTES, whole)], release_part)
-        self._compress_group()
+            self._add_to_group(data[max(start, head) : min(start + GROUP_BYTES, whole)], release_part)
+        self._submit_group()
         self.write(data[whole:])
         release_part()
 
     def _flush(self) -> None:
         if self._filled:
             self._add_copied()
-        self._compress_group()
+        self._submit_group()
 
     def _add_copied(self) -> None:
-        self._add(self._copied[: self._filled], partial(self._free.put, self._copied))
-        self._copied = self._empty_buffer()
+        self._add_to_group(self._copied[: self._filled], partial(self._free.put, self._copied))
+        self._copied = self._take_buffer()
         self._filled = 0
 
-    def _empty_buffer(self) -> Bytes:
+    def _take_buffer(self) -> Bytes:
+        """Return a buffer of GROUP_BYTES bytes, reused if one is free."""
         try:
             return self._free.get_nowait()
         except queue.Empty:
             return np.empty(GROUP_BYTES, np.uint8)
 
-    def _add(self, data: Bytes, release: Callable[[], None]) -> None:
-        """Add data to the group, and submit the group when it is complete."""
+    def _add_to_group(self, data: Bytes, release: Callable[[], None]) -> None:
+        """Add data to the group, and submit the group when it is complete; `release` is called after reading."""
         self._group.append((data, release))
         if self._group_size() >= GROUP_BYTES:
-            self._compress_group()
+            self._submit_group()
 
     def _group_size(self) -> int:
         return sum(len(data) for data, _ in self._group)
 
-    def _compress_group(self) -> None:
+    def _submit_group(self) -> None:
+        """Start to compress the group, if it is not empty; call its `release` functions when it has been read."""
         if not self._group:
             return
         group, self._group = self._group, []
@@ -224,14 +227,14 @@ class _Countdown:
 
 
 def compress_with_package(parts: Sequence[Bytes], level: int) -> Blocks:
-    """Compress a group of blocks with libdeflate's Python package; a Compress function."""
+    """Compress a group of parts to BGZF blocks with libdeflate's Python package; level: 1 to 12."""
     texts = (part[start : start + BLOCK_BYTES] for part in parts for start in range(0, len(part), BLOCK_BYTES))
     blocks = [_block(text.data, level) for text in texts]
     return Blocks([b"".join(map(b"".join, blocks))], [sum(map(len, block)) for block in blocks])
 
 
 def _block(data: memoryview, level: int) -> list[bytes | bytearray | memoryview]:
-    """Return the block of at most BLOCK_BYTES bytes of text, in parts."""
+    """Return the BGZF block of at most BLOCK_BYTES bytes, in pieces to concatenate; stored if that is not larger."""
     # gzip_compress also computes the checksum: each further call would wait for the GIL.
     compressed = memoryview(gzip_compress(data, level))
     contents: list[bytes | bytearray | memoryview] = [compressed[GZIP_HEADER_BYTES:-TRAILER_BYTES]]

@@ -112,7 +112,7 @@ def source_of_file(
     inflaters: Inflaters = NO_INFLATERS,
     points: AccessPoints | None = None,
 ) -> ByteSource:
-    """Return the source of an open file, as `open_bytes` does.
+    """Return the bytes of an open file as a source, decompressed if they start with the magic bytes of gzip.
 
     head: the first 18 or more bytes, or all, which have been read already. points: filled while gzip is decompressed.
     """
@@ -175,6 +175,7 @@ class PlainSource(ByteSource):
         self._file.close()
 
     def _read_slices(self, pool: ThreadPoolExecutor, target: memoryview) -> int:
+        """Fill `target` from the file, each thread a slice; return the bytes read, fewer at the end."""
         start = self._file.tell()
         cuts = [len(target) * i // self._threads for i in range(self._threads + 1)]
 
@@ -227,6 +228,7 @@ class GeneratorSource(ByteSource):
             self._file.close()
 
     def _next_piece(self) -> bool:
+        """Get the next piece; return False at the end or an error, which `readinto` raises later."""
         self._offset, self._piece = 0, b""
         if not self._error:
             try:
@@ -254,7 +256,7 @@ class ByteRange(ByteSource):
         return self._source.read_progress() if self._end is None else (self.delivered, self._end)
 
     def position(self) -> FilePosition | None:
-        """Return the position of the next byte in a plain file; None at the end and for other sources."""
+        """Return the position of the next byte in a plain file; None for gzip and at the end of the range."""
         source = self._source
         position = source.position() if isinstance(source, PlainSource) and not self._skipped else None
         if position is None or self._end is None:
@@ -270,11 +272,11 @@ class ByteRange(ByteSource):
     def readinto(self, target: memoryview) -> int:
         while self._skipped:
             scratch = memoryview(bytearray(min(self._skipped, SKIPPED_BYTES)))
-            self._skipped -= self._read_some(scratch)
+            self._skipped -= self._read_or_raise(scratch)
         if self._end is None:
             count = self._source.readinto(target)
         elif self.delivered < self._end:
-            count = self._read_some(target[: self._end - self.delivered]) if target else 0
+            count = self._read_or_raise(target[: self._end - self.delivered]) if target else 0
         else:
             count = 0
             if self._is_last and self._source.readinto(memoryview(bytearray(1))):
@@ -285,7 +287,8 @@ class ByteRange(ByteSource):
     def close(self) -> None:
         self._source.close()
 
-    def _read_some(self, target: memoryview) -> int:
+    def _read_or_raise(self, target: memoryview) -> int:
+        """Read at least one byte into `target`; return how many. Raises DataError at the end of the source."""
         count = self._source.readinto(target)
         if not count:
             raise DataError(f"{self.name}: the file ends before an offset of its split table")
@@ -295,10 +298,9 @@ class ByteRange(ByteSource):
 def open_range(
     path: str, start: int, end: int, is_last: bool, point: AccessPoint | None, threads: int, inflaters: Inflaters
 ) -> ByteRange:
-    """Open the decompressed text [start, end) of a file.
+    """Open the decompressed text [start, end) of a file. Raises OSError.
 
-    is_last: the text is expected to end there. point: for gzip, an access point at or before `start`; None for a plain
-    file. Raises OSError if the file cannot be opened.
+    is_last: the text is expected to end there. point: of gzip, at or before `start`; None for a plain file.
     """
     file = NamedFile(path)
     if point is None:

@@ -43,7 +43,7 @@ class Fasta:
 
 
 def record_name(path: str, number: int, header: bytes) -> bytes:
-    """Return a header, without '>', up to the first whitespace. Raises DataError if that is empty."""
+    """Return the name, the first word of a header without '>'. Raises DataError about record `number` if missing."""
     if not header or header[:1].isspace():
         raise DataError(f"{path}, record {number}: expected a name after '>', found none")
     return header.split(maxsplit=1)[0]
@@ -89,7 +89,7 @@ def read_records(source: ByteSource, alphabet: Alphabet, progress: Callable[[int
 
 
 def _add_block(records: "_Records", block: bytes) -> bytes:
-    """Add a block to the records, except an incomplete header at its end, which is returned."""
+    """Add a block of text to the records; return what to put before the next block: a header or a line break."""
     first, *others = block.split(b"\n>")
     carry = b""
     if others and b"\n" not in others[-1]:
@@ -133,12 +133,12 @@ class _Records:
             return
         letters = lines.translate(self._table, LINE_BREAKS)
         if b"\0" in letters:
-            raise self._not_letter(lines, letters.index(b"\0"))
+            raise self._invalid_letter_error(lines, letters.index(b"\0"))
         self._unstored.append(letters)
         self._length += len(letters)
 
     def store(self) -> None:
-        """Store the letters of a block in the array."""
+        """Append the letters added since the last call to the array of all letters, which grows if necessary."""
         if self._length > len(self._letters):
             # resize remaps the memory and does not copy it.
             self._letters.resize(max(self._length, int(len(self._letters) * GROWTH)), refcheck=False)
@@ -153,7 +153,8 @@ class _Records:
         self._letters.resize(self._length, refcheck=False)
         return Fasta(self._names, self._letters, np.array([*self._starts, self._length], np.int64), self._titles)
 
-    def _not_letter(self, lines: bytes, index: int) -> DataError:
+    def _invalid_letter_error(self, lines: bytes, index: int) -> DataError:
+        """Return the error for letter `index` of `lines`, line breaks not counted."""
         character = lines.translate(None, LINE_BREAKS)[index : index + 1]
         position = self._length - self._starts[-1] + index + 1
         return invalid_letter(

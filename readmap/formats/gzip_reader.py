@@ -114,22 +114,22 @@ def inflate(
     if (threads >= MIN_THREADS or points) and is_file and (by_parts := inflaters.open_members()):
         start = file.tell() - len(head)
         parts = by_parts(cast(io.FileIO, file), head, threads, points, None)
-        return _or_members(file, name, parts, AccessPoint(done, 8 * start, start, done), points)
+        return _with_sequential_fallback(file, name, parts, AccessPoint(done, 8 * start, start, done), points)
     members = _inflate_members(file, name, head, done, points)
-    return members if threads == 1 else _one_ahead(members)
+    return members if threads == 1 else _produce_ahead(members)
 
 
 def inflate_from(
     file: io.FileIO, name: str, point: AccessPoint, threads: int, inflaters: Inflaters
 ) -> Generator[Piece, None, None]:
-    """Yield the text of a gzip file from an access point on, as `inflate` does.
+    """Yield the text of a gzip file from an access point on, in pieces of 1 byte to 4 MiB. Raises DataError.
 
     If no implementation can start inside a gzip member, inflate the member from its start and skip the prefix.
     """
     if not point.is_member and (by_parts := inflaters.open_members()):
         file.seek(point.bit // 8)
         parts = by_parts(file, b"", threads, None, point)
-        return _or_members(file, name, parts, point, None)
+        return _with_sequential_fallback(file, name, parts, point, None)
     file.seek(point.member)
     head = read_fully(file, BLOCK_HEADER.size)
     return _skip_text(inflate(file, name, head, threads, inflaters, None, point.member_text), point.skipped)
@@ -147,8 +147,7 @@ def read_fully(file: File, count: int) -> bytes:
 def _inflate_members(
     file: File, name: str, data: bytes, done: int, points: AccessPoints | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the text of members in sequence; data: first bytes of a member; done: bytes of text before them, for
-    messages."""
+    """Yield the text of members, one by one; data: bytes already read; done: bytes of text before, for messages."""
     while data:
         if points:
             points.at_member(file.tell() - len(data), done)
@@ -171,14 +170,14 @@ def _inflate_members(
         data = _next_member(file, name, member.unused_data)
 
 
-def _or_members(
+def _with_sequential_fallback(
     file: File,
     name: str,
     parts: Generator[memoryview, None, None],
     start: AccessPoint,
     points: AccessPoints | None,
 ) -> Generator[Piece, None, None]:
-    """Yield the text of `parts`; after NotParallelizable, inflate the member at `start` again, to find the rest."""
+    """Yield the text of `parts`; after NotParallelizable, inflate the rest from the member at `start` on."""
     done = start.skipped
     try:
         with contextlib.closing(parts):
@@ -189,7 +188,7 @@ def _or_members(
     except NotParallelizable:
         file.seek(start.member)
     head = read_fully(file, BLOCK_HEADER.size)
-    yield from _skip_text(_one_ahead(_inflate_members(file, name, head, start.member_text, points)), done)
+    yield from _skip_text(_produce_ahead(_inflate_members(file, name, head, start.member_text, points)), done)
 
 
 def _skip_text(pieces: Generator[Piece, None, None], skipped: int) -> Generator[Piece, None, None]:
@@ -203,7 +202,7 @@ def _skip_text(pieces: Generator[Piece, None, None], skipped: int) -> Generator[
 
 
 def _next_member(file: File, name: str, data: bytes) -> bytes:
-    """Return the first bytes of the next member, or b"" at the end; zeros that pad the file are skipped."""
+    """Skip zeros, and return the first bytes of the next member, or b"" at the end; data: bytes already read."""
     trailing = 0
     while data := data or read_fully(file, READ_BYTES):
         rest = data.lstrip(b"\0")
@@ -230,11 +229,11 @@ def _inflate_blocks(
     points: AccessPoints | None = None,
     done: int = 0,
 ) -> Generator[Piece, None, None]:
-    """Yield the text of BGZF; from the first member that is not a BGZF block on, inflate as other gzip."""
+    """Yield the text of BGZF blocks, and of any other members after them; data: the first bytes, already read."""
     groups = _BlockGroups(file, data, inflater.blocks if inflater else GROUP_BLOCKS, points)
     ahead = 1 if threads == 1 else 2 * threads
     inflate_group = partial(_inflate_group, inflater)
-    with contextlib.closing(_ahead(inflate_group, groups, threads, ahead)) as results:
+    with contextlib.closing(_map_ahead(inflate_group, groups, threads, ahead)) as results:
         for pieces, reason in results:
             for piece in pieces:
                 done += len(piece)
@@ -298,7 +297,7 @@ def _block_length(data: bytes, start: int) -> int:
 
 
 def _inflate_group(inflater: Inflater | None, group: tuple[bytes, list[int]]) -> tuple[list[Piece], str]:
-    """Return the non-empty texts of the blocks before the first corrupt block, and its error message or ''."""
+    """Inflate blocks, (data, ends); return the texts before the first corrupt block, and its error or ''."""
     data, ends = group
     if inflater and (contents := inflater.inflate(data, ends)) is not None:
         return [contents] if contents else [], ""
@@ -314,17 +313,17 @@ def _inflate_group(inflater: Inflater | None, group: tuple[bytes, list[int]]) ->
     return pieces, ""
 
 
-def _one_ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """Yield the pieces, produced ahead by a thread."""
-    made = _ahead(lambda source: next(source, b""), itertools.repeat(pieces), 1, PIECES_AHEAD)
+def _produce_ahead(pieces: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """Yield the pieces, while a thread produces the next PIECES_AHEAD pieces."""
+    made = _map_ahead(lambda source: next(source, b""), itertools.repeat(pieces), 1, PIECES_AHEAD)
     with contextlib.closing(made):
         yield from itertools.takewhile(len, made)
 
 
-def _ahead(
+def _map_ahead(
     function: Callable[[Item], Result], items: Iterable[Item], threads: int, ahead: int
 ) -> Generator[Result, None, None]:
-    """Yield function(item) for all items in order; threads compute up to `ahead` items ahead."""
+    """Yield function(item) of all items in order, while threads compute up to `ahead` items ahead."""
     if ahead == 1:
         yield from map(function, items)
         return

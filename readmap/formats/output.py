@@ -90,16 +90,17 @@ class _SharedUse:
             self._users += 1
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
+        self._drop_user()
 
     def end(self) -> None:
         """Refuse new users, and close now or after the last user. Raises what `close` raises."""
         with self._lock:
             was_open, self._is_open = self._is_open, False
         if was_open:
-            self._leave()
+            self._drop_user()
 
-    def _leave(self) -> None:
+    def _drop_user(self) -> None:
+        """Decrease the reference count, and call `close` if it is 0."""
         with self._lock:
             self._users -= 1
             is_last = not self._users
@@ -181,6 +182,7 @@ class Output(ByteSink):
             raise
 
     def _abort(self) -> None:
+        """Close the output and remove its temporary file; may be repeated, never raises OSError."""
         with contextlib.suppress(OSError):
             self._use.end()
         if self._move:
@@ -260,6 +262,7 @@ def _open_existing(path: str) -> int | None:
 
 
 def _open_descriptor(name: str, descriptor: int) -> Output:
+    """Return an output to a copy of the descriptor, after flushing sys.stdout or sys.stderr if it is theirs."""
     for number, stream in enumerate((sys.stdout, sys.stderr), 1):
         if descriptor == number and stream is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)

@@ -19,7 +19,7 @@ def are_same(one: str, other: str) -> bool:
 
 
 def refuse_same_output(name: str, path: str | None, output: str | None, what: str = "the output goes") -> None:
-    """Raise UsageError if the option `name` names the file to which `what` goes."""
+    """Raise UsageError if the option `name` has the path `output`; what: the clause "... goes" of the message."""
     if path is None:
         return
     both_stdout = path == "-" and output in STANDARD_OUTPUT
@@ -28,10 +28,7 @@ def refuse_same_output(name: str, path: str | None, output: str | None, what: st
 
 
 def refuse_same_outputs(outputs: Mapping[str, str | None], contents: Mapping[str, str]) -> None:
-    """Raise UsageError if two options name one file.
-
-    outputs: paths by options, the main output first. contents: what goes to some of them, for the message.
-    """
+    """Raise UsageError if two options name one file. outputs: the main output first; contents: what goes to some."""
     (_, output), *others = outputs.items()
     for name, path in others:
         refuse_same_output(name, path, output)

@@ -47,7 +47,7 @@ def header_lines(
     _refuse_repeated(hd_lines, others)
     hd = hd_lines[0] if hd_lines else FIRST_LINE
     return [
-        _with_order(hd, order) if order else hd,
+        _set_sort_order(hd, order) if order else hd,
         *_contig_lines(contigs, sequences),
         *others,
         _program_line(others, version, command_line),
@@ -59,7 +59,7 @@ def sorted_header(given: Sequence[str], version: str, command_line: str, order: 
     hd_lines = [line for line in given if line.startswith("@HD")]
     others = [line for line in given if not line.startswith("@HD")]
     return [
-        _with_order(hd_lines[0] if hd_lines else FIRST_LINE, order),
+        _set_sort_order(hd_lines[0] if hd_lines else FIRST_LINE, order),
         *others,
         _program_line(others, version, command_line),
     ]
@@ -98,8 +98,8 @@ def parse_header_lines(option: str) -> list[str]:
     return lines
 
 
-def _with_order(line: str, order: str) -> str:
-    """Return an @HD line with the sort order in SO; queryname is the natural order of `samtools sort -n`."""
+def _set_sort_order(line: str, order: str) -> str:
+    """Return an @HD line with SO:order; queryname also has SS, for the natural order of `samtools sort -n`."""
     fields = [f"SO:{order}" if field.startswith("SO:") else field for field in line.split("\t")]
     fields = [field for field in fields if not field.startswith(("GO:", "SS:"))]
     fields = fields if f"SO:{order}" in fields else [*fields, f"SO:{order}"]
@@ -107,7 +107,7 @@ def _with_order(line: str, order: str) -> str:
 
 
 def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
-    """Return the @SQ lines, completing the given ones. Raises UsageError if those contradict the contigs."""
+    """Return an @SQ line for each contig, completing the given lines. Raises UsageError if these contradict."""
     if given and len(given) != len(contigs):
         raise UsageError(f"-H: found {len(given)} @SQ lines, and the index has {len(contigs)} contigs")
     lines = []
@@ -124,6 +124,7 @@ def _contig_lines(contigs: Sequence[Contig], given: Sequence[str]) -> list[str]:
 
 
 def _program_line(others: Sequence[str], version: str, command_line: str) -> str:
+    """Return readmap's @PG line, with PP if `others` have an @PG, and CL unless the command line is empty."""
     follows = "".join(f"\tPP:{last}" for last in _program_names(others)[-1:])
     # File names in the command line may not be UTF-8.
     call = re.sub(r"\s", " ", command_line).encode("utf-8", "backslashreplace").decode()
@@ -167,7 +168,7 @@ def header(
     lines: Sequence[str] = (),
     order: str | None = None,
 ) -> bytes:
-    """Return the encoded header of a file; lines: from options and the file of reads. See `header_lines`."""
+    """Return a file's header as bytes of SAM or BAM. lines: given lines, as for `header_lines`; order: SO of @HD."""
     given = [read_group.decode(), *lines] if read_group else lines
     all_lines = header_lines(contigs, given, version, command_line, order)
     text = "".join(f"{line}\n" for line in all_lines).encode("utf-8", "surrogateescape")

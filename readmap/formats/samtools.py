@@ -135,7 +135,7 @@ class SamtoolsInput(io.RawIOBase):
         )
         self._waits_for_file = True
         self._last_taken = time.monotonic()
-        threading.Thread(target=self._feed, args=(file, start), name="readmap-feed", daemon=True).start()
+        threading.Thread(target=self._feed_command, args=(file, start), name="readmap-feed", daemon=True).start()
 
     def readable(self) -> bool:
         return True
@@ -166,8 +166,8 @@ class SamtoolsInput(io.RawIOBase):
         self._samtools.close()
         super().close()
 
-    def _feed(self, file: io.RawIOBase, start: bytes) -> None:
-        """Write all bytes of the file to the command; `read` reports any error."""
+    def _feed_command(self, file: io.RawIOBase, start: bytes) -> None:
+        """Write `start` and the rest of the file to the command, and close both; `read` reports any error."""
         samtools = self._samtools
         with file, contextlib.suppress(OSError, ValueError):
             part = start
@@ -215,7 +215,7 @@ class SamtoolsOutput(ByteSink):
             raise self._failed() from None
 
     def finish(self) -> None:
-        """Wait for the command. Raises OSError that names the output; the caller still has to abort it."""
+        """Wait for the command, write the index, and finish the outputs. Raises OSError; the caller aborts then."""
         if self._is_finished:
             return
         self._command.end_input()
@@ -229,6 +229,7 @@ class SamtoolsOutput(ByteSink):
         self._is_finished = True
 
     def commit(self) -> None:
+        """Finish, remove old indexes of the file, and rename the output and its index to their paths."""
         self.finish()
         outputs = [self._output]
         if self._index is not None:

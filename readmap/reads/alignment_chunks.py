@@ -27,6 +27,7 @@ class AlignmentChunk:
     buffer: Buffer
 
     def to_device(self, backend: Backend) -> Reads:
+        """Return the reads with their text and positions copied to the device."""
         spans, marks = self.spans, self.spans["marks"]
         sequences = spans["start"] + spans["header_length"]
         quality_starts = np.where(marks & HAS_QUALITY, sequences + spans["length"], -1)
@@ -48,13 +49,13 @@ class AlignmentChunk:
         return len(self.spans) > 1 + self.paired
 
     def halves(self) -> tuple[AlignmentChunk, AlignmentChunk]:
-        """Split a divisible chunk into two chunks; release both in place of this chunk."""
+        """Split a divisible chunk into two chunks that share its memory; release both instead of this chunk."""
         middle = len(self.spans) // 2 // (1 + self.paired) * (1 + self.paired)
         self.buffer.retain()
         return replace(self, spans=self.spans[:middle]), replace(self, spans=self.spans[middle:])
 
     def split(self, max_reads: int) -> list[AlignmentChunk]:
-        """Split into chunks of at most `max_reads` reads, or one pair; release them in place of this chunk."""
+        """Split into chunks of at most `max_reads` reads, or one pair; release them instead of this chunk."""
         step = max(max_reads // (1 + self.paired), 1) * (1 + self.paired)
         parts = [replace(self, spans=self.spans[i : i + step]) for i in range(0, len(self.spans), step)]
         for _ in parts[1:]:

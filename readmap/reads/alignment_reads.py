@@ -68,11 +68,11 @@ class AlignmentReads:
         self._processes = list[SamtoolsInput]()  # each reads the file or the process before it
         try:
             if dropped:
-                file, start = self._convert(file, start, *VIEW[:-1], "-x", ",".join(dropped), VIEW[-1])
+                file, start = self._pipe_through_samtools(file, start, *VIEW[:-1], "-x", ",".join(dropped), VIEW[-1])
             if collate or start.startswith(CRAM_MAGIC):
-                file, start = self._convert(file, start, *(COLLATE if collate else VIEW))
+                file, start = self._pipe_through_samtools(file, start, *(COLLATE if collate else VIEW))
             self._source = GeneratorSource(name, inflate(file, name, start, threads, inflaters), file)
-            self.contigs, text = read_header(self._read, name)
+            self.contigs, text = read_header(self._read_bytes, name)
         except BaseException:
             for process in reversed(self._processes):
                 process.close()
@@ -82,8 +82,8 @@ class AlignmentReads:
         self._tags, self._seen = KeptTags.of(()), 0
         self._collator: MateCollator | None = None
 
-    def _convert(self, file: io.RawIOBase, start: bytes, *arguments: str) -> tuple[io.RawIOBase, bytes]:
-        """Start samtools on a file; return its output, and the first bytes of the output."""
+    def _pipe_through_samtools(self, file: io.RawIOBase, start: bytes, *arguments: str) -> tuple[io.RawIOBase, bytes]:
+        """Start a samtools command that reads a file; return its output, and the output's first bytes."""
         process = SamtoolsInput(file, self.name, start, *arguments)
         self._processes.append(process)
         return process, read_fully(process, START_BYTES)
@@ -103,10 +103,10 @@ class AlignmentReads:
         return self._collator.lost if self._collator else 0
 
     def start(self, tags: Sequence[str], paired: bool, window: int = WINDOW) -> None:
-        """Configure `chunks`. tags: names of tags to keep. paired: match mates, up to `window` records apart."""
+        """Configure `chunks`, before reading. tags: names to keep. paired: match mates up to `window` records apart."""
         self._tags, self._window = KeptTags.of(tags), window
         is_sorted = any(line.startswith("@HD") and "\tSO:coordinate" in line for line in self.header)
-        on_missing = self._refuse if is_sorted else lambda ordinal, name: None
+        on_missing = self._refuse_missing_mate if is_sorted else lambda ordinal, name: None
         self._collator = MateCollator(self._tags, window, paired, on_missing, self._backend)
 
     def chunks(
@@ -116,8 +116,9 @@ class AlignmentReads:
         batch_reads: int | None = None,
         buffers: int = BUFFERS,
     ) -> Iterator[AlignmentChunk]:
-        """Yield all reads, and close the file. See read_chunks for the parameters.
+        """Yield all reads in chunks of at most `batch_reads` reads, and close the file.
 
+        allocate, chunk_bytes, buffers: function, size and maximum number of the uint8 buffers.
         Raises DataError if the file is corrupt, or if it is sorted and mates are too far apart, after the chunks of all
         reads before that record; and OSError from reading.
         """
@@ -129,7 +130,7 @@ class AlignmentReads:
                     yield from chunk.split(max_reads)
                 if records.error:
                     raise self._error(f" {records.error}")
-            for chunk in self._collator.rest(pool, chunk_bytes):
+            for chunk in self._collator.remaining_chunks(pool, chunk_bytes):
                 yield from chunk.split(max_reads)
 
     def records(self, chunk_bytes: int) -> Iterator[BamRecords]:
@@ -193,7 +194,7 @@ class AlignmentReads:
             size = f"{4 + int.from_bytes(left[:4], 'little')} bytes" if len(left) >= 4 else "4 bytes of its size"
             raise self._error(f": record is truncated: expected {size}, found {len(left)}")
 
-    def _read(self, count: int) -> bytes:
+    def _read_bytes(self, count: int) -> bytes:
         """Return the next `count` bytes of BAM, fewer at the end."""
         parts = []
         while count:
@@ -210,7 +211,8 @@ class AlignmentReads:
         seen = self._collator.seen if self._collator else self._seen
         return DataError(f"{self.name}, record {seen + 1}{what}")
 
-    def _refuse(self, ordinal: int, name: str) -> None:
+    def _refuse_missing_mate(self, ordinal: int, name: str) -> None:
+        """Raise DataError about a record of a sorted file whose mate is not in the window."""
         raise DataError(
             f"{self.name}, record {ordinal + 1} ({name}): its mate is not within {self._window:,} records of it, and "
             "the file is sorted by coordinate: use --collate to put mates together"

@@ -32,7 +32,7 @@ class BadRecord(NamedTuple):
 def describe(
     data: np.ndarray[Any, Any], record: int, code: int, lines_per_record: int, path: str, number: int
 ) -> DataError:
-    """Return the error of record `record` of a chunk's bytes, which is record `number`, 1-based, of the file `path`."""
+    """Return the error `code` of record `record` of a chunk's bytes: record `number`, 1-based, of file `path`."""
     header, sequence, *rest = record_lines(data, record, lines_per_record)
     if code == NO_HEADER:
         marker = "@" if lines_per_record == 4 else ">"
@@ -47,7 +47,7 @@ def describe(
         comment = header.split(maxsplit=1)[1]
         expected = "expected SAM tags such as RX:Z:ACGT, or an Illumina comment such as 1:N:0:ACGT, after the name"
         return DataError(f"{where}: {expected}, found {_shown(comment)}")
-    return DataError(f"{where}: {_complaint(code, sequence, rest)}")
+    return DataError(f"{where}: {_describe_fault(code, sequence, rest)}")
 
 
 def record_lines(data: np.ndarray[Any, Any], record: int, lines_per_record: int) -> list[bytes]:
@@ -68,7 +68,8 @@ def name_of(header: bytes) -> str:
     return words[0].decode("ascii", "replace") if words else "unnamed"
 
 
-def _complaint(code: int, sequence: bytes, rest: list[bytes]) -> str:
+def _describe_fault(code: int, sequence: bytes, rest: list[bytes]) -> str:
+    """Describe a RecordError of a record; rest: the lines after the sequence, '+' and qualities."""
     if code == NO_SEPARATOR:
         return f"expected a line starting with '+', found {_shown(rest[0])}"
     if code == OTHER_NAME:

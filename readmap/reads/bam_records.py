@@ -60,7 +60,7 @@ class BamRecords:
     """Complete, valid records; all arrays but `bytes` and `starts` are [records]."""
 
     bytes: Bytes  # the text of BAM
-    starts: Integers  # [records + 1], where each record starts, and the end of the last one
+    starts: Integers  # [records + 1], where each record starts, and the end of the last record
     flags: NDArray[np.uint16]
     hashes: NDArray[np.uint64]  # of name and read group
     lengths: Integers  # bytes that a primary record has as text, 0 for other records
@@ -82,7 +82,7 @@ class ReadTexts:
         return ReadTexts(self.text, as_spans(as_words(self.spans)[rows]), self.lengths[rows])
 
     def copy_into(self, target: Bytes, offset: int, backend: Backend) -> ReadTexts:
-        """Copy the reads to contiguous text in `target` from `offset` on, and return them there."""
+        """Copy the reads without gaps into `target` from `offset` on; return them with their new positions."""
         starts = np.cumsum(self.lengths) - self.lengths + offset
         read = {"bytes": self.text, "starts": np.ascontiguousarray(self.spans["start"]), "lengths": self.lengths}
         backend.launch(_COPY, len(starts), **read, new_starts=starts, text=target)
@@ -113,7 +113,7 @@ def as_spans(words: Integers) -> NDArray[Any]:
 
 
 def find_records(data: Bytes, max_records: int, backend: Backend) -> tuple[Integers, int]:
-    """Return the starts of the complete records of `data` and the last one's end, int64 [records + 1]; and that end."""
+    """Return where the complete records of `data` start and the last record ends, int64 [records + 1]; and that end."""
     max_records = min(max_records, len(data) // (MIN_SIZE + 4))
     starts, found = np.empty(max_records, np.int64), np.zeros(2, np.int64)
     backend.launch(_FIND, 1, bytes=data, starts=starts, found=found, size=len(data), max_records=max_records)
@@ -132,7 +132,7 @@ def describe_invalid_size(data: Bytes) -> str | None:
 
 
 def check_records(data: Bytes, starts: Integers, kept: KeptTags, contigs: int, backend: Backend) -> BamRecords:
-    """Return the records before the first invalid one. starts: from find_records. contigs: count in the header."""
+    """Return the records before the first invalid one, and its error. starts: from find_records. contigs: count."""
     count = len(starts) - 1
     flags, hashes, lengths = np.empty(count, np.uint16), np.empty(count, np.uint64), np.empty(count, np.int64)
     error = np.full(1, -1, np.int64).view(np.uint64)
@@ -148,7 +148,7 @@ def check_records(data: Bytes, starts: Integers, kept: KeptTags, contigs: int, b
 
 
 def write_reads(records: BamRecords, selected: Integers, kept: KeptTags, text: Bytes, backend: Backend) -> ReadTexts:
-    """Write primary records to the front of `text`. selected: int64, their indices."""
+    """Write the primary records with the indices `selected` as text to the front of `text`; return the reads there."""
     lengths, rows = records.lengths[selected], np.empty((len(selected), SPAN_WORDS), np.int64)
     read = {"bytes": records.bytes, "starts": records.starts, "selected": selected}
     backend.launch(_WRITE, len(rows), **read, text_ends=np.cumsum(lengths), kept=kept, text=text, spans=rows)

@@ -116,7 +116,7 @@ class Chunk:
             buffer.detach()
 
     def halves(self) -> "tuple[Chunk, Chunk]":
-        """Split a divisible chunk into two chunks; release both in place of this chunk."""
+        """Split a divisible chunk into two chunks that share its memory; release both instead of this chunk."""
         half = self.records // 2 // self.layout.records_per_fragment * self.layout.records_per_fragment
         ends = [scan_records(part, self.format.value, checks_fastq=False).ends for part in self.parts]
         if self.layout is PairLayout.ADJACENT:
@@ -138,13 +138,13 @@ class Chunk:
     def error(self, bad: BadRecord) -> DataError:
         """Return the error that describes an invalid read of the chunk."""
         if bad.code == bad_records.MATE_NAMES:
-            return self._names_differ(bad.read)
+            return self._mate_names_error(bad.read)
         record, file = divmod(bad.read, len(self.parts))
         number = self.first_record + record + 1
         return bad_records.describe(self.parts[file], record, bad.code, self.format.value, self.paths[file], number)
 
-    def _names_differ(self, read: int) -> DataError:
-        """read: index of the second read of the pair."""
+    def _mate_names_error(self, read: int) -> DataError:
+        """Return the error for mates with different names; read: index of the second mate in the chunk."""
         mates = [divmod(each, len(self.parts)) for each in (read - 1, read)]
         headers = [bad_records.record_lines(self.parts[file], index, self.format.value)[0] for index, file in mates]
         first, second = map(bad_records.name_of, headers)
@@ -228,16 +228,16 @@ class _LaneReader:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all chunks, then raise the error if there is one."""
-        while records := self._read():
+        while records := self._fill_buffers():
             max_records = self._max_records or records
             while records and (count := self._without_separating_mates(min(max_records, records))):
-                yield self._take(count)
+                yield self._take_chunk(count)
                 records -= count
         for file in self._files:
             if file.error and file.records < self._layout.records_per_fragment:
                 raise file.error
         if any(file.records for file in self._files):
-            raise self._missing_mate()
+            raise self._missing_mate_error()
         for file in self._files:
             if file.missing_eof:
                 if not self._warn:
@@ -245,7 +245,7 @@ class _LaneReader:
                 self._warn(f"{file.missing_eof}, which some programs do not write")
             file.release()
 
-    def _read(self) -> int:
+    def _fill_buffers(self) -> int:
         """Read more if needed; return how many records of each file can be taken, 0 at the end of a file."""
         while low := [file for file in self._files if file.is_low(self._layout.min_records)]:
             for file in low:
@@ -264,13 +264,15 @@ class _LaneReader:
             return records
         return cut_between_pairs(file.name_at, records, file.records)
 
-    def _take(self, records: int) -> Chunk:
+    def _take_chunk(self, records: int) -> Chunk:
+        """Return a chunk of the next `records` records of each file."""
         first_record = self._files[0].taken
         parts, buffers = zip(*(file.take(records) for file in self._files), strict=True)
         names = tuple(file.name for file in self._files)
         return Chunk(parts, names, self._format, self._layout, first_record, records, buffers)
 
-    def _missing_mate(self) -> DataError:
+    def _missing_mate_error(self) -> DataError:
+        """Return the error for an odd number of records, or two files with different numbers."""
         longer = max(self._files, key=lambda file: file.records)
         shorter = min(self._files, key=lambda file: file.records)
         if shorter.missing_eof:
@@ -302,7 +304,7 @@ def _read_concurrently(files: Sequence[RecordFile]) -> None:
 
 
 def _common_format(sources: Sequence[ByteSource], starts: Sequence[bytes]) -> RecordFormat:
-    """Return the format of all files that are not empty."""
+    """Return the format of all files that are not empty. Raises DataError if their formats differ."""
     formats = {
         source.name: RecordFormat.FASTQ if start.startswith(b"@") else RecordFormat.FASTA
         for source, start in zip(sources, starts, strict=True)

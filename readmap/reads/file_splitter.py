@@ -70,7 +70,7 @@ class FileSplitter:
         self._pool.shutdown(cancel_futures=True)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait up to `seconds`; return True if all files have been scanned. Raises what split_files raises."""
+        """Wait up to `seconds`; return True if all files are scanned, after warnings. Raises DataError, OSError."""
         if not self._waiting:
             return True
         done, self._waiting = wait(self._waiting, seconds, FIRST_EXCEPTION)
@@ -104,7 +104,7 @@ class _FileScan:
         self._whole: SplitFile | None = None
 
     def result(self) -> SplitFile:
-        """Return the file; during the scan, the file up to the last mark."""
+        """Return the file with its record marks and access points; during the scan, up to the last mark."""
         if self._whole:
             return self._whole
         count = len(self._marks)
@@ -119,7 +119,7 @@ class _FileScan:
         return SplitFile(self._path, self._identity, records, text_bytes, marks, points, is_whole)
 
     def run(self, threads: int, stop: threading.Event) -> None:
-        """Scan the file. Raises _ScanStopped if `stop` is set meanwhile."""
+        """Scan the file, and store its marks for `result`. Raises _ScanStopped if `stop` is set, and DataError."""
         file, name = open_file(self._path)
         with file:
             start = read_fully(file, START_BYTES)
@@ -129,7 +129,7 @@ class _FileScan:
             with ByteRange(source_of_file(file, name, start, threads, HOST_INFLATERS, self._points)) as source:
                 try:
                     for starts in record_starts(source, threads=min(threads, THREADS_PER_FILE)):
-                        self._add(starts)
+                        self._add_marks(starts)
                         self.bytes_read = (source.read_progress() or (0, 0))[0]
                         if stop.is_set():
                             raise _ScanStopped
@@ -138,8 +138,8 @@ class _FileScan:
                 text_bytes = source.delivered
         self._whole = self._file(self.records, text_bytes, np.concatenate(self._marks))
 
-    def _add(self, starts: Starts) -> None:
-        """Mark the next records, one in RECORDS_PER_MARK."""
+    def _add_marks(self, starts: Starts) -> None:
+        """Count the records that start at `starts`, and mark one in RECORDS_PER_MARK."""
         marked = np.arange(-self.records % RECORDS_PER_MARK, len(starts), RECORDS_PER_MARK)
         self._marks.append(np.column_stack([self.records + marked, starts[marked]]))
         self.records += len(starts)

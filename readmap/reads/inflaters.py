@@ -85,7 +85,7 @@ class _DeviceBuffers:
         self._stream = backend.make_stream()
 
     def inflate(self, data: bytes, ends: list[int]) -> memoryview | None:
-        """Return the contents of the blocks, or None if a block is corrupt; see Inflater."""
+        """Inflate blocks data[ends[i]:ends[i + 1]]; return their contents, or None if a block is corrupt."""
         compressed, block_ends = np.frombuffer(data, np.uint8), np.array(ends)
         sizes = declared_sizes(compressed, block_ends)
         with self._backend.device, self._stream:

@@ -60,7 +60,7 @@ class MateCandidates:
         return self.select(np.argsort(self.hashes, kind="stable"))
 
     def split(self, hashes: NDArray[np.uint64]) -> tuple[MateCandidates, MateCandidates]:
-        """Return the candidates that have one of the hashes, in file order, and the others; self is sorted by hash."""
+        """Split candidates sorted by hash: return those with one of `hashes`, in file order, and the others."""
         wanted = np.unique(hashes) if len(self) else hashes[:0]
         starts = self.hashes.searchsorted(wanted)
         counts = self.hashes.searchsorted(wanted, "right") - starts
@@ -88,7 +88,7 @@ def match_by_hash(candidates: MateCandidates, window: int) -> tuple[Integers, Ma
     mates = np.full(len(candidates), NO_MATE, np.int64)
     unsure = np.zeros(len(candidates), np.bool_)
     left = np.ones(len(candidates), np.bool_)
-    neighbours = _neighbours(candidates, window)
+    neighbours = _adjacent_mates(candidates, window)
     left[neighbours] = left[neighbours + 1] = False
     if left.any():
         # Neighbours may not be mates if other candidates have the same name.
@@ -130,7 +130,7 @@ def is_among(hashes: NDArray[np.uint64], others: NDArray[np.uint64]) -> Mask:
 
 
 def match_by_key(candidates: MateCandidates, keys: Sequence[bytes], window: int) -> Integers:
-    """Return the index of each candidate's mate or NO_MATE, int64, record by record. keys: name and read group."""
+    """Return the index, int64, of each candidate's mate with an equal key, name and read group, or NO_MATE."""
     mates = np.full(len(candidates), NO_MATE, np.int64)
     waiting: defaultdict[tuple[bytes, int], deque[int]] = defaultdict(deque)
     ordinals = candidates.ordinals.tolist()
@@ -146,8 +146,8 @@ def match_by_key(candidates: MateCandidates, keys: Sequence[bytes], window: int)
     return mates
 
 
-def _neighbours(candidates: MateCandidates, window: int) -> Integers:
-    """Return the candidates whose next candidate seems to be their mate; no candidate is in two such pairs."""
+def _adjacent_mates(candidates: MateCandidates, window: int) -> Integers:
+    """Return each index i at which candidates i and i + 1 seem to be mates, int64; pairs do not overlap."""
     if len(candidates) < 2:
         return np.empty(0, np.int64)
     alike = candidates.hashes[1:] == candidates.hashes[:-1]
@@ -187,7 +187,7 @@ class MateCollator:
         self._batches: list[_WaitingBatch] = []
 
     def add(self, records: BamRecords, pool: BufferPool) -> AlignmentChunk | None:
-        """Add records; return the reads that can be delivered now, or None."""
+        """Add the next records; return the reads that can be delivered now, in a buffer of the pool, or None."""
         start, end = self.seen, self.seen + len(records)
         primary = np.flatnonzero((records.flags & (SECONDARY | SUPPLEMENTARY)) == 0)
         self.seen, self.reads = end, self.reads + len(primary)
@@ -200,20 +200,20 @@ class MateCollator:
         buffer = pool.take(int(records.lengths.sum()))
         texts = bam_records.write_reads(records, primary, self._tags, buffer.data, self._backend)
         self._batches.append(_WaitingBatch(start, start + primary, texts, len(primary)))
-        mates = self._match(candidates, len(known))
+        mates = self._match_mates(candidates, len(known))
         waiting = others.followed_by(candidates.select(mates == NO_MATE))
         is_outside = waiting.ordinals + self._window + 1 < end
         lost = np.sort(waiting.ordinals[is_outside])
         self._waiting = waiting.select(~is_outside).sorted_by_hash()
-        fragments = self._fragments(candidates, mates, start + primary[~is_mate], lost)
-        chunk = self._chunk(fragments, pool, buffer)
+        fragments = self._ordered_fragments(candidates, mates, start + primary[~is_mate], lost)
+        chunk = self._make_chunk(fragments, pool, buffer)
         self._drop_delivered()
         if chunk is None or chunk.buffer is not buffer:
             buffer.release()
         return chunk
 
-    def rest(self, pool: BufferPool, chunk_bytes: int) -> Iterator[AlignmentChunk]:
-        """Yield the reads without mates that are left after all records, about `chunk_bytes` at a time."""
+    def remaining_chunks(self, pool: BufferPool, chunk_bytes: int) -> Iterator[AlignmentChunk]:
+        """Yield the reads without mates that are left at the end, about `chunk_bytes` at a time; count them as lost."""
         ordinals, self._waiting = np.sort(self._waiting.ordinals), NO_CANDIDATES
         self.lost += len(ordinals)
         lengths = np.empty(len(ordinals), np.int64)
@@ -221,21 +221,21 @@ class MateCollator:
             lengths[chosen] = batch.texts.lengths[rows]
         pieces = np.cumsum(lengths) // chunk_bytes
         for piece in np.split(ordinals, np.flatnonzero(np.diff(pieces)) + 1):
-            if chunk := self._chunk((piece, np.full(len(piece), NO_MATE)), pool, None):
+            if chunk := self._make_chunk((piece, np.full(len(piece), NO_MATE)), pool, None):
                 yield chunk
 
-    def _match(self, candidates: MateCandidates, known: int) -> Integers:
-        """Return the index of each candidate's mate, or NO_MATE. known: how many were waiting before."""
+    def _match_mates(self, candidates: MateCandidates, known: int) -> Integers:
+        """Return the index of each candidate's mate, or NO_MATE; the first `known` candidates were waiting before."""
         mates, unsure = match_by_hash(candidates, self._window)
         unsure |= self._have_false_mates(candidates, mates, known)
         if unsure.any():
             again = np.flatnonzero(unsure)
-            found = match_by_key(candidates.select(again), self._keys(candidates.ordinals[again]), self._window)
+            found = match_by_key(candidates.select(again), self._mate_keys(candidates.ordinals[again]), self._window)
             mates[again] = np.where(found == NO_MATE, NO_MATE, again[found])
         return mates
 
     def _have_false_mates(self, candidates: MateCandidates, mates: Integers, known: int) -> Mask:
-        """Return the candidates whose hash occurs in a match with another name or read group."""
+        """Return a mask of the candidates whose hash occurs in a match of different names or read groups."""
         later = np.flatnonzero((mates != NO_MATE) & (mates < np.arange(len(mates))))
         last, is_new = self._batches[-1], later >= known
         # Two candidates that were both waiting before are not mates.
@@ -250,22 +250,24 @@ class MateCollator:
             return np.zeros(len(candidates), np.bool_)
         return is_among(candidates.hashes, candidates.hashes[later[~same]])
 
-    def _keys(self, ordinals: Integers) -> list[bytes]:
-        """Return name and read group of each read."""
+    def _mate_keys(self, ordinals: Integers) -> list[bytes]:
+        """Return name and read group of the reads with these record indices."""
         keys = [b""] * len(ordinals)
         for batch, chosen, rows in self._locate(ordinals):
             for index, key in zip(chosen.tolist(), batch.texts.select(rows).keys(), strict=True):
                 keys[index] = key
         return keys
 
-    def _fragments(self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers) -> _Fragments:
-        """Return all fragments to deliver, in order. singles, lost: ordinals; lost reads have no mate in the window."""
+    def _ordered_fragments(
+        self, candidates: MateCandidates, mates: Integers, singles: Integers, lost: Integers
+    ) -> _Fragments:
+        """Return pairs, singles and lost reads in order of delivery; count and report lost reads, without mates."""
         later = np.flatnonzero((mates != NO_MATE) & (mates < np.arange(len(mates))))
         is_first = candidates.segments[later] == FIRST
         firsts = candidates.ordinals[np.where(is_first, later, mates[later])]
         lasts = candidates.ordinals[np.where(is_first, mates[later], later)]
         if len(lost):
-            self._on_missing(int(lost[0]), self._keys(lost[:1])[0].split(b"\0")[0].decode())
+            self._on_missing(int(lost[0]), self._mate_keys(lost[:1])[0].split(b"\0")[0].decode())
             self.lost += len(lost)
         # Odd: at a record. Even: before a record.
         positions = np.concatenate([2 * candidates.ordinals[later] + 1, 2 * singles + 1, 2 * (lost + self._window + 1)])
@@ -274,8 +276,8 @@ class MateCollator:
         order = np.argsort(positions, kind="stable")
         return firsts[order], lasts[order]
 
-    def _chunk(self, fragments: _Fragments, pool: BufferPool, last_buffer: Buffer | None) -> AlignmentChunk | None:
-        """Return the reads of the fragments, in `last_buffer`, the buffer of the last batch, if it has all of them."""
+    def _make_chunk(self, fragments: _Fragments, pool: BufferPool, last_buffer: Buffer | None) -> AlignmentChunk | None:
+        """Return the fragments' reads as a chunk, or None; they stay in the last batch's buffer if all are there."""
         firsts, lasts = fragments
         count, has_mate = len(firsts), lasts != NO_MATE
         if not count:

@@ -108,7 +108,7 @@ class _PartThreads:
         return self._inflaters.submit(self.inflate, data, 0, to, True)
 
     def inflate(self, data: Bytes, start: int, to: int, searches: bool = False) -> _SymbolPart:
-        """Inflate from bit `start`, or from the first block found after it, to the first block at or after bit `to`."""
+        """Inflate from bit `start` (searches: from the first block found) to the first block at or after bit `to`."""
         buffer = self._take_buffer()
         result, sizes = np.empty(5, np.int64), {"size": len(data), "capacity": len(buffer)}
         arguments = {"data": data, "symbols": buffer, "result": result, "from": start, "to": to}
@@ -134,7 +134,7 @@ class _PartThreads:
         self._idle_buffers.put(base)
 
     def submit_resolve(self, part: _SymbolPart, values: Bytes) -> Future[Bytes]:
-        """Start to resolve a part; its symbol buffer is reused afterwards."""
+        """Start to convert a part's symbols to bytes by the table `values`; its symbol buffer is reused then."""
 
         def resolve() -> Bytes:
             resolved = self.resolve(part.symbols, values)
@@ -181,7 +181,7 @@ class _MemberStream:
     def pieces(self) -> Generator[memoryview, None, None]:
         """Yield the contents of all members. Raises NotParallelizable if the data are, or may be, invalid."""
         offset, is_ended = 0, False
-        while (following := self._next()) is not None:
+        while (following := self._next_part()) is not None:
             data, size, future = following
             part: _SymbolPart | None = future.result()
             if is_ended:
@@ -193,31 +193,31 @@ class _MemberStream:
                     part = self._threads.inflate(data, self._at - offset, 8 * size)
                 _expect(part.end > part.start >= 0 and part.min_window_index >= _WINDOW - self._known)
                 self._at = offset + part.end
-                self._add(part)
+                self._add_part(part)
                 if part.ends_member:
-                    yield from self._resolved(0)
+                    yield from self._resolved_texts(0)
                     next_byte = self._check_trailer(data, -(-part.end // 8))
                     is_ended = not data[next_byte:].any()
                     if not is_ended:
                         header = data[next_byte : next_byte + PART_BYTES].tobytes()
                         self._at = self._start_member(header, offset // 8 + next_byte)
                 part = None
-                yield from self._resolved(RESOLVED_AHEAD)
+                yield from self._resolved_texts(RESOLVED_AHEAD)
             if part is not None:
                 self._threads.drop(part)
             offset += 8 * size
         _expect(is_ended)
 
-    def _next(self) -> tuple[Bytes, int, Future[_SymbolPart]] | None:
-        """Start more parts and return the next one, an item of `_ahead`; None at the end of the file."""
+    def _next_part(self) -> tuple[Bytes, int, Future[_SymbolPart]] | None:
+        """Start more parts; return the next (data, bytes of the part, its future blocks), or None at the file's end."""
         while self._following and len(self._ahead) < self._threads.ahead:
             own, self._following = self._following, read_fully(self._file, PART_BYTES)
             data = np.frombuffer(own + self._following, np.uint8)
             self._ahead.append((data, len(own), self._threads.submit(data, 8 * len(own))))
         return self._ahead.popleft() if self._ahead else None
 
-    def _add(self, part: _SymbolPart) -> None:
-        """Start to resolve a part and make the window of the next part."""
+    def _add_part(self, part: _SymbolPart) -> None:
+        """Start to resolve a part's symbols, and compute the window for the next part."""
         # Before submit_resolve, which drops the symbols.
         tail = self._threads.resolve(part.symbols[-_WINDOW:], self._values)
         resolved = self._threads.submit_resolve(part, self._values)
@@ -226,8 +226,8 @@ class _MemberStream:
         window = None if part.ends_member else self._values[len(self._values) - self._known :]
         self._pending.append(_PendingPart(resolved, self._at, window))
 
-    def _resolved(self, ahead: int) -> Generator[memoryview, None, None]:
-        """Yield the bytes of all pending parts except the last `ahead`, and add access points."""
+    def _resolved_texts(self, ahead: int) -> Generator[memoryview, None, None]:
+        """Yield the text of all pending parts but the last `ahead`; update the checksum, add access points."""
         while len(self._pending) > ahead:
             pending = self._pending.popleft()
             text = pending.bytes.result()
@@ -240,13 +240,14 @@ class _MemberStream:
                 yield text.data
 
     def _check_trailer(self, data: Bytes, at: int) -> int:
-        """Compare checksum and size with the trailer at byte `at`; return the byte after the trailer."""
+        """Check checksum and size in the trailer at byte `at`; return the byte after it. Raises NotParallelizable."""
         _expect(at + TRAILER.size <= len(data))
         found = self._checksum, self._text - self._member_text & 0xFFFFFFFF
         _expect(TRAILER.unpack(data[at : at + TRAILER.size].tobytes()) == found)
         return at + TRAILER.size
 
     def _start_at_point(self, point: AccessPoint) -> None:
+        """Restore window, position and checksum from an access point. Raises NotParallelizable if damaged."""
         try:
             window = np.frombuffer(point.inflated_window(), np.uint8)
         except zlib.error:
@@ -260,11 +261,11 @@ class _MemberStream:
         self._member, self._member_text, self._checksum, self._known = offset, self._text, 0, 0
         if self._points:
             self._points.at_member(offset, self._text)
-        return 8 * (offset + _header_bytes(data))
+        return 8 * (offset + _gzip_header_size(data))
 
 
-def _header_bytes(data: bytes) -> int:
-    """Return the size of the gzip header at the front of `data`."""
+def _gzip_header_size(data: bytes) -> int:
+    """Return the size of the gzip header at the front of `data`. Raises NotParallelizable if it is invalid."""
     _expect(len(data) >= HEADER.size)
     magic, method, flags = HEADER.unpack_from(data)
     _expect(magic == GZIP_MAGIC and method == DEFLATE and not flags & RESERVED)

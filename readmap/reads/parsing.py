@@ -73,10 +73,9 @@ PER_READ = (*_PARSED, "marks")
 def parse_reads(
     data: Array, records: int, lines_per_record: int, backend: Backend, layout: PairLayout = PairLayout.SINGLE
 ) -> Reads:
-    """Parse a chunk's bytes, uint8 [nbytes] on the device.
+    """Return the reads of a chunk's bytes, uint8 [nbytes] on the device, before the first invalid read or pair.
 
-    records: their number; with two files, the second half of the records is the second file's. lines_per_record: 4 for
-    FASTQ, 2 for FASTA.
+    records: their number; with two files, a half for each. lines_per_record: 4 for FASTQ, 2 for FASTA.
     """
     slices = -(-len(data) // _SLICE_BYTES)
     counts = backend.empty(slices, np.int64)
@@ -141,7 +140,7 @@ def pair_adjacent_reads(reads: Reads, backend: Backend) -> Reads:
 
 
 def _before_error(reads: Reads, error: Array, backend: Backend) -> Reads:
-    """Return the reads before the first invalid read or pair."""
+    """Return the reads before the first invalid read or pair, with its error in `bad`; error: uint64 [1] of kernels."""
     found = int(backend.to_host(error)[0])
     if found == 2**64 - 1:
         return reads
@@ -174,7 +173,7 @@ def reads_from_sequences(
     Raises DataError, naming the sequence by its 1-based index, if a sequence has a letter that is not a nucleotide or
     is too long, if its name or qualities are missing, or if the qualities have another length.
     """
-    records = {"sequences": _records(sequences, qualities, names)}
+    records = {"sequences": _as_records(sequences, qualities, names)}
     return _reads_of_records(records, qualities is not None, backend)
 
 
@@ -188,18 +187,21 @@ def reads_from_pairs(
 ) -> tuple[Reads, int]:
     """Return the reads of pairs and the number of pairs. No pair gives two empty reads and the number 0.
 
-    names: one per pair. Raises DataError as `reads_from_sequences` does, and if a mate or its qualities are missing.
+    names: one per pair. Raises DataError if a mate or its qualities are missing or invalid, or too long.
     """
     if (first_qualities is None) != (second_qualities is None):
         raise DataError("expected qualities of both mates or of neither")
     titles = None if names is None else list(_as_iterable(names))
-    records = {"first": _records(first, first_qualities, titles), "second": _records(second, second_qualities, titles)}
+    records = {
+        "first": _as_records(first, first_qualities, titles),
+        "second": _as_records(second, second_qualities, titles),
+    }
     _check_same_count("second mates", records["second"], "first mates", records["first"])
     return _reads_of_records(records, first_qualities is not None, backend)
 
 
-def _records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
-    """Return a FASTQ record for each sequence, a FASTA record without qualities."""
+def _as_records(sequences: Texts, qualities: Texts | None, names: Texts | None) -> list[bytes]:
+    """Return a FASTQ record for each sequence, or FASTA without qualities. Raises DataError if their numbers differ."""
     bases = [_bytes(sequence) for sequence in _as_iterable(sequences)]
     given: Iterable[bytes] = [b"*"] * len(bases) if names is None else map(_encoded, _as_iterable(names))
     titles = [b"".join(name.split(maxsplit=1)[:1]) or b"*" for name in given]
@@ -218,11 +220,11 @@ def _as_iterable(texts: Texts) -> Iterable[Text]:
 
 def _check_same_count(what: str, found: list[bytes], of_what: str, expected: list[bytes]) -> None:
     if len(found) != len(expected):
-        raise DataError(f"expected as many {what} as {of_what}, found {len(found)} and {len(expected)}")
+        raise DataError(f"expected equal numbers of {what} and {of_what}, found {len(found)} and {len(expected)}")
 
 
 def _reads_of_records(records: dict[str, list[bytes]], have_qualities: bool, backend: Backend) -> tuple[Reads, int]:
-    """Return reads and the number of records per kind. records: one kind, or first and second mates, by name."""
+    """Parse one kind of records, or first and second mates, by name; return the reads and the records per kind."""
     kinds = list(records)
     count = len(records[kinds[0]])
     lines, empty = (4, b"@*\n\n+\n\n") if have_qualities else (2, b">*\n\n")

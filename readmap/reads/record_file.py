@@ -56,7 +56,7 @@ class RecordFile:
         return not self.is_at_end and (self.records < min_records or 2 * left + 2 <= len(self._data))
 
     def switch_buffer(self) -> None:
-        """Move the bytes that have not been taken to the front of another buffer."""
+        """Move the bytes that have not been taken to the front of another buffer, and release the old buffer."""
         tail = self._data[self._start : self._filled]
         # A record longer than a buffer makes the next buffer larger. One byte is reserved for the newline that the last
         # line of a file may lack.
@@ -67,7 +67,7 @@ class RecordFile:
         self._start, self._filled = 0, len(tail)
 
     def read(self) -> None:
-        """Fill the buffer from the file and find its records."""
+        """Fill the buffer from the file and find its records; a read error is stored in `error`."""
         checks_fastq, target = not self._is_normalized, self._data[:-1]
         found = read_and_scan_records(
             self._source, target, self._filled, self._lines_per_record, checks_fastq, self._threads
@@ -82,7 +82,7 @@ class RecordFile:
             self._filled += count
             self.is_at_end = not count
             found = None if count else found
-        self._find_records(found)
+        self._update_records(found)
 
     def take(self, records: int) -> tuple[Bytes, Buffer]:
         """Return the bytes of the next `records` records, and their buffer with a reference for the caller."""
@@ -112,8 +112,8 @@ class RecordFile:
     def _end(self, records: int) -> int:
         return int(self._ends[records - 1]) + 1 if records else self._start
 
-    def _find_records(self, found: RecordEnds | None) -> None:
-        """found: the records of the buffer, if already scanned."""
+    def _update_records(self, found: RecordEnds | None) -> None:
+        """Find the records in the buffer, unless `found` has them; set `error` if the file ends inside a record."""
         if self.is_at_end and self._filled and self._data[self._filled - 1] != NEWLINE:
             self._data[self._filled] = NEWLINE
             self._filled += 1
@@ -137,6 +137,7 @@ class RecordFile:
         self._is_normalized, self.is_at_end, self.error = True, False, None
 
     def _truncated(self, tail: bytes) -> DataError:
+        """Return the error for a file that ends inside a record; tail: the incomplete record."""
         lines = tail.rstrip(LINE_BREAKS).split(b"\n")
         name = lines[0][1:].split(maxsplit=1)[:1] if lines[0].startswith(b"@") else []
         in_brackets = f" ({name[0].decode('utf-8', 'backslashreplace')})" if name else ""

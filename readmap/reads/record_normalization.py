@@ -25,10 +25,9 @@ HEADER_MARK = ord(">")
 def four_line_records(
     start: bytes, source: ByteSource, error: DataError | OSError | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the records with four lines each, in pieces.
+    """Yield FASTQ records, normalized to four lines each, in pieces.
 
-    start: the first bytes of the source, already read. error: raised instead of reading more.
-    Raises what the source raises, after the text before that.
+    start: bytes already read. error: raised instead of reading more. Raises what the source raises, after its text.
     """
     piece: list[bytes] = []
     size = 0
@@ -50,10 +49,7 @@ def four_line_records(
 
 
 def record_sizes(start: bytes, source: ByteSource) -> Iterator[int]:
-    """Yield the size of each record including the blank lines before it; yield 0 for an invalid record and stop.
-
-    start: the first bytes of the source, already read. Raises what the source raises, after all records.
-    """
+    """Yield the size of each record with blank lines before it, 0 for an invalid, last record; start: already read."""
     size = 0
 
     def measured() -> Iterator[bytes]:
@@ -68,6 +64,7 @@ def record_sizes(start: bytes, source: ByteSource) -> Iterator[int]:
 
 
 def _pieces(start: bytes, source: ByteSource, error: DataError | OSError | None) -> Iterator[bytes]:
+    """Yield `start` and the rest of the source in pieces; raise `error`, if given, instead of reading the rest."""
     for at in range(0, len(start), PIECE_BYTES):
         yield start[at : at + PIECE_BYTES]
     if error:
@@ -167,7 +164,7 @@ def two_line_records(source: ByteSource, start: bytes) -> Generator[bytes, None,
 
 
 def _to_two_lines(raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Convert whole records. raw: uint8 [nbytes], starts with '>' and ends with a newline."""
+    """Convert whole FASTA records to two lines each. raw: uint8 [nbytes], starts with '>' and ends with a newline."""
     is_break = raw == NEWLINE
     newlines = np.flatnonzero(is_break)
     starts = np.flatnonzero(raw == HEADER_MARK)

@@ -65,8 +65,7 @@ class RecordEnds:
 def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) -> RecordEnds:
     """Return where the records of `data`, uint8 [nbytes], end.
 
-    lines: lines per record, 4 or 2. checks_fastq: stop before the first record that is not header, bases, '+' and as
-    many qualities as bases.
+    lines: per record, 4 or 2. checks_fastq: stop before a record that is not header, bases, '+', a quality per base.
     """
     if backend := host_backend(_SCAN.module, threads):
         return _scan(data, _ScanFormat(lines, checks_fastq), backend)
@@ -79,7 +78,7 @@ def scan_records(data: Bytes, lines: int, checks_fastq: bool, threads: int = 1) 
 def read_and_scan_records(
     source: ByteSource, data: Bytes, filled: int, lines: int, checks_fastq: bool, threads: int = 1
 ) -> RecordEnds | None:
-    """Fill `data` from `source` after its first `filled` bytes and scan it as scan_records does.
+    """Fill `data` from `source` after its first `filled` bytes, and return where the records in it end.
 
     Return None, without reading, if the source is not an uncompressed file or no compiler is available.
     """
@@ -95,6 +94,7 @@ def read_and_scan_records(
 def _scan(
     data: Bytes, format: _ScanFormat, backend: Backend, filled: int = 0, rest: FilePosition | None = None
 ) -> RecordEnds:
+    """Scan the text in `data` by kernels; rest: file position from which they first fill it after `filled` bytes."""
     segments = _Segments.of(len(data), SEGMENT_BYTES, SEGMENT_BYTES // MIN_RECORD_BYTES)
     arguments = {"text": data, "segments": segments, "format": format, "size": len(data)}
     if rest is None:
@@ -113,7 +113,7 @@ def _scan(
 
 
 def _join(arguments: dict[str, Any], backend: Backend) -> tuple[Offsets, int, int, int]:
-    """Return the ends of all records, the end of the last record, the bytes of text and the ScanEnd."""
+    """Return the ends of all records in the scanned segments, the last end, the bytes of text, and a ScanEnd."""
     result = np.empty(4, np.int64)
     backend.launch(_JOIN, 1, **arguments, result=result)
     count, stop, filled, status = result.tolist()

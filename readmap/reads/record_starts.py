@@ -34,7 +34,7 @@ def record_starts(source: ByteRange, first: int = 0, threads: int = 1) -> Iterat
 
 
 def _fastq_starts(source: ByteRange, start: bytes, first: int, threads: int) -> Iterator[Starts]:
-    """start: the last bytes read from `source`."""
+    """Yield the text offsets of FASTQ records; start: the last bytes read; first: the next record, for messages."""
     data, offset, filled = np.empty(BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[:filled] = np.frombuffer(start, np.uint8)
     is_at_end, missing_eof = False, None
@@ -69,7 +69,7 @@ def _fastq_starts(source: ByteRange, start: bytes, first: int, threads: int) -> 
 
 
 def _irregular_starts(source: ByteRange, start: bytes, offset: int, first: int) -> Iterator[Starts]:
-    """Yield the starts of FASTQ records of any number of lines. offset: of `start`, the last bytes read."""
+    """Yield the text offsets of FASTQ records of any number of lines. offset: of `start`, the last bytes read."""
     sizes = record_sizes(start, source)
     while some := list(islice(sizes, RECORDS_PER_ARRAY)):
         is_valid = bool(some[-1])
@@ -77,12 +77,12 @@ def _irregular_starts(source: ByteRange, start: bytes, offset: int, first: int) 
         yield starts[:-1]
         offset, first = int(starts[-1]), first + len(starts) - 1
         if not is_valid:
-            expected = "a header with '@', bases, a line with '+', and as many qualities as bases"
+            expected = "a header with '@', bases, a line with '+', and one quality per base"
             raise DataError(f"{source.name}, record {first + 1}: expected {expected}")
 
 
 def _fasta_starts(source: ByteRange, start: bytes) -> Iterator[Starts]:
-    """start: the last bytes read from `source`."""
+    """Yield the text offsets of FASTA records in several arrays. start: the last bytes read from `source`."""
     # data[0] is the byte before the text.
     data, offset, filled = np.empty(1 + BUFFER_BYTES, np.uint8), source.delivered - len(start), len(start)
     data[0] = NEWLINE

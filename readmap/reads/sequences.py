@@ -90,7 +90,7 @@ class Sequences:
 
 
 def normalize_letters(name: str, text: str | bytes | NDArray[np.uint8], alphabet: Alphabet) -> bytes:
-    """Return the normalized letters of a text. Raises DataError for a letter that is not in the alphabet."""
+    """Return a text's letters in upper case. Raises DataError about `name` for a letter that is not in the alphabet."""
     letters = text.encode() if isinstance(text, str) else bytes(text)
     kept = letters.translate(alphabet.table)
     if (position := kept.find(b"\0")) >= 0:
@@ -100,7 +100,7 @@ def normalize_letters(name: str, text: str | bytes | NDArray[np.uint8], alphabet
 
 
 def concatenate(parts: Sequence[Sequences]) -> Sequences:
-    """Concatenate at least one part."""
+    """Return the sequences of all parts, at least one, as one Sequences."""
     names = [name for part in parts for name in part.names]
     titles = [title for part in parts for title in part.titles]
     offsets = np.cumsum(np.concatenate([[0], *(part.lengths for part in parts)]), dtype=np.int64)
@@ -131,7 +131,7 @@ def read_sequences(
 def read_sequences_guessing_alphabet(
     path: str, threads: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[Sequences, Alphabet]:
-    """Return what `read_sequences` returns, and the alphabet, guessed from the file's first megabyte."""
+    """Read a FASTA or FASTQ file; return its sequences and the alphabet, guessed from the first megabyte."""
     with open_bytes(path, threads, HOST_INFLATERS) as source:
         start, whole = peek(source)
         alphabet = guess_alphabet(start)
@@ -156,11 +156,11 @@ def _pieces(source: ByteSource, start: bytes) -> Generator[bytes, None, None]:
 
 def _read_fastq(source: ByteSource) -> Iterator[Sequences]:
     for chunk in read_chunks([source], lambda nbytes: np.empty(nbytes, np.uint8), CHUNK_BYTES):
-        yield _of_chunk(chunk)
+        yield _parse_chunk(chunk)
         chunk.release()
 
 
-def _of_chunk(chunk: Chunk) -> Sequences:
+def _parse_chunk(chunk: Chunk) -> Sequences:
     """Return the sequences of a chunk of FASTQ. Raises DataError for an invalid record."""
     data = chunk.parts[0]
     ends = np.flatnonzero(data == NEWLINE).reshape(-1, chunk.format.value)
@@ -174,7 +174,7 @@ def _of_chunk(chunk: Chunk) -> Sequences:
     letters = np.frombuffer(b"".join(sequences).translate(Alphabet.NUCLEOTIDES.table), np.uint8)
     offsets = np.concatenate([[0], np.cumsum(sizes[:, 1])])
     _check_records(chunk, data[starts], sizes, letters, np.frombuffer(b"".join(qualities), np.uint8))
-    names = [_name(chunk, number, title) for number, title in enumerate(titles)]
+    names = [_parse_name(chunk, number, title) for number, title in enumerate(titles)]
     for number, (name, separator) in enumerate(zip(names, separators, strict=True)):
         if separator[1:] and re.split(rb"[ \t]", separator[1:])[0] not in (b"", name):
             raise chunk.error(BadRecord(number, bad_records.OTHER_NAME))
@@ -208,8 +208,8 @@ def _title(line: bytes, name: bytes) -> bytes:
     return title if len(title) > len(name) else name
 
 
-def _name(chunk: Chunk, number: int, title: bytes) -> bytes:
-    """Return the name after '@' of a title line."""
+def _parse_name(chunk: Chunk, number: int, title: bytes) -> bytes:
+    """Return the name after '@' of the title line of record `number` of a chunk. Raises DataError if it is missing."""
     if not title[1:2].strip():
         record = chunk.first_record + number + 1
         raise DataError(f"{chunk.paths[0]}, record {record}: expected a name after '@', found none")

@@ -41,10 +41,9 @@ class RecordRange:
     point: AccessPoint | None  # of gzip, from which the text is inflated; None for a plain file
 
     def open(self, threads: int, inflaters: Inflaters) -> ByteRange:
-        """Open the text of the records. threads, inflaters: as for open_bytes.
+        """Open the text of the records. threads: to read or inflate it. inflaters: for gzip. Raises OSError.
 
-        Raises OSError if the file cannot be opened; reading raises DataError if the file has changed or, after its last
-        record, is longer than it was.
+        Reading raises DataError if the file has changed or, after its last record, is longer than it was.
         """
         source = open_range(self.path, self.text_start, self.text_end, self.is_last, self.point, threads, inflaters)
         source.first_record = self.first_record
@@ -163,7 +162,7 @@ class SplitLanes:
         """Return for each file the index of the record at which a shard starts or ends, near `fragment`.
 
         multiple: 1 or even; cuts are rounded down to multiples of it, except at the end of a file, so that they fall on
-        marks of a table. With 1 the sizes of shards differ by at most one fragment. Raises as RecordLocator does.
+        marks of a table. With 1 the sizes of shards differ by at most one fragment. Raises DataError and OSError.
         """
         cuts, before = list[int](), 0
         for layout, lane in self.lanes:
@@ -180,7 +179,7 @@ class SplitLanes:
         return [each.range(first, stop) for each, first, stop in zip(self.locators, start, end, strict=True)]
 
     def shard(self, shard: Shard) -> list[RecordRange]:
-        """Return the records of a shard of all fragments. Raises as `fragments` and RecordLocator do."""
+        """Return the records of a shard, a range of each file. Raises DataError if a file has changed, and OSError."""
         total, _ = self.fragments()
         start, end = (self.cuts(bound) for bound in shard.bounds(total))
         return self.ranges(start, end)

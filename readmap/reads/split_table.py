@@ -86,7 +86,7 @@ class SplitTable:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the table as bytes of a file, the same for the same files."""
+        """Return the table as bytes of a file; equal tables give equal bytes."""
         facts: JsonObject = {"format": FORMAT, "version": VERSION, "made_by": f"readmap {__version__}", "files": []}
         arrays: dict[str, Any] = {}
         for number, file in enumerate(self.files):
@@ -96,7 +96,7 @@ class SplitTable:
             arrays[f"{number}.marks"] = file.marks
             if file.points is not None:
                 windows = b"".join(point.window for point in file.points)
-                arrays[f"{number}.points"] = _rows_of(file.points)
+                arrays[f"{number}.points"] = _point_rows(file.points)
                 arrays[f"{number}.windows"] = np.frombuffer(windows, np.uint8)
         arrays["facts"] = np.frombuffer(json.dumps(facts, indent=1).encode(), np.uint8)
         target = io.BytesIO()
@@ -118,7 +118,7 @@ def read_table(path: str) -> SplitTable:
             if facts["version"] != VERSION:
                 found = f"has format version {facts['version']}, expected {VERSION}"
                 raise DataError(f"{path} {found}: run readmap split again")
-            files = tuple(_file_of(each, number, arrays) for number, each in enumerate(facts["files"]))
+            files = tuple(_read_entry(each, number, arrays) for number, each in enumerate(facts["files"]))
     except _DAMAGED as error:
         raise DataError(f"{path}: not a table of readmap split, or damaged: {error}") from error
     return SplitTable(path, files)
@@ -143,26 +143,27 @@ def check_equal_record_counts(paths: Sequence[str], files: Sequence[SplitFile]) 
         raise DataError(f"{counts}: files of mates must have the same number of records")
 
 
-def _rows_of(points: Sequence[AccessPoint]) -> NDArray[np.int64]:
-    """Return int64 [points, 6]: the attributes of each point, and where its window ends among all windows."""
+def _point_rows(points: Sequence[AccessPoint]) -> NDArray[np.int64]:
+    """Return int64 [points, 6]: text, bit, member, member_text and checksum of each point, and its window's end."""
     ends = np.cumsum([len(point.window) for point in points])
     rows = [[each.text, each.bit, each.member, each.member_text, each.checksum] for each in points]
     return np.column_stack([np.array(rows, np.int64).reshape(-1, 5), ends.astype(np.int64)])
 
 
-def _file_of(facts: JsonObject, number: int, arrays: Any) -> SplitFile:
-    """Return an entry of a table. Raises one of _DAMAGED if it is invalid."""
-    marks = _ascending(arrays[f"{number}.marks"], 2)
+def _read_entry(facts: JsonObject, number: int, arrays: Any) -> SplitFile:
+    """Return entry `number` of a table from its JSON facts and arrays. Raises one of _DAMAGED if it is invalid."""
+    marks = _check_ascending(arrays[f"{number}.marks"], 2)
     identity = FileIdentity(int(facts["bytes"]), str(facts["checksum"]))
     records, text = int(facts["records"]), int(facts["text_bytes"])
-    points = _points_of(arrays, number) if facts["is_gzip"] else None
+    points = _read_points(arrays, number) if facts["is_gzip"] else None
     if records < 0 or text < 0 or bool(records) != bool(len(marks)) or (records and marks[0, 0]):
         raise ValueError(f"file {number + 1} has {len(marks)} marks for {records} records")
     return SplitFile(str(facts["name"]), identity, records, text, marks, points)
 
 
-def _points_of(arrays: Any, number: int) -> list[AccessPoint]:
-    rows, windows = _ascending(arrays[f"{number}.points"], 6), bytes(arrays[f"{number}.windows"])
+def _read_points(arrays: Any, number: int) -> list[AccessPoint]:
+    """Return the access points of entry `number` of a table. Raises ValueError if they are invalid."""
+    rows, windows = _check_ascending(arrays[f"{number}.points"], 6), bytes(arrays[f"{number}.windows"])
     if not len(rows) or rows[0, 0]:
         raise ValueError(f"file {number + 1} has no access point at its first byte")
     points, start = [], 0
@@ -172,7 +173,8 @@ def _points_of(arrays: Any, number: int) -> list[AccessPoint]:
     return points
 
 
-def _ascending(rows: NDArray[Any], columns: int) -> NDArray[np.int64]:
+def _check_ascending(rows: NDArray[Any], columns: int) -> NDArray[np.int64]:
+    """Return `rows` if they are int64 [*, columns], not negative, and ascend by column 0; else raise ValueError."""
     if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != columns or (rows < 0).any():
         raise ValueError(f"expected int64 [*, {columns}], found {rows.dtype} {list(rows.shape)}")
     if (np.diff(rows[:, 0]) <= 0).any():

@@ -19,7 +19,7 @@ from attacks.device_runs import BEGUN, DAMAGED, MAKING, VALID, Run, write_inputs
 from attacks.outcomes import Outcome, Verdict
 from attacks.workers import Ended, describe_end, forked
 from readmap.backend import cuda_available
-from readmap.backend.compilation.signatures import signatures
+from readmap.backend.compilation.signatures import kernel_signatures
 from readmap.backend.compilation.sources import modules
 
 SANITIZER, TOOLS = "compute-sanitizer", ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -114,7 +114,7 @@ class Device:
         """Describe which kernels no case has launched."""
         launched = {line for file in self._records.iterdir() for line in file.read_text().splitlines()}
         known = [module for module in modules(for_gpu=self._device != "cpu") if module not in ON_HOST]
-        names = [f"{module} {name}" for module in known for name in signatures(module)]
+        names = [f"{module} {name}" for module in known for name in kernel_signatures(module)]
         missing = [name for name in names if name not in launched]
         summary = f"{len(names) - len(missing)} of {len(names)} kernels launched on {self._device}"
         return (

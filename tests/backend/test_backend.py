@@ -77,8 +77,8 @@ def test_compiler_preference(fresh: None, monkeypatch: pytest.MonkeyPatch) -> No
     expected = [["my-g++", "-m64"], ["g++"], ["clang++"], ["c++"], [sys.executable, "-m", "ziglang", "c++"]]
     monkeypatch.setitem(sys.modules, "ziglang", types.ModuleType("ziglang"))
     for command in expected:
-        host_compiler.command.cache_clear()
-        assert host_compiler.command() == command
+        host_compiler.compiler_command.cache_clear()
+        assert host_compiler.compiler_command() == command
         present.discard(command[0])
 
 

@@ -13,7 +13,7 @@ from readmap.backend.compilation.declarations import Member
 
 
 def test_signatures_of_a_module(tiny: Path) -> None:
-    assert set(signatures.signatures(TINY)) == {"add", "take", "measure", "read_all", "doubled", "doubled_again"}
+    assert set(signatures.kernel_signatures(TINY)) == {"add", "take", "measure", "read_all", "doubled", "doubled_again"}
     assert [parameter.name for parameter in ADD.signature.parameters] == ["numbers", "sums", "visits", "shift"]
     doubled = signatures.signature(TINY, "doubled_again")
     assert doubled.kernel == "doubled_again"
@@ -90,7 +90,7 @@ def test_useless_or_ambiguous_extents(tiny: Path, parameters: str, message: str)
 @pytest.mark.parametrize("module", sources.modules(for_gpu=True))
 def test_all_kernels_are_declared_and_compiled(module: str, backends: str) -> None:
     """Every declared kernel is a symbol of the compiled module."""
-    found = signatures.signatures(module)
+    found = signatures.kernel_signatures(module)
     text = (ROOT / "kernels" / f"{module}.cu").read_text()
     written = set(re.findall(r"KERNEL void (?:MIN_BLOCKS\(\d+\) )?(\w+)\(", text)) - {"name"}
     assert written <= set(found)

@@ -108,8 +108,14 @@ ADD, TAKE, READ_ALL = Kernel(TINY, "add"), Kernel(TINY, "take"), Kernel(TINY, "r
 def forget() -> None:
     """Clear the caches of sources and compiled code in this process."""
     for function in (
-        *(sources.source, sources.texts, declarations.declarations, signatures.signatures, signatures.generic_types),
-        *(cpu._library, cpu._function, host_compiler.command, cuda_available),
+        *(
+            sources.source,
+            sources.texts,
+            declarations.declarations,
+            signatures.kernel_signatures,
+            signatures.generic_types,
+        ),
+        *(cpu._library, cpu._function, host_compiler.compiler_command, cuda_available),
         *(cache.choose_folder, cache._private_folder),
     ):
         function.cache_clear()

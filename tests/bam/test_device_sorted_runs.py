@@ -83,7 +83,7 @@ def test_marked(backends: str, is_removed: bool, has_type: bool, monkeypatch: py
     marking = Marking(backend.to_device(np.array(marks, np.uint8)), FRAGMENT_TAG_BYTES, is_removed, has_type)
     found = b"".join(
         backend.to_host(piece.bytes).tobytes()
-        for piece in held.pieces(held.sort(held.take(), marking), measure_nothing, fetched=False)
+        for piece in held.pieces(held.sort(held.take(), marking), measure_nothing, to_host=False)
     )
     kept = [marked(one, mark, has_type) for one, mark in expected if not (mark and is_removed)]
     assert found == b"".join(kept)
@@ -147,7 +147,7 @@ def test_closed_in_the_middle() -> None:
     ordered = held.sort(held.take(), no_marking(backend))
     held.close()
     with pytest.raises((ClosedError, RuntimeError)):
-        list(held.pieces(ordered, measure_nothing, fetched=True))
+        list(held.pieces(ordered, measure_nothing, to_host=True))
 
 
 @pytest.fixture(scope="module")
@@ -163,14 +163,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cpu_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat the CPU as a device with its own memory, and use a codec that reads it."""
 
-    def held(backend: Backend, memory: int, contigs: int) -> DeviceRuns:
-        return DeviceRuns(backend, contigs, memory, 0)
-
     def compression(*_: object) -> Compression:
         return Compression(lambda: Codec("device", DeviceBgzfOutput))
 
     monkeypatch.setattr(outputs, "_holds_runs", lambda backend, order: order is not None)
-    monkeypatch.setattr(outputs, "_device_runs", held)
     monkeypatch.setattr(outputs, "choose_compression", compression)
 
 

@@ -28,9 +28,9 @@ while [ "$1" != -o ]; do shift; done
 def quick(compiled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the compiler by a fast one."""
     script = tmp_path / "c++"
-    script.write_text(COMPILER.format(level=compiler.level(), compiled=shlex.quote(compiled)))
+    script.write_text(COMPILER.format(level=compiler.native_level(), compiled=shlex.quote(compiled)))
     script.chmod(0o755)
-    monkeypatch.setattr(compiler, "command", lambda: [str(script)])
+    monkeypatch.setattr(compiler, "compiler_command", lambda: [str(script)])
 
 
 def variants(module: str) -> int:
@@ -106,7 +106,7 @@ def test_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     (tmp_path / "file").write_text("")
     assert main(["compile", "--into", str(tmp_path / "file")]) == 1
     assert capsys.readouterr().err == f"readmap: error: {tmp_path / 'file'}: File exists\n"
-    monkeypatch.setattr(compiler, "command", lambda: ["false"])
+    monkeypatch.setattr(compiler, "compiler_command", lambda: ["false"])
     assert main(["compile", "--into", str(tmp_path / "code"), "--no-gpu"]) == 1
     assert capsys.readouterr().err.startswith("readmap: error: false could not compile")
     assert list((tmp_path / "code").iterdir()) == []

@@ -244,7 +244,7 @@ def test_manifest_of_brackets(path: Path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{}", '"readmap index"', '{"format": "another index", "version": 1}'])
 def test_manifest_of_something_else(path: Path, text: str) -> None:
     (path / "manifest.json").write_text(text)
-    with pytest.raises(IndexFolderError, match=r"manifest\.json is not that of a readmap index"):
+    with pytest.raises(IndexFolderError, match=r"manifest\.json does not describe a readmap index"):
         Index.open(path)
 
 

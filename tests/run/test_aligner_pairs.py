@@ -173,10 +173,13 @@ def test_names_are_those_of_a_file(aligner: Aligner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["A"], ["C", "G"]), "expected as many second mates as first mates, found 2 and 1"),
+        ((["A"], ["C", "G"]), "expected equal numbers of second mates and first mates, found 2 and 1"),
         ((["A"], ["C"], ["I"]), "expected qualities of both mates or of neither"),
         ((["A"], ["C"], None, ["I"]), "expected qualities of both mates or of neither"),
-        ((["A", "C"], ["C", "G"], ["I", "I"], ["I"]), "expected as many qualities as sequences, found 1 and 2"),
+        (
+            (["A", "C"], ["C", "G"], ["I", "I"], ["I"]),
+            "expected equal numbers of qualities and sequences, found 1 and 2",
+        ),
         ((["A", "C"], ["C", "AC-T"]), "second, record 2 .*: expected a nucleotide at base 3, found '-'"),
         ((["A", "C!"], ["C", "A"]), "first, record 2 .*: expected a nucleotide at base 2, found '!'"),
         ((["A"], ["C"], ["I"], ["II"]), "second, record 1 .*: quality has 2 characters, sequence has 1"),
@@ -190,7 +193,7 @@ def test_bad_pairs(aligner: Aligner, arguments: tuple[Any, ...], message: str) -
 
 def test_missing_names(aligner: Aligner) -> None:
     for names in ([], ["a", "b"]):
-        with pytest.raises(DataError, match=f"expected as many names as sequences, found {len(names)} and 1"):
+        with pytest.raises(DataError, match=f"expected equal numbers of names and sequences, found {len(names)} and 1"):
             aligner.segments(["ACGT"], names=names)
-        with pytest.raises(DataError, match="expected as many names"):
+        with pytest.raises(DataError, match="expected equal numbers of names"):
             aligner.pair_segments(["ACGT"], ["ACGT"], names=names)

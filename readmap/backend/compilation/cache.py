@@ -65,8 +65,8 @@ def contains(name: str) -> bool:
 
 
 def find_shipped(name: str) -> Path | None:
-    """Return the intact shipped file for `name`, or None. It is trusted as the package is."""
-    file_names = _listings[SHIPPED] if SHIPPED in _listings else _list(SHIPPED)
+    """Return the path of the compiled file for `name` shipped with the package; None if missing or damaged."""
+    file_names = _listings[SHIPPED] if SHIPPED in _listings else _refresh_listing(SHIPPED)
     for path in _candidates(file_names, SHIPPED, name):
         with contextlib.suppress(OSError):
             if _is_intact(path, name):
@@ -91,16 +91,16 @@ def compile_lock(report: Callable[[str], None]) -> Iterator[None]:
 
 
 def get_or_create(name: str, make: Callable[[Path], None], into: Path | None = None) -> Path:
-    """Return the file for `name`, in the folder `into` if given; let `make` write it if it is missing or damaged."""
+    """Return the path of the compiled file for `name`, shipped or in `into`; if missing, create it by make(path)."""
     if not into and (path := find_shipped(name)):
         return path
     directory = into or folder()
     with _locks.setdefault(name, threading.Lock()):
-        return _find(directory, name) or _create(directory, name, make)
+        return _find(directory, name) or _create_file(directory, name, make)
 
 
-def _create(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """Create the file, in a private temporary folder if the directory cannot be written."""
+def _create_file(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """Create a file by make(path) and return its path, in a temporary folder if `directory` cannot be written."""
     if not os.access(directory, os.W_OK):
         directory = _private_folder()
     descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)
@@ -119,17 +119,20 @@ def _create(directory: Path, name: str, make: Callable[[Path], None]) -> Path:
 
 def _find(directory: Path, name: str) -> Path | None:
     """Return the intact and trusted file for `name`, or None; delete files that are not, if allowed."""
-    return _find_among(_listings.get(directory, []), directory, name) or _find_among(_list(directory), directory, name)
+    return _find_intact(_listings.get(directory, []), directory, name) or _find_intact(
+        _refresh_listing(directory), directory, name
+    )
 
 
-def _list(directory: Path) -> list[str]:
-    """List a folder and remember its file names."""
+def _refresh_listing(directory: Path) -> list[str]:
+    """List a folder, remember its file names and return them."""
     with contextlib.suppress(OSError):
         _listings[directory] = os.listdir(directory)
     return _listings.get(directory, [])
 
 
-def _find_among(file_names: list[str], directory: Path, name: str) -> Path | None:
+def _find_intact(file_names: list[str], directory: Path, name: str) -> Path | None:
+    """Return the intact, trusted file for `name` among `file_names`, or None; delete files that are not."""
     for path in _candidates(file_names, directory, name):
         with contextlib.suppress(OSError):  # another run deleted it
             if _is_intact(path, name) and not _why_untrusted(path.stat()):

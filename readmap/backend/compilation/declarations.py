@@ -91,13 +91,13 @@ class Declarations:
         for statement in (" ".join(part.split()) for part in body.split(";")):
             if not _NO_MEMBER.match(statement):
                 first, *others = statement.split(",")
-                found.append(_member(first))
+                found.append(_parse_member(first))
                 found += [Member(name.strip(), found[-1].type) for name in others]
         return found
 
-    def row(self, structure: str) -> np.dtype[Any]:
-        """Return the dtype of a structure in an array, with the fields of nested structures as its own fields."""
-        members = [(one.name, DTYPES.get(one.type) or self.row(one.type)) for one in self.members(structure)]
+    def element_dtype(self, structure: str) -> np.dtype[Any]:
+        """Return the dtype of array elements of a structure; fields of nested structures are its own fields."""
+        members = [(one.name, DTYPES.get(one.type) or self.element_dtype(one.type)) for one in self.members(structure)]
         nested = np.dtype(members, align=True)
         fields = [
             (inner, dtype, outer + offset)
@@ -108,17 +108,17 @@ class Declarations:
         size = nested.itemsize
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size}, align=True)
 
-    def words(self, type_: str) -> tuple[np.dtype[Any], int]:
-        """Return the dtype of the words in which array elements are passed, and the number of words per element."""
+    def word_layout(self, type_: str) -> tuple[np.dtype[Any], int]:
+        """Return how arrays store elements of a type: the dtype of a word, and the words per element."""
         if type_ in DTYPES:
             return DTYPES[type_], 1
-        row = self.row(type_)
+        row = self.element_dtype(type_)
         unsigned = all(dtype.kind == "u" for dtype, *_ in (row.fields or {}).values())
         word = np.dtype({8: np.int64, 4: np.uint32 if unsigned else np.int32}[row.alignment])
         return word, row.itemsize // word.itemsize
 
     def kernels(self) -> dict[str, tuple[str, list[Member]]]:
-        """Return, by name, the item type and the other parameters of every kernel that the file itself declares."""
+        """Return the kernels that the file itself declares: {name: (item type, parameters after the items)}."""
         body = _MACRO.sub("", self._text)
         for macro, (parameters, definition) in self._macros.items():
             if "KERNEL void" in definition:  # MACRO(NAME, ...) at the start of a line declares a kernel
@@ -128,7 +128,7 @@ class Declarations:
                         expanded = re.sub(rf"\b{parameter}\b", argument.strip(), expanded)
                     body += "\n" + expanded
         body = " ".join(body.split())
-        return {name: _parameters(name, text) for name, text in _KERNEL.findall(body)}
+        return {name: _parse_parameters(name, text) for name, text in _KERNEL.findall(body)}
 
 
 @functools.cache
@@ -143,7 +143,7 @@ def constant(path: str, name: str) -> int:
 
 def row_dtype(path: str, structure: str) -> np.dtype[Any]:
     """Return the dtype with a structure's fields: on the host, `rows.view(dtype)` gives access to an array's fields."""
-    return declarations(path).row(structure)
+    return declarations(path).element_dtype(structure)
 
 
 def as_python(expression: str) -> str:
@@ -151,15 +151,17 @@ def as_python(expression: str) -> str:
     return _NUMBER.sub(r"\1", expression.replace("(i64)", "")).replace("/", "//")
 
 
-def _member(text: str) -> Member:
+def _parse_member(text: str) -> Member:
+    """Parse `TYPE NAME` or `TYPE* NAME OF(EXTENT)`. Raises ValueError for any other text."""
     words = _DECLARATION.fullmatch(text)
     if words is None or bool(words[2]) != (words[4] is not None):
         raise ValueError(f"cannot read the declaration {text!r}: expected TYPE NAME, or TYPE* NAME OF(EXTENT)")
     return Member(words[3], words[1], words[4])
 
 
-def _parameters(kernel: str, text: str) -> tuple[str, list[Member]]:
-    items, *members = (_member(part.strip()) for part in text.split(","))
+def _parse_parameters(kernel: str, text: str) -> tuple[str, list[Member]]:
+    """Parse a kernel's parameter list; return the item type and the other parameters. Raises ValueError."""
+    items, *members = (_parse_member(part.strip()) for part in text.split(","))
     if items.type not in ITEM_TYPES or items.name != "items":
         expected = f"{', '.join(ITEM_TYPES[:-1])} or {ITEM_TYPES[-1]}"
         raise ValueError(f"{kernel}: a kernel's first parameter is {expected}, named items")

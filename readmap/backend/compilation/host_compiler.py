@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from readmap.backend.compilation import cache
-from readmap.backend.compilation.signatures import Types, signatures
+from readmap.backend.compilation.signatures import GenericTypes, kernel_signatures
 from readmap.backend.compilation.sources import digest, folder
 from readmap.errors import BackendError
 
@@ -36,8 +36,8 @@ def levels(machine: str | None = None) -> list[str]:
 
 
 @functools.cache
-def level() -> str:
-    """Return the highest level that this machine's processor supports."""
+def native_level() -> str:
+    """Return the highest instruction set level, such as x86-64-v3, that this machine's processor supports."""
     known = LEVELS.get(platform.machine(), {NATIVE: set()})
     try:
         flags = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
@@ -48,8 +48,8 @@ def level() -> str:
 
 
 @functools.cache
-def command() -> list[str]:
-    """Return the command of the compiler: $CXX, g++, clang++, c++, or zig from the PyPI package ziglang."""
+def compiler_command() -> list[str]:
+    """Return the C++ compiler's command: $CXX, g++, clang++, c++, or zig from PyPI. Raises BackendError if none."""
     named = os.environ.get("CXX", "").split()
     for candidate in (named, ["g++"], ["clang++"], ["c++"]):
         if candidate and shutil.which(candidate[0]):
@@ -65,27 +65,28 @@ def command() -> list[str]:
         ) from None
 
 
-def library(module: str, types: Types, for_level: str | None = None, into: Path | None = None) -> Path:
-    """Return the shared library of a module's variant, in the folder `into` if given; compile it if it is missing."""
-    target = for_level or level()
+def library(module: str, types: GenericTypes, for_level: str | None = None, into: Path | None = None) -> Path:
+    """Return the path of a module's shared library, in the cache or the folder `into`; compile it if it is missing."""
+    target = for_level or native_level()
     name = library_name(module, types, target)
     return cache.get_or_create(name, lambda out: _compile(module, types, target, out), into)
 
 
-def library_name(module: str, types: Types, for_level: str) -> str:
+def library_name(module: str, types: GenericTypes, for_level: str) -> str:
     """Return the name of a module's library in the cache; it changes with everything the code depends on."""
     machine = next((name for name, known in LEVELS.items() if for_level in known), platform.machine())
     system = f"{platform.system()}-{machine}"
     return f"{module.replace('/', '-')}-{digest(module, 'cpu', system, for_level, *FLAGS, repr(types))}.so"
 
 
-def _compile(module: str, types: Types, chosen: str, out: Path) -> None:
+def _compile(module: str, types: GenericTypes, chosen: str, out: Path) -> None:
+    """Compile a module for the level `chosen` to the file `out`. Raises BackendError with the compiler's errors."""
     given = [f"-I{folder()}", *(f"-D{name}={value}" for name, value in types)]
-    lines = [f'#include "{module}.cu"', *(f"HOST_ENTRY({kernel})" for kernel in signatures(module))]
+    lines = [f'#include "{module}.cu"', *(f"HOST_ENTRY({kernel})" for kernel in kernel_signatures(module))]
     # Zig spells the levels with underscores.
-    target = chosen.replace("-", "_") if "ziglang" in command() else chosen
-    line = [*command(), *FLAGS, f"-march={target}", *given, "-x", "c++", "-", "-o", str(out)]
+    target = chosen.replace("-", "_") if "ziglang" in compiler_command() else chosen
+    line = [*compiler_command(), *FLAGS, f"-march={target}", *given, "-x", "c++", "-", "-o", str(out)]
     done = subprocess.run(line, input="\n".join([*lines, ""]), capture_output=True, text=True)
     if done.returncode:
         source = folder() / f"{module}.cu"
-        raise BackendError(f"{' '.join(command())} could not compile {source}:\n{done.stderr.strip()}")
+        raise BackendError(f"{' '.join(compiler_command())} could not compile {source}:\n{done.stderr.strip()}")

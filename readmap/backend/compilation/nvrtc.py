@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from readmap.backend.compilation import cache
-from readmap.backend.compilation.signatures import Types, variant
+from readmap.backend.compilation.signatures import GenericTypes, variant
 from readmap.backend.compilation.sources import digest, folder
 from readmap.errors import BackendError
 
@@ -20,25 +20,25 @@ FLAGS = ("-std=c++17",)
 _IMPORTING = threading.Lock()
 
 
-def cubin(module: str, types: Types, architecture: str, into: Path | None = None) -> Path:
+def cubin(module: str, types: GenericTypes, architecture: str, into: Path | None = None) -> Path:
     """Return the cubin of a module's variant for one architecture, compiled if it is not in the cache."""
     name = cubin_name(module, types, architecture)
     return cache.get_or_create(name, lambda out: _write(out, compile_cubin(module, architecture, types)), into)
 
 
-def code(module: str, types: Types, architecture: str) -> Path:
+def code(module: str, types: GenericTypes, architecture: str) -> Path:
     """Return a file that runs on GPUs of an architecture: shipped with the package, or compiled for it."""
-    return _find_shipped(module, types, architecture) or cubin(module, types, architecture)
+    return _find_shipped_binary(module, types, architecture) or cubin(module, types, architecture)
 
 
-def is_compiled(module: str, types: Types, architecture: str) -> bool:
+def is_compiled(module: str, types: GenericTypes, architecture: str) -> bool:
     """Return True if `code` need not compile."""
-    is_shipped = _find_shipped(module, types, architecture) is not None
+    is_shipped = _find_shipped_binary(module, types, architecture) is not None
     return is_shipped or cache.contains(cubin_name(module, types, architecture))
 
 
-def _find_shipped(module: str, types: Types, architecture: str) -> Path | None:
-    """Return the best shipped file that runs on an architecture, or None."""
+def _find_shipped_binary(module: str, types: GenericTypes, architecture: str) -> Path | None:
+    """Return the best cubin or PTX file shipped with the package that runs on an architecture, or None."""
     number = int(re.sub(r"\D", "", architecture))
     available = [(kind, int(minimum)) for kind, minimum in (each.split("_") for each in ARCHITECTURES)]
     for kind, minimum in sorted(available, key=lambda each: (each[0] == "sm", each[1]), reverse=True):
@@ -49,7 +49,7 @@ def _find_shipped(module: str, types: Types, architecture: str) -> Path | None:
     return None
 
 
-def cubin_name(module: str, types: Types, architecture: str) -> str:
+def cubin_name(module: str, types: GenericTypes, architecture: str) -> str:
     """Return the name of a module's cubin in the cache; it changes with everything the code depends on."""
     sources = digest(module, "cuda", architecture, *FLAGS, repr(types))
     return f"{module.replace('/', '-')}-{architecture}-{sources}.cubin"
@@ -70,7 +70,7 @@ def load_nvrtc() -> Any:
     return nvrtc
 
 
-def compile_cubin(module: str, architecture: str, types: Types | None = None) -> bytes:
+def compile_cubin(module: str, architecture: str, types: GenericTypes | None = None) -> bytes:
     """Compile a module to machine code, or to PTX for compute_NN; types: default, the first choice of each."""
     library = load_nvrtc()
     if library is None:

@@ -53,7 +53,7 @@ class Integer:
         return (0, 1) if self.is_bool else ((info := np.iinfo(DTYPES[self.type])).min, info.max)
 
     def bind(self, value: Any, binding: Binding) -> int:
-        """Return the value as an int. Raises TypeError if it is not an integer or out of range."""
+        """Return an int and add it to binding.numbers. Raises TypeError if `value` is no integer or out of range."""
         is_number = type(value) is int or isinstance(value, int | np.integer | np.bool_)
         if not is_number or (type(value) is not int and isinstance(value, bool | np.bool_)) != self.is_bool:
             expected = "a bool" if self.is_bool else "an integer"
@@ -83,7 +83,7 @@ class Array:
         return frozenset(compile(self.expected, "OF", "eval").co_names if self.expected else ())
 
     def bind(self, value: Any, binding: Binding) -> int:
-        """Return the address. Raises TypeError for another array type, dtype or row width, or without contiguity."""
+        """Return an array's address; add size and generic type to `binding`. Raises TypeError if not as declared."""
         if not isinstance(value, binding.array_type):
             raise TypeError(f" is a {type(value).__name__}, expected {binding.array_type.__module__}.ndarray")
         array: Any = value
@@ -107,6 +107,7 @@ class Array:
 
 
 def address(array: Any) -> int:
+    """Return the address of the data of a NumPy or CuPy array."""
     if not isinstance(array, np.ndarray):
         return array.data.ptr  # type: ignore[no-any-return]
     buffer: Any = array
@@ -127,7 +128,7 @@ class Extents:
         self.alone: dict[str, int] = {}
         self._arrays: list[tuple[str, Array]] = []
         for parameter in parameters:
-            self._add(parameter)
+            self._add_parameter(parameter)
         for name in self.uses:
             if self.integers[name] > 1:
                 count = self.integers[name]
@@ -144,7 +145,8 @@ class Extents:
         expected = ", ".join(self._arrays[i][1].expected for i in self._checked)
         self._expected = compile(f"[{expected}]", what, "eval")
 
-    def _add(self, parameter: Integer | Array | Group) -> None:
+    def _add_parameter(self, parameter: Integer | Array | Group) -> None:
+        """Count the names of integers and dimensions that a parameter has, and list its arrays with an extent."""
         if isinstance(parameter, Integer):
             self.integers[parameter.name] += 1
         elif isinstance(parameter, Array):

@@ -22,7 +22,7 @@ from readmap.backend.compilation.declarations import DTYPES, GENERIC, Declaratio
 from readmap.backend.compilation.parameters import Array, Binding, Extents, Integer
 from readmap.backend.compilation.sources import texts
 
-Types = tuple[tuple[str, str], ...]  # the choice for each generic type of a variant: pairs (name, type), sorted by name
+GenericTypes = tuple[tuple[str, str], ...]  # the choice for each generic type of a variant: (name, type) by name
 NUMBER_BYTES = 8  # bytes of an argument in the memory of a launch
 UNCHECKED = "any"  # the extent of an array whose number of elements is not checked
 PACKED = "packed to "  # prefix of the attributes in which objects cache their packed form
@@ -64,7 +64,7 @@ class Group:
         return self.structure.extents
 
     def bind(self, value: Any, binding: Binding) -> Packed:
-        """Return the packed group. Raises TypeError, which names the member, if one is missing or not as declared."""
+        """Return the object packed, and add its types and sizes to `binding`. Raises TypeError that names a member."""
         packed: Packed | None = getattr(value, "__dict__", {}).get(self.structure.key)
         if packed is None or not packed.is_current(value, self.structure, binding.array_type):
             packed = self.structure.pack(value, binding.array_type)
@@ -109,7 +109,7 @@ class Structure:
         return Extents(self.name, self.members)
 
     def pack(self, value: Any, array_type: type) -> Packed:
-        """Pack an object's members; cache the result in the object if it cannot become outdated unnoticed."""
+        """Check and pack an object's members; cache the result in the object if it cannot become outdated unnoticed."""
         binding = Binding(array_type, {})
         members, in_memory = list[Any](), list[Any]()
         for member in self.members:
@@ -151,8 +151,8 @@ class Signature:
                 found = f"only one array has the extent {name}, which checks nothing"
                 raise ValueError(f"{kernel}: {found}: say {UNCHECKED}")
 
-    def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[Types, list[Bound]]:
-        """Return the selected generic types and the checked arguments in order. Raises TypeError if one is wrong."""
+    def bind(self, arguments: Mapping[str, Any], items: int, array_type: type) -> tuple[GenericTypes, list[Bound]]:
+        """Check named arguments; return the generic types they select, and the arguments in order. Raises TypeError."""
         binding = Binding(array_type, {"items": items})
         bound: list[Bound] = []
         try:
@@ -206,37 +206,39 @@ def _memory(count: int, words: int) -> tuple[Any, struct.Struct, int]:
 
 
 @functools.cache
-def signatures(module: str) -> dict[str, Signature]:
+def kernel_signatures(module: str) -> dict[str, Signature]:
+    """Return the signatures of all kernels of kernels/<module>.cu by name."""
     declared = declarations(f"{module}.cu")
     return {
-        kernel: Signature(kernel, item_type, tuple(_parameter(member, declared) for member in members))
+        kernel: Signature(kernel, item_type, tuple(_make_parameter(member, declared) for member in members))
         for kernel, (item_type, members) in declared.kernels().items()
     }
 
 
 def signature(module: str, name: str) -> Signature:
     """Return the signature of the kernel `name` in kernels/<module>.cu. Raises KeyError if it is unknown."""
-    return signatures(module)[name]
+    return kernel_signatures(module)[name]
 
 
 def structure(path: str, name: str) -> Structure:
     """Return the structure `name` that kernels/<path> declares or includes. Raises KeyError if it is unknown."""
-    group = _parameter(Member("", name), declarations(path))
+    group = _make_parameter(Member("", name), declarations(path))
     assert isinstance(group, Group)
     return group.structure
 
 
-def _parameter(member: Member, declared: Declarations) -> Parameter:
+def _make_parameter(member: Member, declared: Declarations) -> Parameter:
+    """Return the Integer, Array or Group that checks the arguments for a declared member."""
     if member.extent is not None:
         return _array(member, member.extent, declared)
     if member.type in DTYPES:
         return Integer(member.name, member.type)
-    members = tuple(_parameter(one, declared) for one in declared.members(member.type))
+    members = tuple(_make_parameter(one, declared) for one in declared.members(member.type))
     return Group(member.name, _structure(declared.aliases.get(member.type, member.type), members))
 
 
 def _array(member: Member, extent: str, declared: Declarations) -> Array:
-    dtype, words = (None, 1) if member.type in GENERIC else declared.words(member.type)
+    dtype, words = (None, 1) if member.type in GENERIC else declared.word_layout(member.type)
     expected = _NAME.sub(lambda name: str(declared.constants.get(name[0], name[0])), as_python(extent))
     return Array(member.name, member.type, dtype, words, extent, "" if extent == UNCHECKED else expected)
 
@@ -256,7 +258,7 @@ def generic_types(module: str) -> tuple[str, ...]:
     return tuple(name for name in GENERIC if any(name in text for text in texts(module)))
 
 
-def variant(module: str, types: Types) -> Types:
+def variant(module: str, types: GenericTypes) -> GenericTypes:
     """Return the types of a module's variant: of its generic types, the choice in `types` or else the first choice."""
     chosen = dict(types)
     return tuple((name, chosen.get(name, GENERIC[name][0])) for name in generic_types(module))

@@ -45,7 +45,7 @@ def included(path: str) -> list[str]:
 
 @functools.cache
 def texts(module: str) -> tuple[str, ...]:
-    """Return the text of a module and of all headers that it includes, directly or not."""
+    """Return the texts of kernels/<module>.cu and of all headers that it includes, directly or not."""
     paths = [f"{module}.cu"]
     for path in paths:
         paths += [header for header in included(path) if header not in paths]
