@@ -92,6 +92,7 @@ def scan(
 
 
 def _database(given: Database | str | Path | Texts, are_nucleotides: bool) -> Database:
+    """Return a given database, open the database or FASTA file at a path, or build a database from sequences."""
     if isinstance(given, Database):
         return given
     if isinstance(given, str | Path):

@@ -72,7 +72,7 @@ class Partition:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return scores, int32 [queries, subjects]; queries: codes; report: gets cells of each step, may raise."""
+        """Return the best scores, int32 [queries, subjects]; queries: codes; report: gets the cells of each step."""
         on_device = [DeviceQuery.of(codes, scoring, self._backend) for codes in queries]
         found = np.zeros((len(queries), self._end - self._first), np.int32)
         for batch in self._batches(max((query.span for query in on_device), default=0)):
@@ -84,7 +84,7 @@ class Partition:
         return found
 
     def _batches(self, span: int) -> Iterator[SubjectBatch]:
-        """Yield batches of subjects that fit in device memory; a batch of all stays there. span: as in SubjectBatch."""
+        """Yield batches of subjects that fit in device memory, kept there if one is enough. span: longest alignment."""
         if self._resident and (self._resident.owners is None or span <= self._resident.span):
             yield self._resident
             return
@@ -112,7 +112,7 @@ class Partition:
         return int(starts[last] + lengths[last] - starts[first]) <= limit
 
     def _load(self, first: int, end: int, span: int) -> SubjectBatch:
-        """Load subjects [first, end), interleaved, on the device; long ones as pieces that share `span` letters."""
+        """Load subjects [first, end), interleaved; pieces of long ones overlap by a longest alignment, `span`."""
         database = self._database
         starts, lengths = database.starts[first:end], database.lengths[first:end]
         start, stop = int(starts[0]), int(starts[-1] + lengths[-1])
@@ -156,7 +156,7 @@ class _Worker:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return the scores of Partition.scores, and add the cells and the seconds to this device's totals."""
+        """Return the best scores, int32 [queries, subjects]; add cells and seconds to totals; report: gets cells."""
         started = time.perf_counter()
 
         def count(cells: int) -> None:
@@ -185,7 +185,7 @@ class DevicePool:
     def scores(
         self, queries: Sequence[NDArray[np.uint8]], scoring: ScanScoring, report: Callable[[int], None]
     ) -> NDArray[np.int32]:
-        """Return scores, int32 [queries, subjects in sorted order], then adapt shares; report: gets cells per step."""
+        """Return best scores, int32 [queries, sorted subjects], then adapt shares; report: gets the cells of a step."""
         lock, stopped = Lock(), False
 
         def count(cells: int) -> None:

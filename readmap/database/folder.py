@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def verify_shapes(stored: StoredArrays) -> None:
-    """Raise an error if arrays have wrong dtypes or shapes or are inconsistent; reads little of the large arrays."""
+    """Raise DatabaseFolderError for a wrong dtype or shape or contradictory arrays; reads little of large arrays."""
     arrays = stored.arrays
     count = arrays["lengths"].size
     for name in ("lengths", "starts", "order"):
@@ -44,7 +44,7 @@ def verify_shapes(stored: StoredArrays) -> None:
 
 
 def _check_titles(stored: StoredArrays) -> None:
-    """Raise an error if a title lies outside the text or has no name."""
+    """Raise DatabaseFolderError if a title lies outside the text or has no name."""
     titles, offsets = stored.arrays["titles"], stored.arrays["title_offsets"]
     if (offsets[0], offsets[-1]) != (0, len(titles)) or (offsets[1:] <= offsets[:-1]).any():
         raise stored.invalid_array("title_offsets", f"does not partition the {len(titles):,} letters of the titles")
@@ -53,7 +53,7 @@ def _check_titles(stored: StoredArrays) -> None:
 
 
 def verify_arrays(stored: StoredArrays, backend: Backend) -> None:
-    """Raise an error if an array (whose shape is right) differs from its checksum or contains an invalid code."""
+    """Raise DatabaseFolderError if an array, of valid shape, differs from its checksum or contains an invalid code."""
     for name, array in stored.arrays.items():
         stored.expect_checksums(name, host_checksums(array, backend))
     codes = stored.arrays["codes"][:-PADDING]

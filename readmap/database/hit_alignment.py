@@ -64,7 +64,7 @@ def align_hits(
 
 
 def _pairs(request: AlignmentRequest, scoring: ScanScoring, backend: Backend) -> list[CroppedPair]:
-    """Return query and subjects as pairs, cropped to the part that contains the alignment if they are large."""
+    """Return the query with each subject, cropped to the part that contains the alignment if they are large."""
     query, subjects, scores = request
     pairs = [CroppedPair(query, subject, 0, 0, score) for subject, score in zip(subjects, scores.tolist(), strict=True)]
     lengths = np.array([len(subject) for subject in subjects], np.int64)
@@ -91,7 +91,7 @@ def _croppable(rows: int, lengths: NDArray[np.int64], backend: Backend) -> NDArr
 
 
 def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
-    """Yield batches of consecutive pairs; at least one batch, which may be empty."""
+    """Yield batches of consecutive pairs, up to BATCH_LETTERS each; at least one batch, which may be empty."""
     batch: list[CroppedPair] = []
     letters = 0
     for pair in pairs:
@@ -105,7 +105,7 @@ def _batches(pairs: Iterable[CroppedPair]) -> Iterator[list[CroppedPair]]:
 
 
 def _align_batch(pairs: Sequence[CroppedPair], scores: SubstitutionScores, backend: Backend) -> PairAlignments:
-    """Align pairs, check scores and alignments, and return positions in the whole sequences."""
+    """Align pairs, verify scores and alignments, and return the alignments with positions in the whole sequences."""
     names = [b"%d" % i for i in range(len(pairs))]
     queries = Sequences.of(names, [pair.query for pair in pairs])
     subjects = Sequences.of(names, [pair.subject for pair in pairs])
@@ -158,7 +158,7 @@ def find_regions(
 def _ends(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return rows and columns of the first ends of best alignments, then the maximums; subjects: longest first."""
+    """Return row and column of each first best end, then maximum row and column of ends; subjects: longest first."""
     lengths = np.array([len(subject) for subject in subjects], np.int64)
     starts = np.cumsum(lengths) - lengths
     columns = interleave(np.concatenate(subjects), starts, lengths, backend)

@@ -99,7 +99,6 @@ class Histograms:
             row, column = divmod(index, columns)
             left, bottom = column * (width + ROOM[0]), size[1] - height - row * (height + ROOM[1])
             axes = figure.add_axes((left / size[0], bottom / size[1], width / size[0], height / size[1]))
-            # Keep the outer bars apart from the frame.
             axes.set(xscale="log", xlim=(edges[0] / MARGIN, edges[-1] * MARGIN))
             axes.set(yscale="log", ylim=(FLOOR, max(2 * top, 20)))
             _draw(axes, panel, edges, self._threshold_name, height, is_alone)
@@ -147,7 +146,6 @@ def _draw(axes: Axes, panel: _Panel, edges: Counts, threshold_name: str, height:
         style: dict[str, Any] = {"color": GREY, "fontsize": 9 if is_alone else 8, "va": "top"}
         position = panel.threshold, 1 - 0.06 * inch
         axes.text(*position, f" {threshold_name}", transform=axes.get_xaxis_transform(), **style)
-    # Two title lines above the panel.
     large, small, upper, lower = (12, 9, 0.42, 0.18) if is_alone else (9, 8, 0.26, 0.09)
     axes.text(0, 1 + upper * inch, panel.name, transform=axes.transAxes, fontsize=large, fontweight="bold")
     axes.text(0, 1 + lower * inch, panel.facts, transform=axes.transAxes, fontsize=small, color=GREY)

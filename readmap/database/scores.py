@@ -247,7 +247,7 @@ def find_ends(
 def _launch(
     name: str, query: DeviceQuery, ranges: ColumnRanges, arguments: dict[str, Any], is_narrow: bool, backend: Backend
 ) -> None:
-    """Launch the kernel `name` over slices and rounds of the ranges, in the fastest shape; arguments: further ones."""
+    """Launch kernel `name` over slices and rounds of the ranges, in the fastest shape; arguments: further arguments."""
     if not ranges.count or not query.rows:
         return
     shape = _shape(query.rows, ranges, CELLS if is_narrow and name == "score" else CELLS[:1], backend)
@@ -262,7 +262,7 @@ def _launch(
 
 
 def _shape(rows: int, ranges: ColumnRanges, sizes: Sequence[int], backend: Backend) -> StripShape:
-    """Return the shape with the fewest unused rows and idle steps. sizes: allowed numbers of cells."""
+    """Return the shape with the fewest unused rows and idle steps. rows: query length. sizes: choices of cells."""
     if backend.warp_width == 1:
         return StripShape(1, CELLS[0])
     mean = int(ranges.offsets[-1] - ranges.offsets[0]) / ranges.count
@@ -279,7 +279,7 @@ def _shape(rows: int, ranges: ColumnRanges, sizes: Sequence[int], backend: Backe
 def _slices(
     query: DeviceQuery, ranges: ColumnRanges, shape: StripShape, is_narrow: bool, backend: Backend
 ) -> Iterator[tuple[ColumnRanges, Array]]:
-    """Yield ranges whose borders fit in the scratch memory, and a buffer for the borders."""
+    """Yield slices of the ranges whose borders fit in scratch memory, each with a buffer for its borders."""
     border = 4 * backend.lanes_16bit * (1 if is_narrow else 2)
     if backend.warp_width == 1:
         ends = np.arange(ranges.count + 1) * (query.rows * border)

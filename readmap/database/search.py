@@ -148,7 +148,7 @@ class Scan:
         return team.submit(0, lambda: align_hits(requests, counts, self.scoring, team.first)).result()
 
     def _requests(self, queries: Sequence[Codes], chosen: Sequence[_SelectedHits]) -> Iterator[AlignmentRequest]:
-        """Yield requests one query at a time, because reverse complements of long subjects take memory."""
+        """Yield a request to align each query's hits, one at a time, because reverse complements take memory."""
         for query, selected in zip(queries, chosen, strict=True):
             strands = zip(selected.ranks.tolist(), selected.reverse.tolist(), strict=True)
             subjects = [self._subject(rank, reverse) for rank, reverse in strands]

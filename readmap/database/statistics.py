@@ -234,7 +234,7 @@ def _protein_parameters(name: str) -> dict[tuple[int, int], KarlinAltschulParame
 
 
 def _finite_size(row: dict[str, str], ungapped: dict[str, str], first_gap: int) -> FiniteSize:
-    """Return the lines of a row; the intercepts, from slopes without gaps, are 0 if gaps change no slope."""
+    """Return a row's lines; intercepts: from the ungapped row, 0 if slopes are equal; first_gap: cost of one letter."""
 
     def line(slope_name: str, ungapped_name: str) -> tuple[float, float]:
         slope = float(row[slope_name])

@@ -90,7 +90,7 @@ class LibraryMetrics:
         return estimated_size(self.pairs - self.optical_duplicates, self.pairs - self.pair_duplicates)
 
     def as_row(self) -> list[str]:
-        """Return the values of COLUMNS."""
+        """Return the values of COLUMNS as text."""
         _, *counts = astuple(self)
         size = self.size
         return [self.name, *map(str, counts), _decimal(self.share), "" if size is None else str(size)]
@@ -111,7 +111,7 @@ class SetSizes:
 
 
 def write_metrics(libraries: Sequence[LibraryMetrics], sizes: SetSizes, command_line: str) -> str:
-    """Return the text of the metrics file."""
+    """Return the text of the metrics file: a row per library, and the histogram of set sizes."""
     lines = ["## htsjdk.samtools.metrics.StringHeader", f"# {command_line}", ""]
     lines += ["## METRICS CLASS\tpicard.sam.DuplicationMetrics", "\t".join(COLUMNS)]
     lines += ["\t".join(library.as_row()) for library in libraries]

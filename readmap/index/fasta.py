@@ -294,7 +294,7 @@ class _Contigs:
         return names, np.array([*self._starts, length], np.int64)
 
     def _continue_header(self, buffer: bytearray, stop: int) -> int:
-        """Append buffer[1:stop], up to a newline, to the header of the chunk before; return its end."""
+        """Append buffer[1:stop], up to a newline, to the open header; add its contig if it ends; return its end."""
         assert self._open
         parts, start = self._open
         end = buffer.find(b"\n", 1, stop)

@@ -87,7 +87,7 @@ class StoredIndex:
 
 
 def read(path: Path) -> StoredIndex:
-    """Map the arrays of an index folder; raise IndexFolderError if it is incomplete or inconsistent."""
+    """Read the manifest and map the arrays of an index folder; IndexFolderError if it is incomplete or inconsistent."""
     stored = KIND.read(path, (*REFERENCE_ARRAYS, "suffix_array"), ("prefix_table", "edges"))
     try:
         contigs = tuple(Contig(str(name), int(length), str(md5)) for name, length, md5 in stored.manifest["contigs"])

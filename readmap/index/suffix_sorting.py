@@ -95,7 +95,7 @@ class _RankUpdate:
 def sort_suffixes(
     references: Sequence[DeviceReference], plan: SortPlan, team: Team, report: Callable[[float], None]
 ) -> list[Array]:
-    """Sort the suffixes that start at A, C, G or T; return one array of positions per device. report: gets a share."""
+    """Sort the suffixes at A, C, G and T; return an array of positions per device. report: gets the completed share."""
     sorters, total, done = team.map(_Sorter, references, plan.parts, repeat(plan), team.backends), plan.suffixes, 0
     for updates in _steps(team, [sorter.sort_batches() for sorter in sorters]):
         done += _size(updates)
@@ -162,7 +162,7 @@ class _Sorter:
             yield self._sort_batch(batch)
 
     def _sort_batch(self, batch: SortBatch) -> _RankUpdate:
-        """Sort a batch of suffixes by their first KEY_BASES bases, and store them in their slots."""
+        """Sort suffixes by their first KEY_BASES bases, and store them in their slots; return their positions."""
         runs, backend, pairs = -(-self.groups.length // RUN), self.backend, self._pairs.first(batch.suffixes)
         counts = backend.empty(runs, np.int64)
         what = {"reference": self._reference, "batch": batch, "length": self.groups.length}

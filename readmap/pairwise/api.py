@@ -137,7 +137,9 @@ def compare(
     scores = MatchScores.from_gap_first(match, mismatch, gap_first, gap_extend)
     settings = CompareSettings(scores, score_only, pruning, memory)
     named = {"query": query, "target": target}
-    left, right = (Sequences.of([name.encode()], [normalize_letters(name, named[name], Alphabet.NUCLEOTIDES)]) for name in named)
+    left, right = (
+        Sequences.of([name.encode()], [normalize_letters(name, named[name], Alphabet.NUCLEOTIDES)]) for name in named
+    )
     with Team.open(device, gpus, threads) as team:
         (results,) = compare_all(left, right, settings, Strand(strand), team, lambda done, total: None)
     (result,) = results
@@ -172,9 +174,9 @@ def align_pairs(
     Parameters
     ----------
     queries, targets : iterable of str or bytes, or pair of arrays
-        As many queries as targets. A pair of arrays is all letters concatenated, uint8 [letters], and their offsets,
-        int64 [sequences + 1]. Letters may be upper or lower case, U stands for T, and letters other than A, C, G and T
-        match nothing.
+        Equal numbers of queries and targets. A pair of arrays is all letters concatenated, uint8 [letters], and their
+        offsets, int64 [sequences + 1]. Letters may be upper or lower case, U stands for T, and letters other than A, C,
+        G and T match nothing.
     match, mismatch : int
         Reward of a match, and penalty of a mismatch as a positive number.
     gap_first, gap_extend : int
@@ -219,10 +221,10 @@ def align_pairs(
 def align_arrays(
     queries: SequenceArrays, targets: SequenceArrays, scores: MatchScores, mode: Mode, score_only: bool, team: Team
 ) -> PairAlignments:
-    """Align query i with target i on all devices of the team, each with about as many cells; return host arrays."""
+    """Align query i with target i on all devices, each with a similar number of cells; return arrays on the host."""
     rows, columns = (checked_lengths(offsets, len(letters)) for letters, offsets in (queries, targets))
     if len(rows) != len(columns):
-        raise UsageError(f"expected as many targets as queries, found {len(rows)} queries and {len(columns)} targets")
+        raise UsageError(f"expected equal numbers of queries and targets, found {len(rows)} and {len(columns)}")
     scores.check_score_range(rows, columns, mode)
 
     def align(first: int, end: int, backend: Backend) -> PairAlignments:
@@ -243,7 +245,7 @@ def _as_arrays(sequences: SequenceInput) -> SequenceArrays:
 
 
 def _part(side: SequenceArrays, first: int, end: int) -> SequenceArrays:
-    """Return sequences [first, end) with offsets that start at 0."""
+    """Return the letters of sequences [first, end), and their offsets, which start at 0."""
     letters, offsets = side
     own = offsets[first : end + 1]
     return letters[own[0] : own[-1]], own - own[0]

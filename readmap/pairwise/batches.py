@@ -126,7 +126,7 @@ def align_batch(
 
 
 def _trace(batch: _Batch, ends: _Ends, keys: Array, narrow: int, wide: int) -> PairAlignments:
-    """Trace back from `ends`; return the alignments. keys: overwritten. narrow, wide: pairs of 16 and 32 bits."""
+    """Trace back from `ends`, overwriting `keys`; return the alignments. narrow, wide: numbers of 16-, 32-bit pairs."""
     backend, count, empty = batch.backend, batch.pairs, batch.backend.empty
     shifts, widths = empty(count, np.int32), empty(count, np.int32)
     shapes = {"ends": ends, "shifts": shifts, "widths": widths}

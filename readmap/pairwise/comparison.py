@@ -55,7 +55,7 @@ MAX_BATCH_CELLS = 1 << 38
 
 
 def count_cells(queries: Sequences, targets: Sequences, strand: Strand, in_pairs: bool) -> int:
-    """Return the number of matrix cells of all comparisons."""
+    """Return the matrix cells of all comparisons; in_pairs: query i with target i, else all with all."""
     if in_pairs:
         return int(queries.lengths @ targets.lengths) * strand.rows
     return len(queries.letters) * len(targets.letters) * strand.rows

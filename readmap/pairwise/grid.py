@@ -29,7 +29,7 @@ class TileSizes:
     tile_columns: int
 
     def enlarge(self, slab_rows: int, block_columns: int, strip_rows: int, min_columns: int) -> TileSizes:
-        """Return larger tiles that divide a slab of `slab_rows` and a block of `block_columns` evenly."""
+        """Return tiles at least as large that divide a slab and a block evenly; strip_rows: factor of their rows."""
         down, across = max(slab_rows // self.tile_rows, 1), max(block_columns // self.tile_columns, 1)
         tile_rows = -(-max(slab_rows // down, self.tile_rows) // strip_rows) * strip_rows
         return TileSizes(down * tile_rows, tile_rows, max(-(-block_columns // across), min_columns))

@@ -73,7 +73,7 @@ def _memory(backend: Backend) -> int:
 def _make_blocks(
     matrices: Sequence[DPMatrix], team: Team, keeps_lines: bool, memory: int, state: SavedState | None
 ) -> list[ColumnBlock]:
-    """Return the column blocks of the matrix, assigned to the devices in turns; memory: bytes per device."""
+    """Return the matrix as column blocks, on the devices in turns; memory: bytes per device; state: to resume."""
     matrix, devices = matrices[0], len(matrices)
     columns = -(-matrix.columns // devices)
     planned = plan(matrix, devices, max(GROUP_CELLS // (columns * matrix.strip_rows), MIN_GROUP_STRIPS))
@@ -88,7 +88,7 @@ def _make_blocks(
 
 
 def _choose_sizes(matrix: DPMatrix, strips_per_group: int, blocks: int, keeps_lines: bool, memory: int) -> TileSizes:
-    """Return the tile sizes of the whole matrix; memory: bytes of all devices together."""
+    """Return the tile sizes of the matrix; strips_per_group: in a slab; memory: bytes of all devices together."""
     strips = -(-matrix.rows // matrix.strip_rows)
     slabs = -(-strips // (strips_per_group * matrix.backend.resident_warps))
     slab = -(-strips // slabs) * matrix.strip_rows
@@ -156,7 +156,7 @@ def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, pa
 
 
 def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
-    """Trace back from `cell` through a grid, sweeping large tiles again with smaller tiles; return as _start does."""
+    """Trace back from `cell` in a grid, sweeping large tiles again; append to `parts`; return the start, as _start."""
     while cell.state != CellState.AT_START and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)

@@ -119,7 +119,7 @@ class DPMatrix:
         return min(fitting, key=time)
 
     def kernel(self, what: str, height: int) -> Kernel:
-        """Return the sweep or trace kernel for the mode and scores of this matrix, with `height` rows per lane."""
+        """Return kernel `what`, sweep or trace, for the mode and scores of this matrix, with `height` rows per lane."""
         kind = "local" if self.mode is Mode.LOCAL else "whole"
         module, name = self.scores.kernel_module("sweep", self.mode), f"{what}_{kind}_{self.bits}_bits"
         if height not in (self._wavefront_rows, TRACED_ROWS):

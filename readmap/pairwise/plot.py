@@ -205,5 +205,4 @@ def _circle_small(axes: Axes, paths: Paths, width: float, height: float) -> None
     if 0 < small.sum() <= MAX_CIRCLES:
         centres = (left + right)[small] / 2, (low + high)[small] / 2
         form: dict[str, Any] = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": GREY}
-        # Not clipped at the frame.
         axes.plot(*centres, "o", clip_on=False, zorder=3, markeredgewidth=0.8, **form)

@@ -146,7 +146,7 @@ def trace_back(
 
 
 def _region(matrix: DPMatrix, origin: Cell, borders: Borders, cells: Array, row_step: int, column_step: int) -> _Region:
-    """Return the region with these borders and unfilled bus and special lines."""
+    """Return the region with these borders, memory for special lines and bus, and `cells`, memory for the traceback."""
     empty, rows, columns = matrix.backend.empty, len(borders.left_e), len(borders.row_h)
     kept_rows, kept_columns = (rows - 1) // row_step, (columns - 1) // column_step
     shapes = (kept_rows, columns), (kept_rows, columns), (kept_columns, rows + 1), (kept_columns, rows)

@@ -54,7 +54,7 @@ def line_chart(title: str, x_values: Values, lines: Sequence[Line], x: Axis, y: 
 
 
 def bar_chart(title: str, x_values: Values, counts: Values, x: Axis, y: Axis) -> str:
-    """Return a bar chart; the bars are as wide as the distance of the x values."""
+    """Return a bar chart as SVG; the bars are as wide as the distance of the x values."""
     bars = Line(y.name, counts, "c1")
     plot = _Plot(x_values, [bars], x, y, is_bars=True)
     return _figure(title, [plot.axes(x, y), plot.bars(counts), plot.hints([bars], x, y)], [])

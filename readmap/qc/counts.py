@@ -51,7 +51,7 @@ class RecordCounts:
         self._counts = _Counts.allocate(backend, units=MATES * total, groups=total, fill=zero)
 
     def measure(self, records: Array, ends: Array, origin: int) -> None:
-        """Count records: bytes, uint8, and the end of each record, int64, relative to `origin`."""
+        """Add records to the counts; records: uint8 bytes; ends: int64, end of each record relative to `origin`."""
         backend, count = self._backend, len(ends)
         units, indices = backend.empty(count, np.uint64), backend.empty(count, np.uint32)
         longest = backend.full(1, 0, np.int32)

@@ -79,7 +79,7 @@ class Coverage:
         self._left: dict[int, _Events] = {}
 
     def measure(self, records: Array, ends: Array, origin: int) -> CoverageEvents:
-        """Return the events of records: uint8 bytes, int64 ends relative to `origin`; count missing MC tags."""
+        """Return the changes of depth by records: uint8 bytes, int64 ends from `origin`; count missing MC tags."""
         backend, count = self._backend, len(ends)
         inputs = {"bytes": records, "ends": ends, "origin": origin, "layout": self._layout}
         events, frontier = backend.empty(count, np.int64), backend.empty(1, np.int64)
@@ -94,7 +94,7 @@ class Coverage:
         return CoverageEvents(found, self._not_above(found, ends_of_samples), int(backend.to_host(frontier)[0]))
 
     def accumulate(self, measured: CoverageEvents) -> None:
-        """Count the depths that the events of the next records, in order, make known; keep the later events."""
+        """Count depths up to the frontier of the next records, in order, by their events; keep the later events."""
         for sample, (start, end) in enumerate(zip([0, *measured.bounds], measured.bounds, strict=False)):
             events = measured.events.part(start, end)
             if left := self._left.pop(sample, None):
@@ -117,7 +117,7 @@ class Coverage:
         return histogram.reshape(samples, DEPTHS), covered.reshape(samples, -1, COVERED), missing_mc
 
     def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
-        """Count the depths before the frontier, and keep the later events for the next records."""
+        """Count a sample's depths before the frontier, and keep its later events for the next records."""
         backend, contigs = self._backend, self._layout.contig_count
         (size,) = self._not_above(events, [(sample << _POSITION_BITS) + frontier])
         first = sample * contigs * COVERED

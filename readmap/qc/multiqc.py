@@ -40,7 +40,7 @@ def file_name(sample: str) -> str:
 
 
 def multiqc_files(samples: Sequence[SampleTally]) -> dict[str, str]:
-    """Return the texts of the files by file name."""
+    """Return the texts of all files for MultiQC, by file name."""
     files: dict[str, str] = {}
     for sample in samples:
         name = file_name(sample.name)
@@ -129,7 +129,7 @@ def _sections(sample: SampleTally, name: str) -> Iterator[Section]:
 
 
 def _line(values: NDArray[Any], first: int) -> list[list[float]]:
-    """Return the points of a line without NaN; long lines are thinned."""
+    """Return [x, y] of the values that are not NaN, at most MAX_POINTS of them; first: x of the first value."""
     step = -(-len(values) // MAX_POINTS)
     return [
         [number + first, round(float(values[number]), 4)]

@@ -26,7 +26,7 @@ class ReportTable:
 
 
 def write_page(samples: Sequence[SampleTally], tables: Sequence[ReportTable], output: str, command: str) -> str:
-    """Return the report. tables: shown after the samples. output: name of the output file; command: that wrote it."""
+    """Return the HTML report. tables: after the samples. output: name of the output file; command: that wrote it."""
     names = [sample.name for sample in samples]
     title = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
     links = "".join(f'<li><a href="#s{number}">{escape(name)}</a></li>' for number, name in enumerate(names))
@@ -88,7 +88,7 @@ _LANE_COLUMNS = (
 
 
 def _lanes(sample: SampleTally) -> str:
-    """Return the table of lanes, and of libraries if there are several lanes."""
+    """Return the HTML table of lanes, and of libraries if there are several lanes."""
     rows = [_lane_row(lane.name or "no read group", lane.library, lane.tally) for lane in sample.lanes]
     libraries = sample.libraries
     if len(sample.lanes) > 1:
@@ -115,7 +115,7 @@ def _lane_row(name: str, library: str, tally: Tally) -> Row:
 
 
 def _contigs(depths: Depths) -> str:
-    """Return the table of coverage by contig."""
+    """Return the HTML table of coverage by contig."""
     rows = []
     for number, (name, length) in enumerate(depths.contigs[:MAX_ROWS]):
         mean, breadths = depths.of_contig(number)

@@ -224,7 +224,7 @@ def test_example_in_the_docstring() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"targets": ["A"]}, "expected as many targets as queries, found 2 queries and 1 targets"),
+        ({"targets": ["A"]}, "expected equal numbers of queries and targets, found 2 and 1"),
         ({"mode": "glocal"}, "mode is glocal, expected one of local, global, semiglobal"),
         ({"gap_first": 1}, "the first letter of a gap costs 1, expected at least 2"),
         ({"match": 0}, "match is 0, expected 1 to 1000"),

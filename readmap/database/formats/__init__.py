@@ -29,7 +29,7 @@ ENDINGS = {
 def writer(
     format: ScanFormat, database: Database, version: str, command_line: str, columns: tuple[str, ...] = tab.STANDARD
 ) -> RecordWriter[QueryHits]:
-    """Return the writer of a format; columns: as from parse_columns.
+    """Return the writer of a format; columns: names of the columns of TAB.
 
     Raises UsageError if the format does not support proteins, DataError if it does not allow the names of the subjects.
     """

@@ -28,7 +28,7 @@ def header(database: Database, version: str, command_line: str) -> bytes:
 
 
 def records(results: QueryHits) -> Iterator[bytes]:
-    """Yield the lines of a query. Raise DataError if SAM does not allow its name."""
+    """Yield a SAM line per hit of a query, or an unmapped one. Raise DataError if SAM does not allow its name."""
     query = results.query
     if not len(results):
         letters = query.letters.tobytes() or b"*"

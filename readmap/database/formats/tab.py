@@ -127,7 +127,7 @@ def parse_columns(option: str) -> tuple[str, ...]:
 
 
 def records(results: QueryHits, columns: tuple[str, ...] = STANDARD) -> Iterator[bytes]:
-    """Yield the lines of a query, none if it has no hits."""
+    """Yield a line with these columns for each hit of a query."""
     fields = [COLUMNS[name] for name in columns]
     for hit in results:
         line = "\t".join([str(field(results, hit)) for field in fields]) + "\n"

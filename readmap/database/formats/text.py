@@ -22,7 +22,7 @@ STROKE, PLUS, BLANK = np.frombuffer(b"|+ ", np.uint8)
 
 
 def records(results: QueryHits) -> Iterator[bytes]:
-    """Yield the text of a query."""
+    """Yield the text of a query: its title, the table of its hits, and their alignments."""
     head = f"Query= {_text(results.query.title)}\n\nLength={len(results.query.letters)}\n"
     if not len(results):
         yield _bytes(f"{head}\n\n***** No hits found *****\n\n\n")
@@ -90,7 +90,7 @@ class _Row(NamedTuple):
 
 
 def _rows(letters: bytes, position: int, step: int) -> list[_Row]:
-    """Return the rows of a sequence. position: first position. step: 1, or -1 for descending positions."""
+    """Return a sequence with gaps in rows of WIDTH columns. position: of its first letter. step: 1, -1 to descend."""
     rows = []
     for start in range(0, len(letters), WIDTH):
         part = letters[start : start + WIDTH]
