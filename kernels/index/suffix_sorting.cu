@@ -140,8 +140,8 @@ struct Groups {
     i64 first_slot, slot_count, length;
 };
 
-// Store the suffixes of RUN sorted pairs (an item) in `slots`, which ascend, and update ranks and heads of their
-// groups. new_ranks: the rank of each pair's suffix, for other devices, if store_ranks.
+// Store the suffixes of RUN sorted pairs (an item) in groups.order at `slots`, which ascend, and update ranks and
+// heads. new_ranks: the rank of each pair's suffix, for other devices, if store_ranks.
 KERNEL void assign_groups(WarpItems items, Sorted sorted, const suffix_t* slots OF(pairs), Groups groups,
         suffix_t* new_ranks OF(pairs), bool store_ranks) {
     FOR_EACH(run, items) {

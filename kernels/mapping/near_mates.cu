@@ -10,8 +10,8 @@
 // The part of a read in the search: it is searched, or its placement predicts where its mate is searched.
 enum Role { NO_ROLE = 0, TARGET = 1, ANCHOR = 2 };
 
-// Assign a Role to both reads of each pair (item), by slot, and mark the reads that remain unresolved. seeded: a seed
-// search without insert sizes has been done, so only targets remain.
+// Assign TARGET, ANCHOR or NO_ROLE to both reads of each pair (item), by slot, and set placements.unresolved. seeded: a
+// seed search without insert sizes has been done, so only targets remain.
 KERNEL void assign_roles(Items items, Queries queries, PlacementTable placements, u8* roles OF(reads), i32 seeded) {
     FOR_EACH(item, items) {
         i64 slots[2] = {queries.slot_of[2 * item], queries.slot_of[2 * item + 1]};
