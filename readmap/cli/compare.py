@@ -102,7 +102,7 @@ class AlignmentOptions:
 class LongOptions:
     """Comparison of long sequences."""
 
-    checkpoint: str | None = option("--checkpoint", "Save the work here; the same command continues it.", "DIR")
+    checkpoint: str | None = option("--checkpoint", "Save work in this folder; the same command continues it.", "DIR")
     memory: str | None = size(
         "--memory",
         "Memory for traceback, such as 8G (default: a quarter of the free GPU memory, 1G on the CPU). Same output.",

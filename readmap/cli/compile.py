@@ -106,7 +106,7 @@ def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_g
 
 
 def _run(jobs: list[Job], threads: int, show: Callable[[str], None]) -> list[Path]:
-    """Run all jobs and return their files."""
+    """Run all jobs in threads, show the progress, and return the files in the order of the jobs."""
     pool = ThreadPoolExecutor(threads)
     try:
         files = []

@@ -13,7 +13,7 @@ import typer
 from readmap.backend.machine import available_memory
 from readmap.cli.common.folders import DATABASES, database_as_json, molecule_of, molecule_option, structure_as_json
 from readmap.cli.common.guard import in_background
-from readmap.cli.common.options import argument, choice, command, declared, flag, option, option_group, refuse_conflicts
+from readmap.cli.common.options import argument, choice, command, flag, option, option_group, refuse_conflicts
 from readmap.cli.common.report import Report, ReportOptions, Show
 from readmap.cli.common.shared_options import MultiGpuResources
 from readmap.database import folder as database_folder
@@ -62,7 +62,7 @@ class IndexOptions:
     )
     molecule: str = molecule_option()
     force: bool = flag("--force", "Replace an existing index or database.")
-    force_64_bits: bool = declared(typer.Option(False, "--64-bit", hidden=True))
+    force_64_bits: bool = flag("--64-bit", "Use suffixes of 64 bits.", hidden=True)
     resources: MultiGpuResources
     report: ReportOptions
 
@@ -92,7 +92,7 @@ def index(context: typer.Context, options: IndexOptions) -> None:
 
 
 def _target(options: IndexOptions) -> Path:
-    """Return the path of the output folder; raise an error if it cannot be written."""
+    """Return the output folder; raise an error if it has no name or cannot be written, or if REF is missing."""
     fasta, home = options.fasta, database_folder if options.database else folder
     name = options.prefix if options.prefix is not None else fasta
     if options.folder is None and name == "-":
@@ -107,7 +107,7 @@ def _target(options: IndexOptions) -> Path:
 
 
 def _make_index(options: IndexOptions, target: Path, report: Report) -> None:
-    """Build an index, write it and report it."""
+    """Build an index, write it to `target` (and PREFIX.amb), and print and report what it contains."""
     needed = 0
 
     def report_memory(count: int) -> None:
@@ -192,7 +192,7 @@ class _Stages:
 
 
 def _make_database(options: IndexOptions, target: Path, report: Report) -> None:
-    """Build a database, write it and report it."""
+    """Build a database, write it to `target`, and print and report what it contains."""
     workers, molecule = options.resources.workers, molecule_of(options.molecule)
     with report.progress() as show, database_folder.KIND.writing(target, workers, options.force) as output:
         start = report.seconds

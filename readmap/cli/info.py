@@ -98,7 +98,7 @@ def _report_database(path: Path, options: InfoOptions, report: Report) -> None:
 
 
 def _check(index: Index, resources: Resources, report: Report) -> None:
-    """Raise IndexFolderError if the index is damaged."""
+    """Raise IndexFolderError if the index is damaged; check it on the CPU if --device auto finds a GPU that fails."""
     with report.progress() as show:
         show("verifying checksums and the order of the suffixes" + (" and the tree" if index.nodes else ""))
         try:

@@ -21,7 +21,7 @@ EXAMPLES = """[bold]Examples[/]
 class MarkdupOptions(MarkingOptions):
     """All options of readmap markdup."""
 
-    alignments: str = argument("ALIGNMENTS", "BAM or CRAM with all records of each read; - is standard input.")
+    alignments: str = argument("ALIGNMENTS", "BAM or CRAM in any order, all records of each read; - is standard input.")
     grouped: bool = flag("--grouped", "The records of each read are next to each other (default: as in the header).")
 
 
@@ -47,11 +47,11 @@ def markdup(context: typer.Context, options: MarkdupOptions) -> None:
             return mark_file(reads, output, duplicates, backend, progress)
 
         inputs = {"alignments": printable(options.alignments)}
-        written = write_marked(options, reads, inputs, fill, report, backend)
-        if lost := written.duplicates.table.missing_mates:
+        records, duplicates, lines = write_marked(options, reads, inputs, fill, report, backend)
+        if lost := duplicates.table.missing_mates:
             report.say(
                 f"warning: {pluralize(lost, 'read')} with a mapped mate whose record is missing or not next to it: "
                 "cannot be a duplicate"
             )
-        for line in [f"{written.records:,} records", *written.lines, report.cost()]:
+        for line in [f"{records:,} records", *lines, report.cost()]:
             report.say(line)

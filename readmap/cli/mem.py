@@ -56,7 +56,9 @@ class AppliedOptions:
     leftmost_primary: bool = flag("-5", "Make the part of a split read that starts first in the read primary.")
     all_places: bool = flag("-a", "Write all placements that reach -T, as secondary alignments.")
     alternatives: str | None = option(
-        "-h", f"Maximum placements in XA; second: with ALT (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}).", "N[,N]"
+        "-h",
+        f"Maximum placements in XA; second N: with ALT contigs (default: {MAX_XA_HITS},{MAX_ALTERNATE_HITS}).",
+        "N[,N]",
     )
     xa_share: str | None = option("-z", "Minimum score in XA, as a share of the best score (default: 0.8).", "X")
     header: str | None = option("-H", "Header line to add, or a file of lines.", "LINE")

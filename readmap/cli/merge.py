@@ -55,7 +55,7 @@ def merge(context: typer.Context, options: MergeOptions) -> None:
                 records += merge_shard(path, reads, output, duplicates, backend, progress)
             return records
 
-        written = write_marked(options, opened[0], {"shards": [*map(printable, shards)]}, fill, report, backend)
-        merged = f"{written.records:,} records of {pluralize(len(shards), 'shard')}"
-        for line in [merged, *written.lines, report.cost()]:
+        inputs = {"shards": [*map(printable, shards)]}
+        count, _, lines = write_marked(options, opened[0], inputs, fill, report, backend)
+        for line in [f"{count:,} records of {pluralize(len(shards), 'shard')}", *lines, report.cost()]:
             report.say(line)

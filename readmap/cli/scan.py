@@ -71,7 +71,9 @@ class HitOptions:
     evalue: float | None = option("--evalue", f"Maximum E-value (default: {EVALUE:g}).", "X")
     max_hits: int = number("--max-hits", f"Best hits per query (default: {MAX_HITS}).", 1, 1 << 31, default=MAX_HITS)
     min_score: int = number("--min-score", "Minimum score (default: 1).", 1, 1 << 30, default=1)
-    dbsize: int | None = number("--dbsize", "Letters for E-values (default: actual).", 1, 1 << 60, advanced=True)
+    dbsize: int | None = number(
+        "--dbsize", "Database letters for E-values (default: actual).", 1, 1 << 60, advanced=True
+    )
 
 
 @option_group("Alignment")
@@ -180,7 +182,7 @@ def _choose_format(context: typer.Context, options: ScanOptions) -> tuple[ScanFo
 
 
 def _parse_outfmt(text: str) -> tuple[ScanFormat, str | None]:
-    """Return the format and the columns of --outfmt."""
+    """Return the format and the columns, if any, of --outfmt; raise UsageError for other formats than 0 and 6."""
     found = re.fullmatch(r"\s*(0|6)(?:\s+(\S.*?))?\s*", text)
     if not found or (found[1] == "0" and found[2]):
         raise UsageError(f"--outfmt {text}: expected 0 (text), 6 (table), or 6 and names of columns")

@@ -26,7 +26,7 @@ EXAMPLES = """[bold]Examples[/]
 class SplitOptions:
     """All options of readmap split."""
 
-    reads: list[str] | None = argument("READS", "FASTQ or FASTA, one file or two of pairs.", default=None)
+    reads: list[str] | None = argument("READS", "FASTQ or FASTA (plain, gzip), one file or two of pairs.", default=None)
     path: str = option("-o --output", "Output: the table.", "TABLE", default=...)
     lanes: LaneOptions
     threads: int | None = threads_option()

@@ -30,7 +30,7 @@ _UNIQUE, _FEW = (constant("mapping/partition_seeds.cu", name) for name in ("UNIQ
 def resolve_reads(batch: Batch, context: Context) -> None:
     """Look up the partition seeds of all reads, and store windows and placements of the reads that they resolve.
 
-    Any other placement of a resolved read is 60 phred less likely and changes no MAPQ, whatever the sample. The other
+    Any other placement of a resolved read is 60 phred less likely and changes no MAPQ, for any sample. The other
     reads are marked in placements.unresolved. The look-ups remain in batch.partition_seeds.
     """
     backend, table = context.backend, _look_up_seeds(batch, context)

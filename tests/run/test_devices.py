@@ -18,7 +18,6 @@ from readmap.backend import Backend, device_names, open_backend
 from readmap.backend.buffers import Buffer, BufferPool
 from readmap.backend.cpu import CpuBackend
 from readmap.cli import main
-from readmap.cli.common import shared_options
 from readmap.formats.output import Output, commit_together, open_output
 from readmap.index.device import DeviceIndex
 from readmap.index.index import Index
@@ -400,7 +399,7 @@ def test_the_command_writes_the_same(
     assert main(["index", "ref.fa"]) == 0
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(shared_options, "open_backends", lambda *_, count=count: devices(backends, count))
+        monkeypatch.setattr("readmap.run.config.open_backends", lambda *_, count=count: devices(backends, count))
         given = [option.format("out") for option in options]
         assert main(["search", "r1.fq", "r2.fq", "-x", "ref.fa", "--batch-reads", "30", *given]) == 0
         written = {path.name: path.read_bytes() for path in sorted(tmp_path.glob("out.*"))}

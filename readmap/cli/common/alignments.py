@@ -81,7 +81,7 @@ class DelayedOutput(ByteSink):
 
 @contextlib.contextmanager
 def open_outputs(output: str | None, plot: str | None, threads: int) -> Iterator[dict[str, ByteSink]]:
-    """Yield the outputs by their names in the JSON report; on exit abort those that have not been committed."""
+    """Open -o and --plot and yield them as "output" and "plot"; on exit abort those that have not been committed."""
     with contextlib.ExitStack() as stack:
         plain = stack.enter_context(open_by_ending(output, threads))
         outputs = {"output": DelayedOutput(plain) if is_terminal(output) else plain}
@@ -105,7 +105,7 @@ def write_results(
 
 
 def output_conflicts(output: str | None, plot: str | None) -> tuple[Conflict, ...]:
-    """Return the conflicts of names of outputs with the formats that are written."""
+    """Return the conflicts, for refuse_conflicts, of the endings of -o and --plot with the formats that are written."""
     expected = f"expected a name that ends with {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
     is_binary = (output or "").endswith((BAM_ENDING, CRAM_ENDING))
     return (

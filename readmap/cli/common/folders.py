@@ -21,7 +21,7 @@ def molecule_option() -> Any:
     """Declare --molecule."""
     return choice(
         "--molecule",
-        "nucleotide, protein, or auto: nucleotide if 90 % of the first megabyte are ACGTUN (default: auto).",
+        "nucleotide, protein, or auto: nucleotide if 90 % of the first megabyte are ACGTU or N (default: auto).",
         (AUTO, *Alphabet),
         panel=DATABASES,
         default=AUTO,

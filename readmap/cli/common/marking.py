@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -51,25 +50,17 @@ def check_marking(context: typer.Context, options: MarkingOptions, inputs: Seque
     refuse_same_outputs(outputs, {"--metrics": "the metrics go", "--report": "the page goes"})
 
 
-@dataclass(frozen=True)
-class Marked:
-    """The number of written records, their duplicates, and lines of text about them."""
-
-    records: int
-    duplicates: DuplicateMarker
-    lines: list[str]
-
-
 #: Adds all records to an output and their fragments to a marker; returns the number of records.
 Fill = Callable[[SortedOutput, DuplicateMarker, Backend, Show], int]
 
 
 def write_marked(
     options: MarkingOptions, reads: AlignmentReads, inputs: dict[str, Any], fill: Fill, report: Report, backend: Backend
-) -> Marked:
-    """Write the records that `fill` adds, and reports about them.
+) -> tuple[int, DuplicateMarker, list[str]]:
+    """Write the records that `fill` adds as sorted BAM with marked duplicates, write all reports, and commit them.
 
     reads: have the header and the contigs of the output. inputs: paths of the inputs, for the JSON report.
+    Returns the number of records, the marker with all duplicates, and lines of text about them.
     """
     page, multiqc = options.quality.report, options.quality.multiqc
     duplicates = DuplicateMarker(options.duplicates.rules(), backend)
@@ -95,4 +86,4 @@ def write_marked(
         found |= duplicates_as_json(duplicates.libraries)
         found |= reports.as_json()
         report.finish(inputs | {"output": printable(sink.name)} | found, [*outputs, *reports.outputs])
-        return Marked(records, duplicates, [*describe_duplicates(duplicates.libraries), *reports.describe()])
+        return records, duplicates, [*describe_duplicates(duplicates.libraries), *reports.describe()]

@@ -25,7 +25,7 @@ Kind = TypeVar("Kind")
 def option_group(panel: str | None = None, *, is_advanced: bool = False) -> Callable[[type[Kind]], type[Kind]]:
     """Return a decorator that makes a class a frozen dataclass of options.
 
-    panel: title of the options in the help (default: of the base class). is_advanced: only --help-all shows them.
+    panel: title in the help (default: the title of the base class). is_advanced: only --help-all shows them.
     """
 
     def decorate(kind: type[Kind]) -> type[Kind]:
@@ -82,7 +82,7 @@ def _declarations(kind: type) -> Iterator[tuple[Field[Any], Any, type]]:
 
 
 def _build(kind: type, values: dict[str, Any]) -> Any:
-    """Return the dataclass, groups included, of the values of all options by name."""
+    """Return an instance of `kind`, a dataclass of options and groups, with the values of all options by name."""
     types = get_type_hints(kind)
     names = [each.name for each in fields(kind)]
     return kind(**{name: _build(types[name], values) if is_dataclass(types[name]) else values[name] for name in names})
@@ -98,12 +98,6 @@ def values_of(options: Any) -> dict[str, Any]:
         else:
             values[each.name] = value
     return values
-
-
-def hidden(declaration: Any) -> Any:
-    """Return the declaration of an option that no help shows."""
-    declaration.metadata["info"].hidden = True
-    return declaration
 
 
 def declared(info: Any, advanced: bool | None = None) -> Any:
@@ -126,15 +120,16 @@ def option(
     check: Any = None,
     panel: str | None = None,
     advanced: bool | None = None,
+    hidden: bool = False,
 ) -> Any:
-    """Declare an option.
+    """Declare an option; hidden: no help shows it.
 
     names: separated by blanks. default: ... if it is required. check: called with the value; returns it or raises.
     panel: title of its group in the help (default: `panel` of the class). advanced: shown by --help-all only (default:
     `is_advanced` of the class, else False).
     """
     info = typer.Option(default, *names.split(), metavar=metavar, help=help, show_default=False, callback=check)
-    info.rich_help_panel = panel
+    info.rich_help_panel, info.hidden = panel, hidden
     return declared(info, advanced)
 
 

@@ -81,6 +81,7 @@ class _Log:
         self._say, self._printed, self._left = say, time.perf_counter(), TimeLeft()
 
     def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
+        """Print the current state as Show describes it, unless the last line is less than LOG_SECONDS old."""
         line = self._left.describe(share) + text
         if time.perf_counter() - self._printed >= LOG_SECONDS:
             self._printed = time.perf_counter()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from readmap.backend import Backend, Gpus, open_backend, open_backends, parse_gpus
+from readmap.backend import Backend, Gpus, open_backend, parse_gpus
 from readmap.backend.machine import available_processors
 from readmap.backend.team import Team
 from readmap.cli.common.options import flag, number, option, option_group, parse_size, size
@@ -29,7 +29,10 @@ def threads_option() -> Any:
 
 def sort_memory_option() -> Any:
     """Declare --sort-memory."""
-    help = "Memory for sorting, such as 8G (default: a quarter of the host's, and free GPU memory). The rest: $TMPDIR."
+    help = (
+        "Memory for sorting, such as 8G (default: a quarter of the available memory, and the free memory of a GPU). "
+        "The rest goes to $TMPDIR or the folder of the output."
+    )
     return size("--sort-memory", help, advanced=True)
 
 
@@ -67,10 +70,6 @@ class MultiGpuResources(Resources):
         """The GPUs, as readmap.backend.device_names accepts them."""
         return parse_gpus(self.gpus)
 
-    def open_backends(self) -> list[Backend]:
-        """Open the devices; raises the errors of readmap.backend.open_backends."""
-        return open_backends(self.device, self.chosen_gpus, self.threads, self.max_gpu_memory)
-
     def open_team(self) -> Team:
         """Open the devices as a team of threads; raises the errors of readmap.backend.open_backends."""
         return Team.open(self.device, self.chosen_gpus, self.threads, self.max_gpu_memory)
@@ -83,7 +82,7 @@ class DuplicateOptions:
     remove_duplicates: bool = flag("--remove-duplicates", "Remove duplicates instead of marking them.")
     optical_distance: int = number(
         "--optical-distance",
-        f"Optical duplicates: pixels, 2500 for patterned flow cells, 0 for none (default: {OPTICAL_DISTANCE}).",
+        f"Maximum pixels between optical duplicates; 2500 for patterned flow cells (default: {OPTICAL_DISTANCE}).",
         0,
         1 << 30,
         default=OPTICAL_DISTANCE,
@@ -92,7 +91,7 @@ class DuplicateOptions:
     duplicate_type: bool = flag(
         "--duplicate-type", "Tag optical and library duplicates: DT:Z:SQ, DT:Z:LB.", advanced=True
     )
-    barcode_tag: str | None = option("--barcode-tag", "Tag of the UMI; duplicates have the same.", "TAG", advanced=True)
+    barcode_tag: str | None = option("--barcode-tag", "Tag of the UMI, which duplicates share.", "TAG", advanced=True)
     metrics: str | None = option("--metrics", "Write metrics in the format of Picard's DuplicationMetrics.", "FILE")
 
     def rules(self) -> DuplicateRules:

@@ -74,11 +74,9 @@ class ReportMonitor:
     progress: Show
 
     def say(self, line: str) -> None:
-        """Print a line."""
         self.report.say(line)
 
     def show(self, text: str, share: float | None = None, bar: float | None = None) -> None:
-        """Show the current state."""
         self.progress(text, share, bar)
 
 

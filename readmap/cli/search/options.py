@@ -6,17 +6,7 @@ from typing import Any
 from readmap.bam.codecs import SMALLER_LEVEL, CodecName
 from readmap.bam.file_index import IndexFormat
 from readmap.bam.order import SortOrder
-from readmap.cli.common.options import (
-    argument,
-    choice,
-    flag,
-    hidden,
-    no_check_option,
-    number,
-    option,
-    option_group,
-    values_of,
-)
+from readmap.cli.common.options import argument, choice, flag, no_check_option, number, option, option_group, values_of
 from readmap.cli.common.report import ReportOptions
 from readmap.cli.common.shared_options import DuplicateOptions, MultiGpuResources, QualityOptions, sort_memory_option
 from readmap.cli.search.scoring import ScoringOptions, parse_numbers
@@ -86,6 +76,7 @@ class PairOptions:
         return Pairing(not self.no_pairing, not self.no_rescue, self._sizes())
 
     def _sizes(self) -> tuple[float, ...] | None:
+        """Return the numbers of -I; raise UsageError if they are no valid insert sizes."""
         if self.insert_size is None:
             return None
         try:
@@ -232,7 +223,7 @@ class TagOptions:
         "Append FASTQ comments, such as RX:Z:ACGT, as tags; Illumina's 1:N:0:ACGT becomes BC, 1:Y flag 0x200.",
     )
     keep_tags: str | None = option(
-        "--keep-tags", "Tags of BAM or CRAM reads to keep, or all (default: only RG).", "TAGS"
+        "--keep-tags", "Tags of BAM or CRAM reads to keep, such as RX,BC, or all (default: only RG).", "TAGS"
     )
     barcode_name: bool = flag("--barcode-name", "Write the eighth field of read names, a UMI, as RX.", advanced=True)
     replace_rg: bool = flag("--replace-rg", "Replace the read groups of BAM or CRAM reads by -R.", advanced=True)
@@ -268,7 +259,7 @@ class ShardOptions:
     sample_model: str | None = option(
         "--sample-model", "File written by readmap estimate (default: estimated).", "FILE"
     )
-    learnt: str | None = hidden(option("--learnt", "Same as --sample-model.", "FILE"))
+    learnt: str | None = option("--learnt", "Same as --sample-model.", "FILE", hidden=True)
 
 
 @option_group("Cluster", is_advanced=True)
