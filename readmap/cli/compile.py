@@ -95,7 +95,7 @@ def _make_writable(folder: Path) -> None:
 
 
 def _jobs(compiled: Callable[..., Path], targets: list[str], folder: Path, for_gpu: bool) -> list[Job]:
-    """Return a job for each module, combination of types and target (a CPU level or a GPU architecture)."""
+    """Return a call of `compiled` for each module, combination of types and target (CPU level or GPU architecture)."""
     return [
         functools.partial(compiled, module, tuple(zip(names, types, strict=True)), target, folder)
         for module in modules(for_gpu=for_gpu)

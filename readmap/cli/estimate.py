@@ -69,7 +69,7 @@ def _as_json(model: SampleModel) -> dict[str, object]:
 
 
 def _describe(model: SampleModel) -> Iterator[str]:
-    """Yield the model in lines of text."""
+    """Yield lines of text about divergence and the insert sizes of each library."""
     if model.bases_per_difference is None:
         yield "no reads"
         return

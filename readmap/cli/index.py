@@ -213,7 +213,7 @@ def _make_database(options: IndexOptions, target: Path, report: Report) -> None:
 
 
 def _describe_memory(needed: int) -> str:
-    """Return the memory that building needs, and the available memory, as text."""
+    """Return a line about the bytes that building needs and the available memory; a warning if they do not suffice."""
     available = available_memory()
     line = f"building needs up to {format_bytes(needed)} of memory"
     if available is None:

@@ -44,7 +44,7 @@ class Timer:
         self.seconds = 0.0
 
     def timed(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items; the time that the caller takes between them does not count."""
+        """Yield the items, and add the time that each takes to `seconds`, without the caller's time between them."""
         while True:
             start = time.perf_counter()
             item = next(items, None)

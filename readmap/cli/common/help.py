@@ -16,7 +16,7 @@ SHOWS_ALL = "readmap.shows_all"
 
 
 def _without_types(parameters: list[Any]) -> list[Any]:
-    """Return the parameters without the types of Python, which typer would show for arguments and --help."""
+    """Change the parameters in place so that the help of arguments and --help shows no Python types; return them."""
     for each in parameters:
         if each.param_type_name == "argument":
             each.display_type_rich = lambda ctx: None

@@ -87,7 +87,7 @@ def run(
     notes: Sequence[str] = (),
     cluster: ClusterOptions | None = None,
 ) -> None:
-    """Run a search, write its JSON report and print its summary; notes: lines to print before the summary."""
+    """Run a search, here or on a cluster, write outputs and JSON report, and print notes (lines) and its summary."""
     with Report(session, options) as report:
         with contextlib.ExitStack() as opened:
             monitor = ReportMonitor(report, opened.enter_context(report.progress(_shares_terminal(config))))
@@ -140,7 +140,7 @@ def _check_not_reference(paths: Sequence[str]) -> None:
 
 
 def _why_reference(path: str) -> str | None:
-    """Return the reason to take a file for a reference, or None."""
+    """Return the reason to take a file for a reference, as a verb phrase of an error message, or None."""
     if folder.KIND.exists(Path(path)):
         return "is an index"
     if not os.path.isfile(path):

@@ -188,7 +188,7 @@ class RecordOptions:
     leftmost_primary: bool = flag("-5 --leftmost-primary", "Make a split read's first part primary.", advanced=True)
 
     def reporting(self) -> Reporting:
-        """Return which records a search writes; raises UsageError if options contradict each other."""
+        """Return the parameters of secondary records and XA; raises UsageError if options contradict each other."""
         secondary = NO_LIMIT if self.all_places else 0
         max_hits, max_alternate_hits = self._max_alternatives()
         if max_hits is not None and (self.all_places or self.max_secondary is not None):
