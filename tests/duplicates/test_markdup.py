@@ -95,7 +95,7 @@ def test_runs_on_a_device(folder: Path, memory: str, monkeypatch: pytest.MonkeyP
     """The CPU acts as a device with its own memory; marks are set there, in host memory, and in files."""
     monkeypatch.setattr("readmap.run.outputs._holds_runs", lambda backend, order: order is not None)
     monkeypatch.setattr(
-        "readmap.run.outputs._device_runs", lambda backend, most, contigs: DeviceRuns(backend, contigs, most, 0)
+        "readmap.run.outputs.DeviceRuns", lambda backend, contigs, limit, _: DeviceRuns(backend, contigs, limit, 0)
     )
     for rule in ("--markdup", "--remove-duplicates"):
         assert search(folder, "held.bam", "--sort", rule, "--sort-memory", memory, "--batch-reads", "40") == 0
