@@ -145,17 +145,17 @@ def find_regions(
     order = np.argsort(-lengths, kind="stable")
     if not subjects:
         return Regions(lengths, lengths, lengths, lengths)
-    rows, columns, _, _ = _ends(query, [subjects[i] for i in order], scores[order], scoring, backend)
+    rows, columns, _, _ = _best_ends(query, [subjects[i] for i in order], scores[order], scoring, backend)
     # In the reversed sequences, the starts of alignments are ends.
     backwards = [subjects[i][::-1] for i in order]
-    _, _, last_rows, last_columns = _ends(query[::-1].copy(), backwards, scores[order], scoring, backend)
+    _, _, last_rows, last_columns = _best_ends(query[::-1].copy(), backwards, scores[order], scoring, backend)
     found = (len(query) - 1 - last_rows, rows + 1, lengths[order] - 1 - last_columns, columns + 1)
     unsorted = np.empty((4, len(order)), np.int64)
     unsorted[:, order] = found
     return Regions(*unsorted)
 
 
-def _ends(
+def _best_ends(
     query: Codes, subjects: Sequence[Codes], scores: NDArray[np.int32], scoring: ScanScoring, backend: Backend
 ) -> tuple[NDArray[np.int64], ...]:
     """Return row and column of each first best end, then maximum row and column of ends; subjects: longest first."""

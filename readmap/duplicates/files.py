@@ -143,7 +143,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
         data = np.concatenate([left, records.bytes[start:end]])
         starts = np.concatenate([left_starts[:-1], records.starts - start + len(left)])
         on_device = backend.upload([data])
-        firsts = _firsts(on_device, starts, backend)
+        firsts = _find_fragment_starts(on_device, starts, backend)
         last = int(firsts[-1])  # records of the next chunk may belong to the last fragment
         if last:
             yield on_device[: starts[last]], starts[: last + 1], firsts
@@ -152,7 +152,7 @@ def _whole_fragments(reads: AlignmentReads, backend: Backend) -> Iterator[tuple[
         yield backend.upload([left]), left_starts, np.array([0, len(left_starts) - 1], np.int64)
 
 
-def _firsts(data: Array, starts: Integers, backend: Backend) -> Integers:
+def _find_fragment_starts(data: Array, starts: Integers, backend: Backend) -> Integers:
     """Return the indices of the records that start a fragment, int64; starts: record bounds in `data`."""
     count = len(starts) - 1
     is_start = backend.empty(count, np.uint8)

@@ -177,7 +177,7 @@ class _ReferenceBuilder:
         names = ("letters", "leads", "headers", "ends")
         backend.launch(_MEASURE, blocks, bytes=chunk, **dict(zip(names, measured, strict=True)), size=size)
         letters, leads, headers, ends = map(backend.to_host, measured)
-        in_header = self._states(ends)
+        in_header = self._find_header_blocks(ends)
         text_ends = len(self._kept) + np.cumsum(letters - leads * in_header + headers)
         header_ends = np.cumsum(headers)
         text = backend.empty(int(text_ends[-1]), np.uint8)
@@ -233,7 +233,7 @@ class _ReferenceBuilder:
         self._words.resize(packed_words(self.length), refcheck=False)
         return Reference(self._words, self._backend.to_host(blocks), starts, ends, letters, contig_starts, contigs)
 
-    def _states(self, ends: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def _find_header_blocks(self, ends: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """Return which blocks start inside a header, bool [blocks]. ends: uint8, BlockEnd of each block."""
         known = np.maximum.accumulate(np.where(ends == _UNCHANGED, 0, np.arange(1, len(ends) + 1)))
         after = np.where(known > 0, ends[known - 1] == _IN_HEADER, self._in_header)

@@ -43,14 +43,14 @@ class Checkpoint:
     def __init__(self, folder: Path, matrix: DPMatrix, keeps_lines: bool) -> None:
         """Create the folder. keeps_lines: store special rows and columns, which scores alone do not need."""
         self._folder, self._matrix, self._keeps = folder, matrix, keeps_lines
-        self._name = _name(matrix, keeps_lines)
+        self._name = _hash_inputs(matrix, keeps_lines)
         folder.mkdir(parents=True, exist_ok=True)
 
     def alignment(self) -> PairAlignments | None:
         """Return the stored alignment, on the host, or None. Raise DataError if it belongs to another comparison."""
         if not (path := self._folder / _RESULT).exists():
             return None
-        with _kept(path) as kept:
+        with _open_arrays(path) as kept:
             self._check_name(str(kept["name"]))
             ends = _array(kept, "operation_ends", np.int64, 1)
             # Each column consumes a letter of at least one sequence.
@@ -64,7 +64,7 @@ class Checkpoint:
         if not (path := self._folder / _STATE).exists():
             return None
         matrix = self._matrix
-        with _kept(path) as state:
+        with _open_arrays(path) as state:
             self._check_name(str(state["name"]))
             sizes = TileSizes(*map(int, _array(state, "sizes", np.int64, 3)))
             if sizes.tile_rows % matrix.strip_rows or sizes.slab_rows % matrix.strip_rows:
@@ -95,7 +95,7 @@ class Checkpoint:
     def slab(self, index: int, sizes: TileSizes) -> Slab:
         """Return a stored slab, empty if special lines are not kept. Raise DataError if the file is invalid."""
         matrix = self._matrix
-        with _kept(self._folder / _file(index)) as kept:
+        with _open_arrays(self._folder / _file(index)) as kept:
             if not self._keeps:
                 return empty_slab()
             rows, columns = min(sizes.slab_rows, matrix.rows - index * sizes.slab_rows), matrix.columns
@@ -143,7 +143,7 @@ def _file(index: object) -> str:
     return f"slab-{index}.npz"
 
 
-def _name(matrix: DPMatrix, keeps_lines: bool) -> str:
+def _hash_inputs(matrix: DPMatrix, keeps_lines: bool) -> str:
     """Return a SHA-256 hash, in hexadecimal, of everything that determines the result."""
     digest = hashlib.sha256(repr((matrix.scores, str(matrix.mode), keeps_lines)).encode())
     for side in (matrix.query, matrix.target):
@@ -172,7 +172,7 @@ _RANGES = ("query_starts", "query_ends", "target_starts", "target_ends")
 
 
 @contextlib.contextmanager
-def _kept(path: Path) -> Iterator[Any]:
+def _open_arrays(path: Path) -> Iterator[Any]:
     """Yield the arrays of an .npz file. Raise DataError if it is damaged or foreign, OSError if it cannot be read."""
     try:
         with file_name_context(str(path)), np.load(path) as kept:

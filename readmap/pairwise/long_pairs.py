@@ -56,9 +56,9 @@ def align_long(
     blocks = _make_blocks(matrices, team, keeps_lines, memory, state)
     if kept and state:
         _resume(blocks, team, kept, state)
-    best = _best(blocks, team, settings.pruning, progress, kept, state)
+    best = _sweep_matrix(blocks, team, settings.pruning, progress, kept, state)
     parts: list[Operations] = []
-    start = _start(blocks, team, best, memory, parts) if keeps_lines else None
+    start = _trace_matrix(blocks, team, best, memory, parts) if keeps_lines else None
     alignment = _alignments(matrix, best, start, parts)
     if kept:
         kept.finish(alignment)
@@ -114,7 +114,7 @@ def _resume(blocks: list[ColumnBlock], team: Team, checkpoint: Checkpoint, state
     all_do(partial(ColumnBlock.resume_below, row_h=state.row_h, row_f=state.row_f))
 
 
-def _best(
+def _sweep_matrix(
     blocks: list[ColumnBlock],
     team: Team,
     pruning: bool,
@@ -146,17 +146,17 @@ def _best(
     return BestCell(int(row[end]), matrix.rows - 1, end - 1)
 
 
-def _start(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
+def _trace_matrix(blocks: list[ColumnBlock], team: Team, end: BestCell, memory: int, parts: list[Operations]) -> Cell:
     """Trace back from `end`; append operations to `parts`; return the start, or the first cell outside the matrix."""
     cell = Cell(end.row, end.column)
     for i, block in reversed(list(enumerate(blocks))):
-        walk = partial(_walk, block.matrix, block.grid, cell, memory, parts)
+        walk = partial(_trace_grid, block.matrix, block.grid, cell, memory, parts)
         cell = team.submit(i % len(team), walk).result()
     return cell
 
 
-def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
-    """Trace back from `cell` in a grid, sweeping large tiles again; append to `parts`; return the start, as _start."""
+def _trace_grid(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list[Operations]) -> Cell:
+    """Trace back from `cell` in a grid, sweeping large tiles again; append to `parts`; return as _trace_matrix does."""
     while cell.state != CellState.AT_START and cell.row >= grid.origin.row and cell.column >= grid.origin.column:
         first, borders = grid.tile(cell, matrix.backend)
         rows, columns = len(borders.left_e), len(borders.row_h)
@@ -167,7 +167,7 @@ def _walk(matrix: DPMatrix, grid: TileGrid, cell: Cell, memory: int, parts: list
             continue
         inner = TileGrid(first, sizes, borders.left_h, borders.left_e)
         inner.slabs.append(sweep_slab(matrix, inner, borders, 0))
-        cell = _walk(matrix, inner, cell, memory, parts)
+        cell = _trace_grid(matrix, inner, cell, memory, parts)
     return cell
 
 

@@ -91,7 +91,7 @@ class Coverage:
         backend.launch(_LIST, count, **inputs, **listed)
         found = _Events(*sort_pairs(positions, changes, scratch[0], scratch[1], self._bits, backend))
         ends_of_samples = [(sample << _POSITION_BITS) + _END_OF_POSITIONS for sample in range(self._samples)]
-        return CoverageEvents(found, self._not_above(found, ends_of_samples), int(backend.to_host(frontier)[0]))
+        return CoverageEvents(found, self._count_up_to(found, ends_of_samples), int(backend.to_host(frontier)[0]))
 
     def accumulate(self, measured: CoverageEvents) -> None:
         """Count depths up to the frontier of the next records, in order, by their events; keep the later events."""
@@ -119,7 +119,7 @@ class Coverage:
     def _sweep(self, sample: int, events: _Events, frontier: int) -> None:
         """Count a sample's depths before the frontier, and keep its later events for the next records."""
         backend, contigs = self._backend, self._layout.contig_count
-        (size,) = self._not_above(events, [(sample << _POSITION_BITS) + frontier])
+        (size,) = self._count_up_to(events, [(sample << _POSITION_BITS) + frontier])
         first = sample * contigs * COVERED
         depths = backend.inclusive_sum(events.changes[:size].view(np.int64))
         inputs = {"positions": events.positions[:size], "depths": depths, "size": size, "frontier": frontier}
@@ -144,7 +144,7 @@ class Coverage:
         backend.launch(_MERGE, size + others, **inputs, merged_positions=positions, merged_changes=changes)
         return _Events(positions, changes)
 
-    def _not_above(self, events: _Events, bounds: list[int]) -> list[int]:
+    def _count_up_to(self, events: _Events, bounds: list[int]) -> list[int]:
         """Return for each bound the number of events at positions not greater than it."""
         backend, found = self._backend, self._backend.empty(len(bounds), np.int64)
         inputs = {"positions": events.positions, "bounds": backend.to_device(np.array(bounds, np.uint64))}
