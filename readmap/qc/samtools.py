@@ -104,12 +104,10 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     primary, is_mapped = flag_mask(0, **_PRIMARY), flag_mask(0, without=UNMAPPED)
     sequences = count()
     first, last = (int(flags[wanted & primary].sum()) for wanted in (is_first, is_last))
-    both_mapped = count(PAIRED, UNMAPPED | MATE_UNMAPPED)
     proper = count(PAIRED | PROPER, UNMAPPED | MATE_UNMAPPED)
     total, total_first, total_last = (letters(wanted) for wanted in (np.full(FLAGS, True), is_first, is_last))
     aligned, differences = tally.scalar("ALIGNED_BASES"), tally.scalar("DIFFERENCES")
     mean, deviation = tally.insert_mean_and_deviation
-    inward, outward, other = tally.pairs_by_insert.sum(1)
     apart = tally.scalar("OTHER_CONTIG") + tally.scalar("FAILED_OTHER_CONTIG") - tally.scalar("EMPTY_OTHER_CONTIG")
     marked = flag_mask(DUPLICATE, without=SECONDARY)
     quality = float((tally.qualities.sum((0, 1)) * np.arange(QUALITIES)).sum())
@@ -120,7 +118,7 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     yield "1st fragments", first
     yield "last fragments", last
     yield "reads mapped", count(0, UNMAPPED)
-    yield "reads mapped and paired", both_mapped
+    yield "reads mapped and paired", count(PAIRED, UNMAPPED | MATE_UNMAPPED)
     yield "reads unmapped", count(UNMAPPED)
     yield "reads properly paired", proper
     yield "reads paired", count(PAIRED)
@@ -147,9 +145,8 @@ def _summary(tally: Tally) -> Iterator[tuple[str, object]]:
     yield "average quality", f"{share(quality, total):.1f}"
     yield "insert size average", f"{mean:.1f}"
     yield "insert size standard deviation", f"{deviation:.1f}"
-    yield "inward oriented pairs", inward
-    yield "outward oriented pairs", outward
-    yield "pairs with other orientation", other
+    names = ("inward oriented pairs", "outward oriented pairs", "pairs with other orientation")
+    yield from zip(names, tally.pairs_by_insert.sum(1), strict=True)
     yield "pairs on different chromosomes", apart // 2
     yield "percentage of properly paired reads (%)", f"{100 * share(proper, sequences):.1f}"
 
