@@ -27,8 +27,8 @@ class DatabaseFolderError(ReadmapError):
 class UsageError(ReadmapError):
     """An invalid option or argument, or options that contradict each other; a command exits with 2.
 
-    The message may name an option by `option("sort_order")`: as text that is `sort_order`, the keyword in Python, and the
-    command line replaces it by its own spelling.
+    The message may name an option by `option("sort_order")`: as text that is `sort_order`, the keyword in Python, and
+    the command line replaces it by its own spelling.
     """
 
     def __init__(self, message: str) -> None:

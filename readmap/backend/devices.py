@@ -31,7 +31,8 @@ def cuda_available() -> str | None:
 
 
 def device_names(device: str = "auto", gpus: Gpus = 1) -> list[str]:
-    """Return the names of the devices that work together: GPUs if `device` is `cuda`, or `auto` and there is a GPU.
+    """Return the names of the devices that work together: cuda:N for each GPU if `device` is cuda or auto and one
+    is present, else `device` itself.
 
     Raises BackendError if a GPU is missing, UsageError if several devices are requested of one that is no GPU.
     """

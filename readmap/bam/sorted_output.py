@@ -224,7 +224,7 @@ class SortedOutput(ByteSink):
             yield self._runs.merged(measure, self._marking(self._backend, show))
 
     def _marking(self, backend: Backend, show: ShowStep) -> Marking:
-        """Return how the marker marks duplicates, on the device of `backend`; without a marker, no marking."""
+        """Return the function that marks duplicates in sorted records on `backend`; without a marker, one without effect."""
         if self._marker is None:
             return no_marking(backend)
         show("marking duplicates")

@@ -87,7 +87,7 @@ class Scan:
             yield from self._scan_block(first, codes, report)
 
     def _blocks(self, queries: int) -> list[int]:
-        """Return the starts of blocks of queries, and the end of the last block."""
+        """Return the starts of blocks of up to BLOCK_SCORES scores, and the end of the last. queries: their count."""
         size = max(BLOCK_SCORES // max(len(self.database) * len(self.strands), 1), 1)
         first = min(TIMED_QUERIES, size) if len(self.pool.team) > 1 else 0
         return [*sorted({0, *range(first, queries, size)} - {queries}), queries] if queries else []

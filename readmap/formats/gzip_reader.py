@@ -202,7 +202,7 @@ def _skip_text(pieces: Generator[Piece, None, None], skipped: int) -> Generator[
 
 
 def _next_member(file: File, name: str, data: bytes) -> bytes:
-    """Skip zeros, and return the first bytes of the next member, or b"" at the end; data: bytes already read."""
+    """Skip zeros; return the first bytes of the next member, b"" at the end. Raises DataError for other bytes."""
     trailing = 0
     while data := data or read_fully(file, READ_BYTES):
         rest = data.lstrip(b"\0")

@@ -43,7 +43,7 @@ def verify_shapes(stored: StoredArrays, contigs: tuple[Contig, ...], table_bases
 
 
 def _expect_barriers(stored: StoredArrays, length: int) -> int:
-    """Return the number of positions inside barriers; raise if barriers overlap or do not separate the contigs."""
+    """Return the number of ambiguous bases and contig ends of `length` positions; raise if they are invalid."""
     arrays = stored.arrays
     count = max(arrays["barrier_starts"].size, 1)
     for name, dtype in (("barrier_starts", np.int64), ("barrier_ends", np.int64), ("barrier_letters", np.uint8)):

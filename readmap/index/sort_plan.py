@@ -142,7 +142,7 @@ def _divide(codes: Counts, devices: int) -> list[SortPart]:
 def _fit(
     part: SortPart, length: int, dtype: np.dtype[Any], memory: tuple[int, int] | None, ways: Sequence[tuple[bool, bool]]
 ) -> SortPart | None:
-    """Return the part with the first of `ways` that fits in memory (None: no limit), and maximum pairs; or None."""
+    """Return the part with the first (holds_order, holds_ranks) of `ways` that fits in memory, or None if none does."""
     if memory is None:
         return part
     for way in ways:

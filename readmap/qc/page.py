@@ -134,6 +134,7 @@ def _table_section(table: ReportTable) -> str:
 
 
 def _figure(plot: Plot) -> str:
+    """Return the HTML of a plot: title, description, picture, and its numbers in a table that unfolds."""
     return (
         f"<figure><h3>{escape(plot.title)}</h3><p>{escape(plot.description)}</p>{plot.picture}"
         f"<details><summary>Numbers</summary>{_table(plot.columns, plot.rows, tall=True)}</details></figure>\n"

@@ -161,7 +161,7 @@ def _depths(depths: Depths) -> Iterator[Plot]:
 
 
 def _binned(counts: NDArray[np.int64], end: int) -> tuple[NDArray[np.float64], int]:
-    """Return the first `end` counts of each row in at most MAX_BARS bins, [rows, bins], and the width of a bin."""
+    """Return the first `end` counts of each row summed in up to MAX_BARS bins [rows, bins], and the width of a bin."""
     width = max(-(-end // MAX_BARS), 1)
     padded = np.zeros((len(counts), -(-end // width) * width))
     shown = min(padded.shape[1], counts.shape[1])

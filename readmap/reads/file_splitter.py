@@ -104,7 +104,7 @@ class _FileScan:
         self._whole: SplitFile | None = None
 
     def result(self) -> SplitFile:
-        """Return the file with its record marks and access points; during the scan, up to the last mark."""
+        """Return the file with its marks (records and text bytes before each) and access points found until now."""
         if self._whole:
             return self._whole
         count = len(self._marks)

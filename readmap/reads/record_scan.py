@@ -123,7 +123,7 @@ def _join(arguments: dict[str, Any], backend: Backend) -> tuple[Offsets, int, in
 
 
 def _count_regular(data: Bytes, ends: Offsets) -> int:
-    """Count the FASTQ records before the first irregular one. ends: int64 [records, 4], the newlines of each record."""
+    """Count FASTQ records up to the first without @, + or equal lengths. ends: int64 [records, 4], their newlines."""
     if not len(ends):
         return 0
     starts = np.zeros(len(ends), np.int64)

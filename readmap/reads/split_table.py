@@ -105,7 +105,7 @@ class SplitTable:
 
 
 def read_table(path: str) -> SplitTable:
-    """Read a table. Raises DataError if the file is not a table, of another version, or damaged; and OSError."""
+    """Read a table of `readmap split`. Raises DataError if it is another file or version, or damaged; and OSError."""
     with NamedFile(path) as file:
         data = file.readall()
     try:

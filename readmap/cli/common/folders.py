@@ -18,7 +18,7 @@ AUTO = "auto"
 
 
 def molecule_option() -> Any:
-    """Declare --molecule."""
+    """Return the option --molecule: nucleotide, protein or auto."""
     return choice(
         "--molecule",
         "nucleotide, protein, or auto: nucleotide if 90 % of the first megabyte are ACGTU or N (default: auto).",
