@@ -71,7 +71,7 @@ KERNEL void mark_placed(Items items, const i32* chosen OF(items), u8* marks OF(i
     FOR_EACH(slot, items) marks[slot] = chosen[slot] >= 0;
 }
 
-// marks[item] = 1 if seed match first_match + item names a diagonal: no earlier seed lies in its segment, which is long enough.
+// marks[item] = 1 if seed match first_match + item names a diagonal: its segment is long and in no earlier seed's.
 KERNEL void mark_naming_matches(Items items, Queries queries, Reference reference, SuffixArray index, Scoring scoring,
         SeedMatches matches, u8* marks OF(items), i64 first_match) {
     MatchIterator walk = {reference, queries, index, matches, -1, -1};
