@@ -75,36 +75,19 @@ def scan(
     path = Path(database).absolute()
     opened = Database.open(path)
     scoring = choose_scoring(opened.molecule, matrix, match, mismatch, gap_open, gap_extend)
-    hit_filter = HitFilter(
-        evalue,
-        min_score,
-        max_hits,
-        HitFilter.strand_of(opened.molecule, strand),
-        database_letters or opened.letters or None,
-        int(np.count_nonzero(opened.lengths)) or None,
-    )
+    letters, subjects = database_letters or opened.letters or None, int(np.count_nonzero(opened.lengths)) or None
+    strands = HitFilter.strand_of(opened.molecule, strand)
+    hit_filter = HitFilter(evalue, min_score, max_hits, strands, letters, subjects)
     given = sequences_of("query", queries, opened.molecule)
     tasks = Tasks(client)
     if check:
         [*tasks.results([tasks.submit("check", 0, check_database, str(path), device, threads)])]
     written, cuts = (path / MANIFEST).stat().st_mtime_ns, _cuts(opened, parts or tasks.workers)
-    workers = tasks.addresses
-    futures = [
-        tasks.submit(
-            "scan",
-            number,
-            scan_part,
-            Part(str(path), written, *part),
-            given,
-            scoring,
-            hit_filter,
-            device,
-            threads,
-            workers=[workers[number % len(workers)]],  # it may have kept the part of the last scan
-            allow_other_workers=True,
-        )
-        for number, part in enumerate(pairwise(cuts))
-    ]
+    workers, futures = tasks.addresses, []
+    for number, bounds in enumerate(pairwise(cuts)):
+        worker = workers[number % len(workers)]  # it may have kept the part of the last scan
+        arguments = Part(str(path), written, *bounds), given, scoring, hit_filter, device, threads
+        futures.append(tasks.submit("scan", number, scan_part, *arguments, workers=[worker], allow_other_workers=True))
     found = [*tasks.results(futures)]
     return [_best([part[query] for part in found], max_hits) for query in range(len(given))]
 

@@ -115,10 +115,8 @@ class _Outputs:
         job, config = search.job, search.job.config
         for name in job.outputs:
             path = config.unmapped if name == UNMAPPED else config.output
-            level = job.level if job.is_compressed(name) else None
-            output = ConcatOutput(open_output(path, available_processors()), level)
-            opened.callback(output.abort)
-            self.joined[name] = output
+            output = opened.enter_context(open_output(path, available_processors()))
+            self.joined[name] = ConcatOutput(output, job.level if job.is_compressed(name) else None)
         if index_format := search.index_format:
             self.others["index"] = opened.enter_context(open_index(config.output or "", index_format))
         if config.metrics:

@@ -13,7 +13,7 @@ from readmap.bam.file_index import FileIndex, IndexEntries, format_for
 from readmap.bam.marking import FRAGMENT_TAG_BYTES, Marking
 from readmap.bam.sorted_runs import MAX_PIECE, PIECES_IN_MEMORY, SortedRuns
 from readmap.dask.job import RECORDS, Job, make_once
-from readmap.dask.run_files import Border, open_part
+from readmap.dask.run_files import Border, open_shard_run
 from readmap.dask.worker import config_backend, return_errors, take_turn
 from readmap.duplicates.marker import DuplicateMarker, DuplicateRules
 from readmap.duplicates.metrics import LibraryMetrics
@@ -86,7 +86,7 @@ def _merge(job: Job, start: Border | None, end: Border | None, folder: Path) -> 
         runs = SortedRuns(MERGED_BYTES * PIECES_IN_MEMORY, lambda: folder, host, output.buffer)
         try:
             for shard in range(job.tasks):
-                runs.add_file(open_part(job.shard(shard), shard, start, end))
+                runs.add_file(open_shard_run(job.shard(shard), shard, start, end))
             for piece in runs.merged(index.measure, marking):
                 output.write_borrowed(piece.bytes, piece.release)
                 if piece.measured:

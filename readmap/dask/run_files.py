@@ -67,7 +67,7 @@ def borders_of(samples: Sequence[Keys]) -> list[Border]:
     return [*dict.fromkeys(Border(int(keys[at]), int(shards[at])) for at in order)]
 
 
-def open_part(folder: Path, shard: int, start: Border | None, end: Border | None) -> Run:
+def open_shard_run(folder: Path, shard: int, start: Border | None, end: Border | None) -> Run:
     """Open a shard's sorted records between two borders; folder: with its RECORDS and sidecar; shard: its index."""
     keys, borders = np.load(folder / KEYS, mmap_mode="r"), np.load(folder / BORDERS, mmap_mode="r")
     first = 0 if start is None else _before(keys, start, shard)

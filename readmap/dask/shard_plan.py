@@ -41,7 +41,7 @@ def sized_parts(located: Callable[[], SplitLanes], size: int) -> Iterator[Parts]
         fragments, are_all = reads.fragments()
         whole = max(size // max(layout.files * layout.records_per_fragment for layout in reads.layouts), 1)
         cuts = cuts or [0] * len(reads.locators)
-        while step := _step(number, fragments - start, whole, are_all):
+        while step := _next_shard_size(number, fragments - start, whole, are_all):
             number, start = number + 1, start + step
             following = reads.cuts(start, RECORDS_PER_MARK)
             yield reads.ranges(cuts, following)
@@ -53,7 +53,7 @@ def sized_parts(located: Callable[[], SplitLanes], size: int) -> Iterator[Parts]
         yield reads.ranges(cuts, cuts)
 
 
-def _step(number: int, left: int, whole: int, are_all: bool) -> int:
+def _next_shard_size(number: int, left: int, whole: int, are_all: bool) -> int:
     """Return the number of fragments of a shard; 0 if none are left, or if more must be located first. number: index
     of the shard. left: located fragments that are in no shard yet. whole: fragments of a full shard. are_all: all
     reads have been located."""

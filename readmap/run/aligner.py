@@ -74,7 +74,7 @@ class Aligner:
         self.scoring = scoring or Scoring()
         self.pairing = pairing or Pairing()
         self.reporting = reporting or Reporting()
-        self._host = index if isinstance(index, Index) else _opened(Path(index), device, threads)
+        self._host = index if isinstance(index, Index) else _open_or_build(Path(index), device, threads)
         held = self._host.to_device(self.backend)
         self._open: Context | None = Context(held, self.backend, self.scoring, self.pairing, self.reporting)
 
@@ -132,7 +132,7 @@ class Aligner:
         """
         reads, count = reads_from_sequences(sequences, qualities, self.backend)
         batch, context = self._search(reads, qualities is not None)
-        return self._hits(*self._aligned(batch, context), count, on_device=on_device)
+        return self._hits(*self._align_batch(batch, context), count, on_device=on_device)
 
     def map_pairs(
         self,
@@ -167,7 +167,7 @@ class Aligner:
         """
         reads, count = reads_from_pairs(first, second, first_qualities, second_qualities, self.backend, None)
         batch, context = self._search(reads, True, insert_size)
-        return self._pairs(*self._aligned(batch, context), context, count)
+        return self._pairs(*self._align_batch(batch, context), context, count, first_query=0, with_names=False)
 
     def map_file(self, path: str | Path, *, batch_reads: int | None = None) -> Iterator[Hits]:
         """Map the reads of a file batch by batch, as the primary records of `readmap search` do.
@@ -191,7 +191,7 @@ class Aligner:
         """
         first = 0
         for batch, context in file_batches([str(path)], PairLayout.SINGLE, self._context, batch_reads):
-            hits = self._hits(*self._aligned(batch, context), batch.reads.count, first=first, named=True)
+            hits = self._hits(*self._align_batch(batch, context), batch.reads.count, first_query=first, with_names=True)
             first += len(hits)
             yield hits
 
@@ -223,8 +223,8 @@ class Aligner:
         layout, done = PairLayout.INTERLEAVED if second is None else PairLayout.TWO_FILES, 0
         pairing = replace(self.pairing, insert_size=insert_size or self.pairing.insert_size)
         for batch, context in file_batches(paths, layout, replace(self._context, pairing=pairing), batch_reads):
-            part, alignments = self._aligned(batch, context)
-            pairs = self._pairs(part, alignments, context, batch.reads.count // 2, first=done, named=True)
+            part, alignments = self._align_batch(batch, context)
+            pairs = self._pairs(part, alignments, context, batch.reads.count // 2, first_query=done, with_names=True)
             done += len(pairs)
             yield pairs
 
@@ -291,7 +291,7 @@ class Aligner:
         context = replace(self._context, sample=sample)
         return search_again(batch, context), context
 
-    def _aligned(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
+    def _align_batch(self, batch: Batch, context: Context) -> tuple[Batch, Alignments]:
         """Align a searched batch; return it and its alignments, without secondary ones."""
         reporting = replace(self.reporting, max_secondary=0)
         ((part, alignments),) = align_reads(batch, replace(context, reporting=reporting))
@@ -312,26 +312,26 @@ class Aligner:
         alignments: Alignments,
         count: int,
         *,
-        first: int = 0,
-        named: bool = False,
+        first_query: int = 0,
+        with_names: bool = False,
         on_device: bool = False,
     ) -> Hits:
         """Return the primary alignments of `count` single reads. on_device: leave the arrays on the device."""
         found = gather_hits(alignments, count, 0, 1, batch, self._context)
-        names = read_names(batch.reads, self.backend) if named else None
+        names = read_names(batch.reads, self.backend) if with_names else None
         operations = alignments.extensions.operations
         if on_device:
-            return self._make_hits(found.arrays(), operations, names, first)
-        return self._make_hits(self._on_host(found), self.backend.to_host(operations), names, first)
+            return self._make_hits(found.arrays(), operations, names, first_query)
+        return self._make_hits(self._on_host(found), self.backend.to_host(operations), names, first_query)
 
     def _pairs(
-        self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first: int = 0, named: bool = False
+        self, batch: Batch, alignments: Alignments, context: Context, count: int, *, first_query: int, with_names: bool
     ) -> Pairs:
         """Return the primary alignments of `count` pairs, whose reads alternate in `batch`, in arrays of the host."""
         found = [self._on_host(gather_hits(alignments, count, mate, 2, batch, context)) for mate in range(2)]
         operations = self.backend.to_host(alignments.extensions.operations)
-        names = read_names(batch.reads, self.backend)[::2] if named else None
-        mates = [self._make_hits(one, operations, names, first) for one in found]
+        names = read_names(batch.reads, self.backend)[::2] if with_names else None
+        mates = [self._make_hits(one, operations, names, first_query) for one in found]
         lengths = _template_lengths(mates[0], mates[1])
         return Pairs(mates[0], mates[1], found[0]["proper"] > 0, lengths, context.sample.insert_sizes)
 
@@ -344,13 +344,13 @@ class Aligner:
         return Hits(**arrays, cigar_operations=operations, names=contigs, first=first, read_names=names)
 
 
-def _opened(path: Path, device: str, threads: int | None) -> Index:
+def _open_or_build(path: Path, device: str, threads: int | None) -> Index:
     """Open the index in folder `path` or next to FASTA file `path`; else build one in memory."""
-    beside = folder.default_folder(str(path))
-    for place in (path, beside):
-        if folder.KIND.exists(place):
-            return Index.open(place)
-    index, alternates = build_index(path, device=device, threads=threads), find_alternates_file(beside, str(path))
+    default = folder.default_folder(str(path))
+    for candidate in (path, default):
+        if folder.KIND.exists(candidate):
+            return Index.open(candidate)
+    index, alternates = build_index(path, device=device, threads=threads), find_alternates_file(default, str(path))
     return index.with_alternates(read_alternates(alternates)) if alternates else index
 
 

@@ -45,7 +45,7 @@ class ChunkTurns:
         if self._current != chunk_index:
             raise Preempted
 
-    def drop(self, chunk_index: int) -> None:
+    def release_and_wait(self, chunk_index: int) -> None:
         """Declare that a chunk holds no device memory; wait until all earlier chunks have ended. Raises Stopped."""
         with self._changed:
             self._active.discard(chunk_index)
@@ -64,7 +64,7 @@ class ChunkTurns:
 
     def end(self, chunk_index: int) -> None:
         """Wait for the turn of a chunk that is done, and start the turn of the next chunk. Raises Stopped."""
-        self.drop(chunk_index)
+        self.release_and_wait(chunk_index)
         with self._changed:
             self._current += 1
             self._changed.notify_all()

@@ -187,7 +187,7 @@ _DEFAULTS = {
 }
 
 
-def _member(kind: Any, name: str, value: str) -> Any:
+def _parse_member(kind: Any, name: str, value: str) -> Any:
     """Return the member of the enumeration `kind` with this value; raise UsageError for option `name` without one."""
     known = [member for member in kind if member is not IndexStructure.BOTH]
     if value not in known:
@@ -195,7 +195,7 @@ def _member(kind: Any, name: str, value: str) -> Any:
     return kind(value)
 
 
-def _size(name: str, value: str) -> int:
+def _parse_size(name: str, value: str) -> int:
     """Return the bytes of a size such as "8G"; raise UsageError for option `name` if it is invalid."""
     try:
         return parse_size(value)
@@ -203,7 +203,7 @@ def _size(name: str, value: str) -> int:
         raise UsageError(f"{option(name)} {error}") from None
 
 
-def _shard(name: str, text: str) -> Shard:
+def _parse_shard(name: str, text: str) -> Shard:
     """Return the shard of text such as "1/8"; raise UsageError for option `name` if it is invalid."""
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
@@ -213,14 +213,14 @@ def _shard(name: str, text: str) -> Shard:
 
 #: Functions of a field's name and its text.
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
-    "format": partial(_member, OutputFormat),
-    "sort_order": partial(_member, SortOrder),
-    "codec": partial(_member, CodecName),
-    "index_format": partial(_member, IndexFormat),
-    "strand": partial(_member, Strand),
-    "structure": partial(_member, IndexStructure),
-    "sort_memory": _size,
-    "gpu_memory": _size,
-    "shard": _shard,
+    "format": partial(_parse_member, OutputFormat),
+    "sort_order": partial(_parse_member, SortOrder),
+    "codec": partial(_parse_member, CodecName),
+    "index_format": partial(_parse_member, IndexFormat),
+    "strand": partial(_parse_member, Strand),
+    "structure": partial(_parse_member, IndexStructure),
+    "sort_memory": _parse_size,
+    "gpu_memory": _parse_size,
+    "shard": _parse_shard,
     "gpus": lambda _, text: parse_gpus(text),
 }

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from readmap.run.config import SearchConfig
 
 #: Names of options, whether giving one of them is an error, and the reason.
-Conflict = tuple[Collection[str], Any, str]
+OptionRule = tuple[Collection[str], Any, str]
 #: Options of reads that are named directly, without lanes.
 _NAMED = ("reads", "interleaved", "smart_pairing", "collate")
-
 _DUPLICATES = ("mark_duplicates", "remove_duplicates")
 
 
@@ -25,16 +24,8 @@ def check_conflicts(config: SearchConfig, given: Collection[str] | None = None) 
     """Raise UsageError for the first conflict between options. given: names of the options that were given; default,
     those that differ from their defaults."""
     known = config.given if given is None else given
-    rules = (
-        _input_conflicts,
-        _exact_conflicts,
-        _format_conflicts,
-        _sort_conflicts,
-        _duplicate_conflicts,
-        _dask_conflicts,
-    )
-    for rule in rules:
-        for names, is_wrong, reason in rule(config):
+    for rules in (_input_rules, _exact_rules, _format_rules, _sort_rules, _duplicate_rules, _dask_rules):
+        for names, is_wrong, reason in rules(config):
             if is_wrong and (found := [name for name in names if name in known]):
                 raise UsageError(f"{', '.join(map(option, found))}: {reason}")
 
@@ -47,7 +38,8 @@ def check_pair_options(given: Collection[str], is_paired: bool) -> None:
         raise UsageError(f"{', '.join(map(option, found))}: {reason}")
 
 
-def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+def _input_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one of them is an error, reason) for options about reads, lanes and shards."""
     lanes, sheet = f"{option('lanes')} or {option('sheet')}", config.sheet is not None
     has_lanes = bool(config.lanes) or sheet
     yield _NAMED, has_lanes, f"not with {lanes}, which name files of reads"
@@ -66,8 +58,8 @@ def _input_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     yield ["replace_rg"], config.read_group is None, f"only with {option('read_group')}"
 
 
-def _exact_conflicts(config: SearchConfig) -> Iterator[Conflict]:
-    """Yield conflicts with an exact search, or options that need one."""
+def _exact_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one of them is an error, reason) for options with or without `exact`."""
     if not config.exact:
         exact = ("strand", "max_hits", "count_only", "structure", "prefix_table")
         yield exact, True, f"only with {option('exact')}"
@@ -85,7 +77,8 @@ def _exact_conflicts(config: SearchConfig) -> Iterator[Conflict]:
         yield names, True, f"not with {option('exact')}, {reason}"
 
 
-def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+def _format_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one of them is an error, reason) for options about formats and compression."""
     kind, by_ending, path = config.output_format, output_format_of(config.output), config.output or ""
     named = config.format is not None
     is_table = config.count_only or kind in TABLES
@@ -105,7 +98,8 @@ def _format_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     yield ["level"], at_random, smaller
 
 
-def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+def _sort_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one of them is an error, reason) for options about sorting."""
     kind, unsorted = config.output_format, not config.sort
     only = f"only with {option('sort')}"
     yield ["sort_memory", "sort_order", "index_format"], unsorted, only
@@ -119,7 +113,8 @@ def _sort_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     yield ["sort"], kind not in BINARY, f"only for BAM and CRAM: {option('output')} out.bam; SAM is not sorted"
 
 
-def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+def _duplicate_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one of them is an error, reason) for options about duplicates."""
     marks = f"only with {option('mark_duplicates')} or {option('remove_duplicates')}"
     details = ("optical_distance", "duplicate_type", "barcode_tag", "metrics")
     yield details, not config.marks_duplicates and not config.for_merge, marks
@@ -132,7 +127,8 @@ def _duplicate_conflicts(config: SearchConfig) -> Iterator[Conflict]:
     yield ["duplicate_type"], config.remove_duplicates, removed
 
 
-def _dask_conflicts(config: SearchConfig) -> Iterator[Conflict]:
+def _dask_rules(config: SearchConfig) -> Iterator[OptionRule]:
+    """Yield (options, whether giving one is an error, reason) on a cluster; raise UsageError without an output file."""
     if not config.is_distributed:
         return
     dask = f"not with {option('dask')}"

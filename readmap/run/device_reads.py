@@ -57,7 +57,7 @@ class DeviceReads:
         whole = DeviceReads.of(self.source, device_index)
         return whole.part(self.first, self.first + self.reads.count)
 
-    def leave(self, error: Exception) -> int:
+    def exclude_device(self, error: Exception) -> int:
         """Exclude this device, which has failed with `error`, and let the calling thread use another one; return its
         index. Raise the error if no device is left."""
         if self.source is None:

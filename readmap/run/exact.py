@@ -82,7 +82,7 @@ class _Lines(Table, struct="run/exact.cu:Lines"):
 
 
 @dataclass(frozen=True)
-class _OnDevice:
+class _DeviceData:
     """The index and the tags of all records, uint8, on one device."""
 
     index: DeviceIndex
@@ -100,10 +100,10 @@ class ExactSearch:
         self.parameters = parameters
         encoding = SamEncoding.BINARY if parameters.format is LineFormat.BAM else SamEncoding.TEXT
         tags = np.frombuffer(common_tags(parameters.read_group, parameters.program, encoding), np.uint8)
-        self._devices: list[_OnDevice] = []
+        self._devices: list[_DeviceData] = []
         for index, backend in zip(indexes, backends, strict=True):
             with backend.thread_stream():
-                self._devices.append(_OnDevice(index, backend, backend.to_device(tags)))
+                self._devices.append(_DeviceData(index, backend, backend.to_device(tags)))
         self._errors = tuple({error for backend in backends for error in backend.device_errors})
 
     def blocks(self, reads: DeviceReads, turn: ChunkTurn) -> Iterator[Block]:
@@ -122,17 +122,19 @@ class ExactSearch:
                 yield from replay_filter.missing([block])
                 written = end
         except self._errors as error:
-            yield from self._blocks_from(written, reads.on(reads.leave(error)), turn, replay_filter, is_counted)
+            yield from self._blocks_from(
+                written, reads.on(reads.exclude_device(error)), turn, replay_filter, is_counted
+            )
 
     def _blocks(
         self, first: int, device_reads: DeviceReads, turn: ChunkTurn, is_counted: bool
     ) -> Iterator[tuple[int, Block]]:
-        """Yield (index after the last line, block) from line `first` on, when the batch has been counted."""
-        reads, parameters, place = device_reads.reads, self.parameters, self._devices[device_reads.device_index]
-        backend = place.backend
+        """Yield (index after the last line, block) from line `first` on; first wait for `turn` and count the batch."""
+        reads, parameters, device = device_reads.reads, self.parameters, self._devices[device_reads.device_index]
+        backend = device.backend
         patterns = pack_patterns(reads.bytes, reads.sequence_starts, reads.lengths, backend)
-        found = find_occurrences(patterns, place.index, parameters.strand, parameters.structure, backend)
-        lines = self._lines(reads, found, place)
+        found = find_occurrences(patterns, device.index, parameters.strand, parameters.structure, backend)
+        lines = self._lines(reads, found, device)
         counts = backend.empty(reads.count, np.int64)
         backend.launch(_COUNT, reads.count, lines=lines, counts_out=counts)
         line_ends, total = backend.inclusive_sum_with_total(counts)
@@ -149,19 +151,19 @@ class ExactSearch:
                 continue
             if not (first or is_counted):
                 turn.wait()
-                self._add(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
+                self._count(reads, found, backend)  # not earlier: a batch that does not fit comes again, in halves
             first += count
             yield first, Block(out, backend)
         if not total:
             turn.wait()
-            self._add(reads, found, backend)
+            self._count(reads, found, backend)
 
     def remaining_blocks(self, device_index: int = 0) -> Iterator[Block]:
         return iter(())
 
-    def _lines(self, reads: Reads, found: Occurrences, place: _OnDevice) -> _Lines:
+    def _lines(self, reads: Reads, found: Occurrences, device: _DeviceData) -> _Lines:
         """Return the kernel argument from which lines are written."""
-        index, tags, parameters = place.index, place.tags, self.parameters
+        index, tags, parameters = device.index, device.tags, self.parameters
         return _Lines(
             texts=reads,
             lengths=reads.lengths,
@@ -176,7 +178,7 @@ class ExactSearch:
             format=parameters.format.number,
         )
 
-    def _add(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
+    def _count(self, reads: Reads, found: Occurrences, backend: Backend) -> None:
         """Add the counts of a batch to `summary`: reads, found and unique reads, occurrences and ambiguous letters."""
         summary, totals = self.summary, backend.to_host(count_occurrences(found, backend))
         empty, unused = (backend.to_host(lengths) == 0 for lengths in (reads.lengths, found.patterns.lengths))

@@ -58,10 +58,8 @@ class OpenReads:
         if isinstance(summary, MappingSummary):
             summary.lost = self.alignments.lost
         if summary.written != self.alignments.reads:
-            raise DataError(
-                f"{self.alignments.name}: {self.alignments.reads:,} reads came in, and {summary.written:,} were "
-                "written: this is a bug in readmap"
-            )
+            counts = f"{self.alignments.reads:,} reads came in, and {summary.written:,} were written"
+            raise DataError(f"{self.alignments.name}: {counts}: this is a bug in readmap")
 
 
 @contextlib.contextmanager
@@ -119,10 +117,8 @@ def _check_only_file(source: AlignmentReads, files: InputFiles) -> None:
     if files.are_lanes_named:
         raise UsageError(f"{source.name} is BAM or CRAM, and a lane has FASTQ or FASTA")
     if len(files.paths) > 1:
-        raise UsageError(
-            f"{source.name} is BAM or CRAM, which contains both mates of pairs, and another file of reads is given: "
-            f"name {source.name} alone"
-        )
+        found = "which contains both mates of pairs, and another file of reads is given"
+        raise UsageError(f"{source.name} is BAM or CRAM, {found}: name {source.name} alone")
 
 
 def _check_text_options(source: ByteSource, config: SearchConfig) -> None:

@@ -64,7 +64,7 @@ LaneLike = Lane | str | Sequence[str]
 def resolve_lanes(given: Sequence[LaneLike], sheet: str | None, sample: str | None) -> list[Lane]:
     """Return the lanes that were given or that a sample sheet lists, in their order. Raises UsageError if a lane is
     invalid or two lanes contradict each other, DataError and OSError if the sheet cannot be read."""
-    lanes = [_lane(one) for one in given]
+    lanes = [_parse_lane(one) for one in given]
     if sheet is not None:
         lanes += read_sheet(sheet, sample)
     _check_lanes(lanes)
@@ -79,7 +79,7 @@ def first_lanes(lanes: Sequence[Lane]) -> list[list[Lane]]:
     return [*libraries.values()]
 
 
-def _lane(given: LaneLike) -> Lane:
+def _parse_lane(given: LaneLike) -> Lane:
     """Return the lane that a user gave; raise UsageError if its text or its read group is invalid."""
     if isinstance(given, Lane):
         return given
@@ -117,7 +117,7 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
             raise DataError(f"{name}, line {number}: expected {columns} values, found {columns + len(row[BEYOND])}")
         cells = {key: (value or "").strip() for key, value in row.items()}
         try:
-            lanes.append((cells[SAMPLE], _row(cells, "patient" in cells and "status" in cells)))
+            lanes.append((cells[SAMPLE], _parse_row(cells, "patient" in cells and "status" in cells)))
         except UsageError as error:
             raise DataError(f"{name}, line {number}: {error}") from None
     names = [*dict.fromkeys(one for one, _ in lanes)]
@@ -128,7 +128,7 @@ def read_sheet(path: str, sample: str | None) -> list[Lane]:
     return [lane for one, lane in lanes if sample is None or one == sample]
 
 
-def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
+def _parse_row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
     """Return the lane of a sheet's row, given by column; is_sarek: make its read group as nf-core/sarek does."""
     for column in NO_READS:
         if cells.get(column):
@@ -137,12 +137,12 @@ def _row(cells: Mapping[str, str], is_sarek: bool) -> Lane:
     if empty:
         raise UsageError(f"expected a value in each of {SAMPLE}, {LANE} and {FIRST}, found no {empty[0]}")
     files = tuple(filter(None, (cells[FIRST], cells.get(SECOND, ""))))
-    fields = _sarek_fields(cells, files) if is_sarek else _own_fields(cells)
+    fields = _sarek_fields(cells, files) if is_sarek else _column_fields(cells)
     line = "\t".join(["@RG", *(f"{tag}:{value}" for tag, value in fields)])
     return Lane(files, _layout_of(files), parse_read_group(line, "read group"))
 
 
-def _own_fields(cells: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def _column_fields(cells: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Return (tag, value) of the read group: from columns such as ID; by default ID is SAMPLE.LANE and SM SAMPLE."""
     fields = {"ID": f"{cells[SAMPLE]}.{cells[LANE]}", "SM": cells[SAMPLE]}
     fields |= {tag: value for tag, value in cells.items() if GROUP_FIELD.fullmatch(tag) and value}

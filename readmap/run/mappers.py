@@ -88,7 +88,7 @@ class Mappers:
                 turn = ChunkTurn(self._turns, item.position)
                 try:
                     self._map(item, device_index, turn)
-                    self._turns.drop(item.position)
+                    self._turns.release_and_wait(item.position)
                     self._count(item, device_index, waited, turn.waited)
                     self._turns.end(item.position)
                 except Stopped:
@@ -108,7 +108,7 @@ class Mappers:
         except Preempted:
             pass
         self._devices.backends[device_index].release_memory()
-        self._turns.drop(item.position)
+        self._turns.release_and_wait(item.position)
         self._write_blocks(item, device_index, turn)
 
     def _write_blocks(self, item: Item, device_index: int, turn: ChunkTurn) -> None:
@@ -123,7 +123,7 @@ class Mappers:
                 raise item.chunk
             yield from _chunk_blocks(item.chunk, self._processor, self._devices, device_index, turn)
         except (DataError, OSError):
-            self._turns.drop(item.position)
+            self._turns.release_and_wait(item.position)
             yield from self._processor.remaining_blocks(device_index)
             raise
 
@@ -140,7 +140,7 @@ class Mappers:
     def _fail(self, error: BaseException, chunk_index: int) -> None:
         """Wait until all earlier chunks have been written, store the error that `run` raises, and end the run."""
         try:
-            self._turns.drop(chunk_index)
+            self._turns.release_and_wait(chunk_index)
         except Stopped:
             return
         self._error = error

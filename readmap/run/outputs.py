@@ -108,7 +108,7 @@ def open_outputs(config: SearchConfig, reference: Reference, backends: Sequence[
 def describe_sorting(config: SearchConfig, reads: Sequence[str], backend: Backend) -> str | None:
     """Return a line about the memory and disk that sorting takes; None if nothing is sorted or sizes are unknown.
     reads: paths of the files of reads."""
-    memory, sizes = config.sort_bytes, [_letters_of(path) for path in reads]
+    memory, sizes = config.sort_bytes, [_estimate_fastq_bytes(path) for path in reads]
     if memory is None or config.output is None or not all(sizes):
         return None
     records = BAM_SHARE * sum(size for size in sizes if size)
@@ -123,7 +123,7 @@ def describe_sorting(config: SearchConfig, reads: Sequence[str], backend: Backen
     return line if records <= free else f"warning: {line}: give more by --sort-memory, or name another disk by TMPDIR"
 
 
-def _letters_of(path: str) -> float | None:
+def _estimate_fastq_bytes(path: str) -> float | None:
     """Return the approximate size in bytes of a file as plain FASTQ, or None for pipes and other streams."""
     if not os.path.isfile(path):
         return None

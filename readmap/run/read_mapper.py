@@ -174,7 +174,7 @@ class ReadMapper:
                 raise DoesNotFit from error
             backend.release_memory()
         except self._errors as error:
-            device_index = reads.leave(error)
+            device_index = reads.exclude_device(error)
             uncopied, rest = reads.part(written, counted), reads.part(counted, count)
             restarted = replace(pending.restart(uncopied), is_counted=True), pending.restart(rest)
             again = [one for one in restarted if one.reads.reads.count]
@@ -216,7 +216,7 @@ def observe_reads(
         batch = search_reads(reads.reads, context)
         return PendingBatch(reads, batch), observe(batch, context)
     except errors as error:
-        return observe_reads(reads.on(reads.leave(error)), contexts, sample, errors)
+        return observe_reads(reads.on(reads.exclude_device(error)), contexts, sample, errors)
 
 
 def _with_exact_sizes(context: Context) -> Context:

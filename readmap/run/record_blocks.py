@@ -59,24 +59,23 @@ class RecordBlocks:
                 self._marker.take(made.fragments, run)
 
     def _sort(
-        self, records: AlignmentRecords, offsets: Array, together: int, backend: Backend
+        self, records: AlignmentRecords, offsets: Array, records_per_fragment: int, backend: Backend
     ) -> tuple[SortedRecords, FragmentBatch | None]:
         """Sort records on the first device; return them and, with a marker, their fragments. offsets: by read."""
         first, fragments, numbers = self._first, None, None
         if backend is not first:
             backend.synchronize()
         with self._using_first(backend):
-            given = (
-                first.copy_from_peer(records.bytes),
-                first.copy_from_peer(records.lengths),
-                first.copy_from_peer(records.ends),
-            )
+            copied = records.bytes, records.lengths, records.ends
+            data, lengths, ends = (first.copy_from_peer(array) for array in copied)
             if self._marker:
-                fragments = self._marker.table.describe(*given, first.copy_from_peer(offsets), together)
+                fragments = self._marker.table.describe(
+                    data, lengths, ends, first.copy_from_peer(offsets), records_per_fragment
+                )
                 numbers = fragments.numbers
             if self._style.order is SortOrder.QUERYNAME:
-                return sort_by_name(*given, first, numbers), fragments
-            return sort_records(*given, self._contigs, first, numbers), fragments
+                return sort_by_name(data, lengths, ends, first, numbers), fragments
+            return sort_records(data, lengths, ends, self._contigs, first, numbers), fragments
 
     def _using_first(self, backend: Backend) -> contextlib.AbstractContextManager[object]:
         """Return a context in which the thread uses the first device; backend: that the thread uses now."""

@@ -23,9 +23,8 @@ LENT_BLOCKS = 2
 #: Size and number of the host buffers, and the number of copies from the device in flight.
 OUTPUT_BYTES, OUTPUT_BUFFERS, IN_FLIGHT = 64 << 20, 4, 2
 
-
 #: A buffer that is being filled, its number of bytes, and a function that waits for them.
-_Coming = tuple[Buffer, int, Callable[[], None]]
+_Transfer = tuple[Buffer, int, Callable[[], None]]
 
 
 @dataclass(eq=False)
@@ -161,19 +160,19 @@ class Writer:
     def _download(self, step: _Step) -> Iterator[tuple[Buffer, int]]:
         """Yield the bytes of a block in host buffers, each with its number of bytes, while the next ones are copied. If
         the device fails, store its error in the block and stop."""
-        array, backend, coming = step.block.bytes, step.block.backend, deque[_Coming]()
+        array, backend, transfers = step.block.bytes, step.block.backend, deque[_Transfer]()
         try:
             backend.use_thread_stream()
             for start in range(0, len(array), OUTPUT_BYTES):
                 part = array[start : start + OUTPUT_BYTES]
                 buffer, arrived = backend.download(part, self._pool)
-                coming.append((buffer, len(part), arrived))
+                transfers.append((buffer, len(part), arrived))
                 self._pool.grow()
-                if len(coming) == IN_FLIGHT:
-                    yield _first(coming)
-            while coming:
-                first = _first(coming)
-                if not coming:
+                if len(transfers) == IN_FLIGHT:
+                    yield _take_first(transfers)
+            while transfers:
+                first = _take_first(transfers)
+                if not transfers:
                     step.ended.set()  # the last bytes are written while the next block is made
                 yield first
         except self._device_errors as error:
@@ -181,7 +180,7 @@ class Writer:
                 raise
             step.block.error = error
         finally:
-            for buffer, _, arrived in coming:
+            for buffer, _, arrived in transfers:
                 try:
                     arrived()
                 except self._device_errors:  # bytes may still arrive: the buffer must not be used again
@@ -200,11 +199,11 @@ def _is_working(backend: Backend, device_errors: tuple[type[Exception], ...]) ->
     return True
 
 
-def _first(coming: deque[_Coming]) -> tuple[Buffer, int]:
-    """Wait until the first buffer is filled, remove it from `coming`, and return it with its number of bytes."""
-    buffer, size, arrived = coming[0]
+def _take_first(transfers: deque[_Transfer]) -> tuple[Buffer, int]:
+    """Wait until the first buffer is filled, remove it from `transfers`, and return it with its number of bytes."""
+    buffer, size, arrived = transfers[0]
     arrived()
-    coming.popleft()  # not earlier: until then the caller releases the buffer after an error
+    transfers.popleft()  # not earlier: until then the caller releases the buffer after an error
     return buffer, size
 
 
