@@ -224,7 +224,7 @@ class SortedOutput(ByteSink):
             yield self._runs.merged(measure, self._marking(self._backend, show))
 
     def _marking(self, backend: Backend, show: ShowStep) -> Marking:
-        """Return the function that marks duplicates in sorted records on `backend`, or `no_marking` without a marker."""
+        """Return the function that marks duplicates in records on `backend`, or `no_marking` without a marker."""
         if self._marker is None:
             return no_marking(backend)
         show("marking duplicates")
