@@ -95,11 +95,11 @@ def test_who_is_alone_has_the_memory_of_those_behind(pool: ThreadPoolExecutor) -
     alone = pool.submit(turns.wait_exclusive, 0)
     assert isinstance(waiting.exception(), Preempted)
     assert waits(alone)
-    dropped = [pool.submit(turns.drop, 1)]
+    dropped = [pool.submit(turns.release_and_wait, 1)]
     assert waits(alone)
     with pytest.raises(Preempted):
         turns.wait(2)
-    dropped.append(pool.submit(turns.drop, 2))
+    dropped.append(pool.submit(turns.release_and_wait, 2))
     assert alone.result() is True
     later = pool.submit(turns.start, 3)
     assert all(map(waits, [*dropped, later]))
@@ -117,7 +117,7 @@ def test_all_that_wait_are_stopped(pool: ThreadPoolExecutor) -> None:
     turns = ChunkTurns()
     for number in range(4):
         turns.start(number)
-    calls: list[Callable[[int], object]] = [turns.wait, turns.drop, turns.end]
+    calls: list[Callable[[int], object]] = [turns.wait, turns.release_and_wait, turns.end]
     waiting = [pool.submit(call, number) for number, call in enumerate(calls, 1)]
     assert all(map(waits, waiting))
     turns.stop()
