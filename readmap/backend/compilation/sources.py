@@ -52,10 +52,15 @@ def texts(module: str) -> tuple[str, ...]:
     return tuple(map(source, paths))
 
 
+@functools.cache
+def _strip_comments(text: str) -> str:
+    return _COMMENT.sub("", text).strip()
+
+
 def digest(module: str, *parts: str) -> str:
     """Return a digest that names a module's compiled code: of its text and headers without comments, and of `parts`."""
     hash_ = hashlib.sha256()
-    for part in (*(_COMMENT.sub("", text).strip() for text in texts(module)), *parts):
+    for part in (*map(_strip_comments, texts(module)), *parts):
         hash_.update(part.encode())
         hash_.update(b"\0")
     return hash_.hexdigest()[:24]
