@@ -18,7 +18,7 @@ HOST_DEVICE QuerySuffix<PackedWords> query_of(const Queries& queries, i64 item, 
             partition.seed_bases};
 }
 
-// Return true if no base of `query`, the seed of lookup `item`, is ambiguous; the lookup tells the read and strand.
+// Return true if no base of `query`, the seed of lookup `item`, is ambiguous; the lookup gives the read and strand.
 HOST_DEVICE bool is_unambiguous(const Queries& queries, i64 item, const QuerySuffix<PackedWords>& query) {
     Lookup lookup = PartitionSeedTable::lookup(item);
     if (!(queries.flags[lookup.slot] & READ_AMBIGUOUS)) return true;

@@ -57,7 +57,7 @@ class Team:
         return self.backends[0]
 
     def submit(self, index: int, work: Callable[[], Result]) -> Future[Result]:
-        """Run a function in the thread of device `index`, after earlier ones; of one device, at once in the caller."""
+        """Run a function in the thread of device `index`, after earlier ones; a single device runs it in the caller."""
         if self._threads:
             return self._threads[index].submit(work)
         done: Future[Result] = Future()

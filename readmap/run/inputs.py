@@ -106,7 +106,7 @@ def _parts_of_shard(config: SearchConfig, files: InputFiles) -> list[RecordRange
     if not isinstance(config.shard, Shard) or config.split is None:
         return []
     if "-" in files.paths:
-        raise UsageError(f"{option('shard')}: a part of standard input cannot be read by itself: name files")
+        raise UsageError(f"{option('shard')}: standard input has no shards: name files")
     table = read_table(config.split)
     locators = [RecordLocator(file, table.find(file), config.worker_threads) for file in files.paths]
     return SplitLanes(locators, files.layouts).shard(config.shard)

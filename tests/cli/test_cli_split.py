@@ -159,7 +159,7 @@ def test_an_invalid_record_has_its_number_in_the_file(capfd: pytest.CaptureFixtu
             (["single.fq", "--split", "table", "--shard", text], f"--shard {text}: expected I/N, with I from 1 to N", 2)
             for text in ("0/2", "3/2", "1", "1/", "a/b", "1/0", "-1/2", "1/2/3", "1.0/2", "")
         ),
-        (["-", "--split", "table", "--shard", "1/2"], "a part of standard input cannot be read by itself", 2),
+        (["-", "--split", "table", "--shard", "1/2"], "standard input has no shards", 2),
         (["pairs.bgz", "--split", "table", "--shard", "1/2"], "table does not describe pairs.bgz as it is now: ", 1),
         (
             ["single.fq", "--split", "ref.fa", "--shard", "1/2"],
